@@ -143,6 +143,7 @@ class RawNats:
         self.client = await nats.connect(url)
         self.js = self.client.jetstream()
         await self.js.add_stream(name="rawlog", subjects=["rawlog"])
+        await self.js.add_stream(name="rawclaims", subjects=["rawclaims.>"], max_msgs_per_subject=1)
         await self.js.add_stream(name="rawtasks", subjects=["rawtasks"], retention="workqueue")
         self.kv = await self.js.create_key_value(bucket="raw")
         await self.js.pull_subscribe("rawtasks", durable="workers", stream="rawtasks")
@@ -166,6 +167,19 @@ class RawNats:
         (message,) = await worker.fetch(1)
         self.workers.put_nowait(worker)
         await message.ack_sync()
+
+    async def claimed(self, i):
+        """The messages of our queue: put, pull, a conditional claim, a conditional end of the claim, and an acknowledgement."""
+        await self.js.publish("rawtasks", VALUE)
+        worker = await self.workers.get()
+        (message,) = await worker.fetch(1)
+        self.workers.put_nowait(worker)
+        subject = f"rawclaims.{message.metadata.sequence.stream}"
+        last = {"Nats-Expected-Last-Subject-Sequence": "0"}
+        claim = await self.js.publish(subject, VALUE[:80], headers=last)
+        last = {"Nats-Expected-Last-Subject-Sequence": str(claim.seq)}
+        await self.js.publish(subject, VALUE[:80], headers=last)
+        await message.ack()
 
     async def rate(self, what, writers, count):
         return await spread(writers, count, getattr(self, what))
@@ -192,6 +206,8 @@ class Ours:
         lease = await self.queue.take(wait=10)
         await lease.done()
 
+    claimed = task
+
     async def together(self, i):
         def work(tx):
             tx.log("log").append(VALUE)
@@ -209,6 +225,7 @@ WHAT = {
     "put": "table: put",
     "get": "table: get",
     "task": "queue: put, take, done",
+    "claimed": "queue: put, take, done; raw with the same messages",
     "together": "transaction: append, put, put",
 }
 
@@ -278,16 +295,18 @@ def row_line(row):
     )
 
 
-async def measure():
+async def measure(backends=("SQLite", "NATS")):
     rows, follows = [], []
     with tempfile.TemporaryDirectory() as directory:
-        for synchronous in ("full", "normal"):
+        for synchronous in ("full", "normal") if "SQLite" in backends else ():
             backend = f"SQLite, {synchronous.upper()}"
             url = f"sqlite:///{directory}/ours-{synchronous}.db?synchronous={synchronous}"
             async with await stores.open(url) as store:
                 raw = RawSqlite(f"{directory}/raw-{synchronous}.db", synchronous)
                 rows += await compare(backend, raw, Ours(store), (BLOCKING, ONE, WRITERS))
             follows.append((backend, await follow_latency(url)))
+        if "NATS" not in backends:
+            return rows, follows
         server = NatsServer(Path(directory) / "nats")
         await asyncio.to_thread(server.start)
         try:
@@ -301,8 +320,8 @@ async def measure():
     return rows, follows
 
 
-def main() -> list[str]:
-    rows, follows = asyncio.run(measure())
+def main(*backends: str) -> list[str]:
+    rows, follows = asyncio.run(measure(backends or ("SQLite", "NATS")))
     return [
         f"Wall-clock rates per second, values of {len(VALUE)} bytes, {ROUNDS} interleaved pairs. The ratio is amends over raw: the median and",
         "the interval that contains half of the pairs. The last column is raw CPU time divided by amends' CPU time. Raw SQLite commits each",
@@ -324,4 +343,4 @@ def main() -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(main()))
+    print("\n".join(main(*sys.argv[1:])))

@@ -242,7 +242,7 @@ async def test_notifications_are_enabled_on_an_older_stream(store, other):
                 while not signal.entries(1 + (first == "writes")):
                     await signal.wait(signal.count, 1)
             seen = signal.count
-            streams.connection.publish(f"{streams.subject('bell', group)}.1")
+            await streams.connection.publish(f"{streams.subject('bell', group)}.1")
             async with asyncio.timeout(60):
                 await signal.wait(seen)
         found = (await streams.connection.api(f"STREAM.INFO.{stream}"))["config"]

@@ -15,7 +15,7 @@ import pytest
 
 from amends import stores
 from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeError
-from amends.stores.nats import replies, retried_sends, scan
+from amends.stores.nats import retried_sends, scan
 from amends.stores.nats.subjects import from_header, key_filters, key_subject, token
 from tests.stores.odd import ODD_KEYS
 from tests.stores.servers import NatsCluster, NatsServer
@@ -419,33 +419,7 @@ async def test_a_check_during_writes(nats_server):
         await asyncio.wait(writing)
 
 
-async def test_one_timer_for_many_waiters():
-    """Waiters time out in the order in which they came; those that were answered or cancelled are skipped."""
-    timeout = replies.ReplyTimeout(0.05)
-    first, second, answered, gone = [replies.Replies() for _ in range(4)]
-    order = []
-
-    async def waiting(name, one):
-        order.append((name, await timeout.next(one)))
-
-    tasks = {
-        name: asyncio.ensure_future(waiting(name, one)) for name, one in (("gone", gone), ("first", first))
-    }
-    await asyncio.sleep(0)
-    tasks["gone"].cancel()
-    tasks |= {
-        name: asyncio.ensure_future(waiting(name, one))
-        for name, one in (("answered", answered), ("second", second))
-    }
-    await asyncio.sleep(0)
-    answered.arrived.append("message")
-    answered.wake()
-    await asyncio.wait(tasks.values())
-    assert order == [("answered", "message"), ("first", None), ("second", None)]
-    timeout.stop()
-
-
-@pytest.mark.parametrize("during", ["_send_unsubscribe", "flush"])
+@pytest.mark.parametrize("during", ["_send_unsubscribe", "flush"])  # both are steps of nats-py's drain
 async def test_a_message_put_while_a_waiting_store_closes_goes_to_the_next(nats_server, monkeypatch, during):
     """A delivery to the closing store is returned to the server; after that nothing is delivered to it."""
     url = f"{nats_server.url}/goes{during.strip('_')}"

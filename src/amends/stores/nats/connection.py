@@ -5,8 +5,7 @@ A request is sent again when the connection breaks or no reply comes, until its 
 carries a message id or a condition: the server executes it once, however often it receives it. If the outcome remains
 unknown, `StoreUnavailableError.executed` is "maybe".
 
-nats-py's own request creates a task, a timer and a parsed reply object for each call. Here all requests share one
-subscription and a dictionary of futures, so the conditions that the contract needs add no cost over nats-py.
+All requests share one subscription and a dictionary of waiting callers, as nats-py's own requests do.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import itertools
 import json
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,14 +31,15 @@ from amends.stores.errors import (
 )
 from amends.stores.nats.api_errors import ApiError, NoResponderError
 from amends.stores.nats.clock import ServerClock
+from amends.stores.nats.connect import connect
 from amends.stores.nats.deliveries import Deliveries
-from amends.stores.nats.limiter import Limiter
-from amends.stores.nats.replies import Replies, ReplyTimeout, header
+from amends.stores.nats.replies import Replies, header
 from amends.stores.nats.retried_sends import RetriedSends
-from amends.stores.nats.wire import RawMessage, Wire
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
 
 __all__ = ["NatsConnection"]
 
@@ -54,46 +54,6 @@ _PAUSE = 0.05
 _CLOSE_TIMEOUT = 1.0
 
 
-async def _connect_within(seconds: float, connecting: Coroutine[Any, Any, Wire]) -> Wire:
-    """
-    Await `connecting` for at most `seconds`.
-
-    On timeout it is cancelled repeatedly until it has ended: before Python 3.12, a cancellation in the same turn as a
-    refused connection is lost, and nats-py would retry forever.
-
-    Raises:
-        TimeoutError: not connected in time.
-    """
-    task = asyncio.ensure_future(connecting)
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-    except asyncio.CancelledError:
-        await _cancel(task)
-        if not task.cancelled() and task.exception() is None:
-            await (
-                task.result().client.close()
-            )  # it connected in the same turn in which the caller was cancelled
-        raise
-    await _cancel(task)
-    if task.cancelled():
-        raise TimeoutError
-    return task.result()
-
-
-async def _connect(settings: dict[str, Any]) -> Wire:
-    from nats.aio.client import Client
-
-    wire = Wire(Client())
-    await wire.client.connect(**settings)
-    return wire
-
-
-async def _cancel(task: asyncio.Task[Any]) -> None:
-    while not task.done():
-        task.cancel()
-        await asyncio.wait({task}, timeout=_PAUSE)
-
-
 class NatsConnection:
     """A connection with its reply inbox, its estimate of the server's clock, and its timeouts."""
 
@@ -101,15 +61,14 @@ class NatsConnection:
         self.display_url = display_url
         self.timeout = timeout
         self.closed = False
-        self._wire: Wire | None = None
+        self._client: Client | None = None
         self.pending: dict[str, Replies] = {}
         self.deliveries = Deliveries(self)
         self.retried_sends = RetriedSends(self)
-        self._reply_timeout = ReplyTimeout(_RESEND_AFTER)
         self.tokens = itertools.count()
         self.inbox = f"_INBOX.{uuid.uuid4().hex}"
         self.connected = asyncio.Event()
-        self._limiter = Limiter(_IN_FLIGHT)
+        self._in_flight = asyncio.Semaphore(_IN_FLIGHT)
         self.id_prefix = f"~{uuid.uuid4().hex[:16]}"
         self._ids = itertools.count()
         self.clock = ServerClock()
@@ -145,12 +104,12 @@ class NatsConnection:
             **options,
         }
         try:
-            connection._wire = await _connect_within(timeout, _connect(settings))
+            connection._client = await connect(settings, timeout)
         except (TimeoutError, OSError, nats.errors.Error) as error:
             raise StoreUnavailableError(
                 f"no NATS server answers at {display_url}: start one, or correct the address"
             ) from error
-        connection._wire.subscribe(f"{connection.inbox}.*", connection._receive)
+        await connection.subscribe(f"{connection.inbox}.*", connection._receive)
         connection.connected.set()
         return connection
 
@@ -174,30 +133,37 @@ class NatsConnection:
         """Close the connection; pending requests raise StoreClosedError."""
         self.closed = True
         self.retried_sends.stop()
-        self._reply_timeout.stop()
         for replies in self.pending.values():
             replies.broken = True
             replies.wake()
         self.connected.set()
-        if self._wire is not None and not self._wire.client.is_closed:
+        client = self._client
+        if client is not None and not client.is_closed:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_CLOSE_TIMEOUT):
-                    await self.deliveries.cancel_all(self._wire.client)
-            await self._wire.client.close()
-
-    @property
-    def wire(self) -> Wire:
-        """The open connection; raises StoreClosedError if it was closed."""
-        if self.closed or self._wire is None:
-            raise StoreClosedError(self.display_url)
-        return self._wire
+                    await self.deliveries.cancel_all(client)
+            await client.close()
 
     @property
     def client(self) -> Client:
-        """The nats-py client."""
-        return self.wire.client
+        """The nats-py client; raises StoreClosedError if the connection was closed."""
+        if self.closed or self._client is None:
+            raise StoreClosedError(self.display_url)
+        return self._client
 
-    def _receive(self, message: RawMessage) -> None:
+    async def subscribe(self, subject: str, handler: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """Call `handler` for every message of a subject; nats-py renews the subscription after a reconnect."""
+        return await self.client.subscribe(subject, cb=handler)
+
+    async def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription; does nothing if the connection is closed."""
+        import nats.errors
+
+        if not self.closed:
+            with contextlib.suppress(nats.errors.Error, OSError):
+                await subscription.unsubscribe()
+
+    async def _receive(self, message: Msg) -> None:
         replies = self.pending.get(message.subject[len(self.inbox) + 1 :])
         if replies is not None:
             replies.arrived.append(message)
@@ -209,11 +175,11 @@ class NatsConnection:
         """A new, unique message id."""
         return f"{self.id_prefix}-{next(self._ids):x}"
 
-    def publish(self, subject: str, payload: bytes = b"") -> None:
+    async def publish(self, subject: str, payload: bytes = b"") -> None:
         """Send a message without waiting for a reply, also while closing; it is lost if the connection is."""
-        if self._wire is not None:
+        if self._client is not None:
             with contextlib.suppress(Exception):
-                self._wire.publish(subject, payload, "", None)
+                await self._client.publish(subject, payload)
 
     async def request(
         self,
@@ -222,7 +188,7 @@ class NatsConnection:
         headers: dict[str, str] | None = None,
         *,
         tries: list[int] | None = None,
-    ) -> RawMessage:
+    ) -> Msg:
         """
         Send a request, again if necessary, and return its reply within the timeout.
 
@@ -234,9 +200,7 @@ class NatsConnection:
         """
         end = time.monotonic() + self.timeout
         sent = False
-        if not self._limiter.try_acquire():
-            await self._limiter.wait()
-        try:
+        async with self._in_flight:
             while True:
                 if sent or not self.connected.is_set() or self.closed:
                     await self.wait_connected(end, "maybe" if sent else "no")
@@ -248,38 +212,37 @@ class NatsConnection:
                     if not await self.send(subject, payload, f"{self.inbox}.{token}", headers):
                         continue
                     sent = True
-                    left = end - time.monotonic()
-                    if left > _RESEND_AFTER:
-                        message = await self._reply_timeout.next(replies)
-                    else:
-                        message = await replies.next(left)
+                    message = await replies.next(min(end - time.monotonic(), _RESEND_AFTER))
                 finally:
                     del self.pending[token]
                 if message is not None:
                     if header(message, "Status") == "503" and not message.data:
                         raise NoResponderError(subject)
                     return message
-        finally:
-            self._limiter.release()
 
     async def send(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> bool:
         """Send a message and return True, or False if the connection is being lost."""
         import nats.errors
 
-        wire = self.wire
-        limit = wire.client.max_payload
+        client = self.client
+        limit = client.max_payload
         if headers and len(payload) > limit // 2:
             # The server counts the headers too, and disconnects if the sum is too large.
             limit -= sum(len(name) + len(value) + 4 for name, value in headers.items()) + 12
         if len(payload) > limit:
             raise ValueTooLargeError(len(payload), limit)
+        task = asyncio.current_task()
+        cancelling = task.cancelling() if task is not None else 0
         try:
-            wire.publish(subject, payload, reply, headers)
+            await client.publish(subject, payload, reply, headers)
         except (nats.errors.ConnectionClosedError, nats.errors.ConnectionDrainingError):
             raise StoreClosedError(self.display_url) from None
         except (nats.errors.Error, OSError):
             await asyncio.sleep(_PAUSE)
             return False
+        if task is not None and task.cancelling() > cancelling:
+            # nats-py catches a cancellation while it waits for a full buffer to be sent.
+            raise asyncio.CancelledError
         return True
 
     async def wait_connected(self, end: float, executed: Executed = "no") -> None:
@@ -299,7 +262,7 @@ class NatsConnection:
 
     async def stream(
         self, subject: str, payload: bytes, *, max_silence: float = _RESEND_AFTER
-    ) -> AsyncGenerator[RawMessage, None]:
+    ) -> AsyncGenerator[Msg, None]:
         """Yield the replies to one request until the caller stops, none comes for `max_silence`, or the connection breaks."""
         await self.wait_connected(time.monotonic() + self.timeout, "no")
         token = str(next(self.tokens))

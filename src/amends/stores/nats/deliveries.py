@@ -4,25 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from amends.stores.errors import StoreClosedError
 from amends.stores.nats.api_errors import NoResponderError
-from amends.stores.nats.replies import Inbox, Replies, header
+from amends.stores.nats.replies import Replies, header
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
 
     from amends.stores.nats.connection import NatsConnection
-    from amends.stores.nats.wire import RawMessage
 
 __all__ = ["Deliveries"]
 
-_FLUSHES = 3
-"""Round trips before a connection is closed: the server cancels the requests; late deliveries arrive; they are returned."""
 _LATE_DELIVERY = 30.0
 """Seconds for which a delivery after its request was abandoned is returned at once; after that its ack wait expires."""
+
+
+class _Inbox:
+    """
+    A subscription for the deliveries of one pull request: deliveries keep their subject, so the subscription identifies them.
+
+    Without a waiter it returns deliveries to the server, which passes them to the next worker at once.
+    """
+
+    __slots__ = ("connection", "replies", "subject", "subscription")
+
+    def __init__(self, connection: NatsConnection, subject: str) -> None:
+        self.connection = connection
+        self.subject = subject
+        self.replies: Replies | None = None
+        self.subscription: Subscription | None = None
+
+    async def receive(self, message: Msg) -> None:
+        """Handle a delivery."""
+        if self.replies is not None:
+            self.replies.arrived.append(message)
+            self.replies.wake()
+        elif message.reply.startswith("$JS.ACK."):
+            await self.connection.publish(message.reply, b"-NAK")
 
 
 class Deliveries:
@@ -30,9 +53,10 @@ class Deliveries:
 
     def __init__(self, connection: NatsConnection) -> None:
         self._connection = connection
-        self._idle: list[Inbox] = []
-        self._in_use: set[Inbox] = set()
+        self._idle: list[_Inbox] = []
+        self._in_use: set[_Inbox] = set()
         """Inboxes to which the server may still deliver."""
+        self._background: set[asyncio.Task[None]] = set()
 
     async def pull(
         self,
@@ -43,7 +67,7 @@ class Deliveries:
         max_silence: float,
         expires: float,
         end_status: list[str] | None = None,
-    ) -> AsyncGenerator[RawMessage, None]:
+    ) -> AsyncGenerator[Msg, None]:
         """
         Yield up to `batch` deliveries of a consumer, for one pull request; heartbeats only restart the silence timer.
 
@@ -51,7 +75,7 @@ class Deliveries:
         with which the server ended the request.
         """
         await self._connection.wait_connected(time.monotonic() + self._connection.timeout, "no")
-        inbox = self._acquire_inbox()
+        inbox = await self._acquire_inbox()
         replies = inbox.replies = self._connection.pending[inbox.subject] = Replies()
         complete = False
         try:
@@ -73,11 +97,11 @@ class Deliveries:
             if self._connection.closed:
                 raise StoreClosedError(self._connection.display_url)
         finally:
-            self._release_inbox(inbox, replies, expires, complete=complete)
+            await self._release_inbox(inbox, replies, expires, complete=complete)
 
     async def pull_one(
         self, subject: str, payload: bytes, *, max_silence: float, expires: float
-    ) -> RawMessage | None:
+    ) -> Msg | None:
         """
         One delivery of a consumer, or None if there is none; a cheaper `pull` for taking a message.
 
@@ -86,7 +110,7 @@ class Deliveries:
         """
         if not self._connection.connected.is_set() or self._connection.closed:
             await self._connection.wait_connected(time.monotonic() + self._connection.timeout, "no")
-        inbox = self._acquire_inbox()
+        inbox = await self._acquire_inbox()
         replies = inbox.replies = self._connection.pending[inbox.subject] = Replies()
         complete = False
         try:
@@ -107,35 +131,39 @@ class Deliveries:
                 raise StoreClosedError(self._connection.display_url)
             return None
         finally:
-            self._release_inbox(inbox, replies, expires, complete=complete)
+            await self._release_inbox(inbox, replies, expires, complete=complete)
 
-    def _release_inbox(self, inbox: Inbox, replies: Replies, expires: float, *, complete: bool) -> None:
+    async def _release_inbox(
+        self, inbox: _Inbox, replies: Replies, expires: float, *, complete: bool
+    ) -> None:
         del self._connection.pending[inbox.subject]
         inbox.replies = None
-        for message in replies.arrived:
-            inbox.receive(message)
         if complete:
-            self._reuse(inbox)
+            self._in_use.discard(inbox)
+            self._idle.append(inbox)
         elif not self._connection.closed:
             # The request is still open at the server, and its delivery may be delayed in the connection for even longer:
             # a reused inbox would pass it to a caller that asked for something else.
             asyncio.get_running_loop().call_later(expires + _LATE_DELIVERY, self._retire, inbox)
+        for message in replies.arrived:
+            await inbox.receive(message)
 
-    def _reuse(self, inbox: Inbox) -> None:
+    def _retire(self, inbox: _Inbox) -> None:
         self._in_use.discard(inbox)
-        self._idle.append(inbox)
+        if inbox.subscription is not None and not self._connection.closed:
+            self._run(self._connection.unsubscribe(inbox.subscription))
 
-    def _retire(self, inbox: Inbox) -> None:
-        self._in_use.discard(inbox)
-        if not self._connection.closed:
-            self._connection.wire.unsubscribe(inbox.number)
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
-    def _acquire_inbox(self) -> Inbox:
+    async def _acquire_inbox(self) -> _Inbox:
         if self._idle:
             inbox = self._idle.pop()
         else:
-            inbox = Inbox(self._connection, f"{self._connection.inbox}d.{next(self._connection.tokens)}")
-            inbox.number = self._connection.wire.subscribe(inbox.subject, inbox.receive)
+            inbox = _Inbox(self._connection, f"{self._connection.inbox}d.{next(self._connection.tokens)}")
+            inbox.subscription = await self._connection.subscribe(inbox.subject, inbox.receive)
         self._in_use.add(inbox)
         return inbox
 
@@ -145,8 +173,7 @@ class Deliveries:
 
         A delivery that is lost with its connection would be available to no worker until its ack wait expires.
         """
-        for inbox in list(self._in_use):
-            # The local handler stays: a delivery that was on its way arrives before or after the server's next reply.
-            await client._send_unsubscribe(inbox.number)  # noqa: SLF001
-        for _ in range(_FLUSHES):
-            await client.flush()
+        open_requests = [inbox.subscription for inbox in self._in_use if inbox.subscription is not None]
+        # drain() ends the subscription and handles what arrives until the server has confirmed it.
+        await asyncio.gather(*(subscription.drain() for subscription in open_requests))  # type: ignore[no-untyped-call]
+        await client.flush()

@@ -16,17 +16,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
 from amends.stores.errors import ConflictError, StoreError, StoreUnavailableError, TrimmedError
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.log_positions import LogPosition
+from amends.stores.nats.replies import headers_of
 from amends.stores.nats.stored_messages import StoredMessage, first_from, latest, page
 from amends.stores.nats.streams import GROUPED, NOTIFICATION, Streams
 from amends.stores.nats.subjects import as_header, from_header, from_token, token
-from amends.stores.nats.wire import RawMessage
 from amends.stores.signal import Signal
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
 
 __all__ = ["GroupedLog", "grouped_log_names"]
 
@@ -301,9 +305,9 @@ def _number(stored: StoredMessage) -> int:
     return int(stored.headers[_NUMBER])
 
 
-def _entry_of(message: RawMessage) -> Entry | None:
+def _entry_of(message: Msg) -> Entry | None:
     """The entry in a notification; None if the notification has none."""
-    headers = message.headers
+    headers = headers_of(message)
     if _NUMBER not in headers or _MARKER in headers:
         return None
     dedupe = headers.get(_DEDUPE)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from amends.stores.arguments import check_seconds
 from amends.stores.errors import LeaseLostError
 from amends.stores.nats.claims import State
+from amends.stores.nats.replies import header
 from amends.stores.nats.subjects import from_header
 
 if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
     from amends.stores.nats.queue import NatsQueue
-    from amends.stores.nats.wire import RawMessage
 
 __all__ = ["KEY", "NatsLease"]
 
@@ -25,14 +27,14 @@ class NatsLease:
     """See `contract.Lease`."""
 
     def __init__(
-        self, queue: NatsQueue, message: RawMessage, number: int, attempt: int, revision: int, until: float
+        self, queue: NatsQueue, message: Msg, number: int, attempt: int, revision: int, until: float
     ) -> None:
         self._queue = queue
         self._message = message
         self._number = number
         self._revision = revision
         self._until = until
-        key = message.headers.get(KEY)
+        key = header(message, KEY)
         self.id = str(number)
         self.key = None if key is None else from_header(key)
         self.value: bytes = message.data
@@ -48,7 +50,7 @@ class NatsLease:
         self._revision = await self._change("held", seconds=self._queue.lease)
         self._until = until
         # Delays the redelivery too. If this is lost, the next worker receives the message and finds the claim.
-        self._queue.connection.publish(self._message.reply, b"+WPI")
+        await self._queue.connection.publish(self._message.reply, b"+WPI")
 
     async def done(self) -> None:
         await self._change("done")
@@ -62,7 +64,7 @@ class NatsLease:
     async def give_back(self, *, delay: float = 0.0) -> None:
         await self._change("free", seconds=check_seconds(delay, "delay"))
         body = json.dumps({"delay": int(delay * 1e9)}).encode() if delay else b""
-        self._queue.connection.publish(self._message.reply, b"-NAK " + body if body else b"-NAK")
+        await self._queue.connection.publish(self._message.reply, b"-NAK " + body if body else b"-NAK")
 
     async def dead_letter(self, reason: str) -> None:
         revision = await self._change("dying", reason=reason)

@@ -8,6 +8,7 @@ reconnect.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -16,9 +17,11 @@ from typing import TYPE_CHECKING
 from amends.stores.signal import Signal
 
 if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
+
     from amends.stores.contract import Entry
     from amends.stores.nats.connection import NatsConnection
-    from amends.stores.nats.wire import RawMessage
 
 __all__ = ["Notifications"]
 
@@ -30,15 +33,16 @@ _KEPT_BYTES = 1_000_000
 class _Subscription(Signal):
     """The signal of one log, with the newest entries that came with notifications."""
 
-    def __init__(self, parse: Callable[[RawMessage], Entry | None]) -> None:
+    def __init__(self, parse: Callable[[Msg], Entry | None]) -> None:
         super().__init__()
         self.watchers = 0
-        self.number = 0
+        self.subscription: Subscription | None = None
+        self.subscribing = asyncio.Lock()
         self._parse = parse
         self._entries: deque[Entry] = deque()
         self._bytes = 0
 
-    def receive(self, message: RawMessage) -> None:
+    async def receive(self, message: Msg) -> None:
         entry = self._parse(message)
         if entry is not None:
             self._entries.append(entry)
@@ -68,21 +72,22 @@ class Notifications:
             subscription.notify()
 
     @asynccontextmanager
-    async def subscribe(
-        self, subject: str, parse: Callable[[RawMessage], Entry | None]
-    ) -> AsyncGenerator[Signal]:
+    async def subscribe(self, subject: str, parse: Callable[[Msg], Entry | None]) -> AsyncGenerator[Signal]:
         """The signal of a subject; unsubscribes when the last watcher leaves. `parse` extracts the entry of a notification."""
         subscription = self._subscriptions.get(subject)
         if subscription is None:
-            subscription = _Subscription(parse)
-            subscription.number = self._connection.wire.subscribe(subject, subscription.receive)
-            self._subscriptions[subject] = subscription
+            subscription = self._subscriptions[subject] = _Subscription(parse)
         subscription.watchers += 1
         try:
+            async with subscription.subscribing:
+                if subscription.subscription is None:
+                    subscription.subscription = await self._connection.subscribe(
+                        subject, subscription.receive
+                    )
             yield subscription
         finally:
             subscription.watchers -= 1
             if not subscription.watchers:
                 self._subscriptions.pop(subject, None)
-                if not self._connection.closed:
-                    self._connection.wire.unsubscribe(subscription.number)
+                if subscription.subscription is not None:
+                    await self._connection.unsubscribe(subscription.subscription)

@@ -22,13 +22,14 @@ from amends.stores.nats.api_errors import ApiError, NoResponderError
 from amends.stores.nats.claims import Claim, Claims, parse_claim
 from amends.stores.nats.dead import DeadLetters
 from amends.stores.nats.lease import KEY, NatsLease
+from amends.stores.nats.replies import header, headers_of
 from amends.stores.nats.scan import scan
 from amends.stores.nats.stored_messages import StoredMessage, latest, page, parse_ack_subject, pull_one
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
 
 if TYPE_CHECKING:
-    from amends.stores.nats.wire import RawMessage
+    from nats.aio.msg import Msg
 
 __all__ = ["NatsQueue"]
 
@@ -140,7 +141,7 @@ class NatsQueue:
             return
         self._ready = True
 
-    async def _claim_or_return(self, message: RawMessage) -> NatsLease | None:
+    async def _claim_or_return(self, message: Msg) -> NatsLease | None:
         """Claim a delivered message; if it cannot be taken now, return it to the server, dead-letter it or remove it."""
         claiming = asyncio.ensure_future(self._claim(message))
         try:
@@ -149,12 +150,12 @@ class NatsQueue:
             await asyncio.shield(self._undo_claim(claiming, message))
             raise
 
-    async def _claim(self, message: RawMessage) -> NatsLease | None:
+    async def _claim(self, message: Msg) -> NatsLease | None:
         number, stored_at, deliveries = parse_ack_subject(message.reply)
-        headers = message.headers
+        headers = headers_of(message)
         early = await self._delay_left(headers, stored_at)
         if early > 0:
-            self._return(message, early)
+            await self._return(message, early)
             return None
         # A first delivery is assumed to have no claim yet; if it has one, the condition fails.
         known = await self.claims.read(number) if deliveries > 1 else None
@@ -165,7 +166,7 @@ class NatsQueue:
                 return None
             wait = claim.wait(await self._now()) if claim.revision else 0.0
             if wait > 0:
-                self._return(message, wait)
+                await self._return(message, wait)
                 return None
             if claim.state == "dying" or (
                 self._max_attempts is not None and claim.attempts >= self._max_attempts
@@ -189,12 +190,12 @@ class NatsQueue:
     async def _now(self) -> float:
         return await self.connection.server_time(self.streams.stream("queue", self.name))
 
-    def _return(self, message: RawMessage, delay: float) -> None:
+    async def _return(self, message: Msg, delay: float) -> None:
         # Slightly late instead of slightly early: a delivery that is too early costs another round trip.
         body = json.dumps({"delay": int(delay * 1e9) + 2_000_000}).encode()
-        self.connection.publish(message.reply, b"-NAK " + body)
+        await self.connection.publish(message.reply, b"-NAK " + body)
 
-    async def _undo_claim(self, claiming: asyncio.Future[NatsLease | None], message: RawMessage) -> None:
+    async def _undo_claim(self, claiming: asyncio.Future[NatsLease | None], message: Msg) -> None:
         """
         Undo the claim of a worker that was cancelled while claiming, so that the next worker gets the message at once.
 
@@ -206,24 +207,24 @@ class NatsQueue:
             return  # the outcome is unknown; if the claim was written, it expires
         if lease is not None:
             await self.claims.change(int(lease.id), lease.epoch, "free", lease.attempt - 1)
-            self.connection.publish(message.reply, b"-NAK")
+            await self.connection.publish(message.reply, b"-NAK")
 
-    async def _dead_letter(self, number: int, claim: Claim, message: RawMessage, reason: str) -> None:
+    async def _dead_letter(self, number: int, claim: Claim, message: Msg, reason: str) -> None:
         revision: int | None = claim.revision
         if claim.state != "dying":
             revision = await self.claims.change(
                 number, claim.revision, "dying", claim.attempts, reason=reason
             )
         if revision is None:
-            self._return(message, 0.0)
+            await self._return(message, 0.0)
             return
         await self.finish_dead_letter(number, revision, claim.attempts, message, reason)
 
     async def finish_dead_letter(
-        self, number: int, revision: int, attempts: int, message: RawMessage, reason: str
+        self, number: int, revision: int, attempts: int, message: Msg, reason: str
     ) -> None:
         """Store the dead letter of a claim in state "dying" and remove the message; repeated on redelivery if interrupted."""
-        key = message.headers.get(KEY)
+        key = header(message, KEY)
         await self._letters.add(str(number), message.data, key, attempts, reason)
         await self.claims.change(number, revision, "done", attempts)
         await self.acknowledge(message.reply)

@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 from amends.stores.errors import StoreUnavailableError
 from amends.stores.nats.api_errors import ApiError
-from amends.stores.nats.replies import header
+from amends.stores.nats.replies import header, headers_of
 from amends.stores.nats.stored_messages import (
     StoredMessage,
     create_consumer,
@@ -76,9 +76,9 @@ async def _read_direct(
         if status == "413":
             return None
         if status == "204":
-            if int(message.headers["Nats-Num-Pending"]):
+            if int(headers_of(message)["Nats-Num-Pending"]):
                 return None
-            if int(message.headers["Nats-UpTo-Sequence"]) >= min_seq:
+            if int(headers_of(message)["Nats-UpTo-Sequence"]) >= min_seq:
                 return sorted(found, key=_seq)
         elif status == "404":
             # This reply does not contain how far the replica is.
@@ -132,7 +132,7 @@ async def _read_by_consumer(
                         yield stored
             if got:
                 end = loop.time() + streams.connection.timeout
-        streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
+        await streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
         # Messages counted at the start may have been replaced or have expired; the server then reports that none are left.
         if left <= 0 or end_status == [_NO_MORE]:
             return
@@ -153,7 +153,7 @@ async def _create_consumer(streams: Streams, kind: str, name: str, filters: list
         if where == leader or not leader:
             return consumer, left
         # The server placed it on a replica that may lag.
-        streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
+        await streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
     raise _no_reply(streams)
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from amends.stores.errors import StoreUnavailableError
 from amends.stores.nats.api_errors import ApiError, NoResponderError
 from amends.stores.nats.clock import parse_time
-from amends.stores.nats.replies import header
+from amends.stores.nats.replies import header, headers_of
 from amends.stores.nats.streams import Streams
 
 if TYPE_CHECKING:
-    from amends.stores.nats.wire import RawMessage
+    from nats.aio.msg import Msg
 
 __all__ = [
     "StoredMessage",
@@ -134,7 +134,7 @@ async def pull(
     *,
     expires: float | None,
     end_status: list[str] | None = None,
-) -> AsyncGenerator[RawMessage, None]:
+) -> AsyncGenerator[Msg, None]:
     """Yield the next messages of a consumer; waits up to `expires` for them (None: not at all)."""
     request, max_silence = _pull_request(batch, expires)
     async with aclosing(
@@ -151,9 +151,7 @@ async def pull(
             yield message
 
 
-async def pull_one(
-    streams: Streams, stream: str, consumer: str, *, expires: float | None
-) -> RawMessage | None:
+async def pull_one(streams: Streams, stream: str, consumer: str, *, expires: float | None) -> Msg | None:
     """The next message of a consumer; waits up to `expires` for it (None: not at all)."""
     request, max_silence = _pull_request(1, expires)
     return await streams.connection.deliveries.pull_one(
@@ -202,10 +200,10 @@ async def create_consumer(streams: Streams, stream: str, config: Mapping[str, An
     return name, int(answer["num_pending"]), (answer.get("cluster") or {}).get("leader", "")
 
 
-def from_delivery(message: RawMessage) -> StoredMessage:
+def from_delivery(message: Msg) -> StoredMessage:
     """The stored message in a consumer's delivery; the reply subject has its numbers."""
     seq, time, _ = parse_ack_subject(message.reply)
-    return StoredMessage(message.subject, seq, time, message.data, message.headers)
+    return StoredMessage(message.subject, seq, time, message.data, headers_of(message))
 
 
 def parse_ack_subject(reply: str) -> tuple[int, float, int]:
@@ -215,9 +213,9 @@ def parse_ack_subject(reply: str) -> tuple[int, float, int]:
     return int(parts[5 + shift]), int(parts[7 + shift]) / 1e9, int(parts[4 + shift])
 
 
-def from_direct(message: RawMessage) -> StoredMessage:
+def from_direct(message: Msg) -> StoredMessage:
     """The stored message in the reply to a direct get; the headers have its numbers."""
-    headers = message.headers
+    headers = headers_of(message)
     return StoredMessage(
         headers["Nats-Subject"],
         int(headers["Nats-Sequence"]),
