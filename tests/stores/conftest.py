@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import uuid
 
 import pytest
@@ -65,3 +66,15 @@ async def other(url, backend, store):
     """A second handle on the same store, as another worker would have."""
     async with await stores.open(url) as opened:
         yield Grouped(opened) if backend == "nats-grouped" else opened
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of four megabytes, if this process may mount one."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip("mounting a small tmpfs is not permitted here")
+    yield place
+    subprocess.run(["umount", place], check=True)

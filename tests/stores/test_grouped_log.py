@@ -21,7 +21,7 @@ async def test_one_stream_per_group(store):
         await store.log(f"job/{number}").append(b"x")
     await store.log("job").append(b"y")
     found = await store._streams.names()
-    assert found == {"logs": ["job"], "log": ["job"]}
+    assert found == {"logs": ["job"], "log": ["job"], "state": ["state"]}
     assert len((await store.names())["logs"]) == 21
     assert await store.check() == []
 
@@ -222,28 +222,3 @@ async def test_watchers_do_not_receive_rejected_entries(store, other):
             while not signal.entries(2):
                 await signal.wait(signal.count, 1)
         assert [entry.value for entry in signal.entries(1)] == [b"1", b"2"]
-
-
-async def test_notifications_are_enabled_on_an_older_stream(store, other):
-    """The first watcher or writer enables them, and leaves the other settings as they are."""
-    streams = store._streams
-    for group, first in (("watched", "watches"), ("written", "writes")):
-        stream, subject = streams.stream("logs", group), streams.subject("logs", group)
-        config = {"name": stream, "subjects": [f"{subject}.>"], "max_msgs": 12345, "allow_direct": True}
-        await streams.connection.api(f"STREAM.CREATE.{stream}", config)
-        log = other.log(f"{group}/1")
-        if first == "writes":
-            await log.append(b"0")
-        async with store.log(f"{group}/1").watch() as signal:
-            # As a process with the older version: it writes, and sends the notification itself.
-            number = str(1 + (first == "writes"))
-            await streams.connection.publish_acked(f"{subject}.1", b"x", {"Amends-Number": number})
-            async with asyncio.timeout(60):
-                while not signal.entries(1 + (first == "writes")):
-                    await signal.wait(signal.count, 1)
-            seen = signal.count
-            await streams.connection.publish(f"{streams.subject('bell', group)}.1")
-            async with asyncio.timeout(60):
-                await signal.wait(seen)
-        found = (await streams.connection.api(f"STREAM.INFO.{stream}"))["config"]
-        assert (found["max_msgs"], "republish" in found) == (12345, True)

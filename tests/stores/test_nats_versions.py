@@ -1,4 +1,4 @@
-"""Older releases of nats-py, whose private parts `amends.stores.nats.wire` uses. Only with `make soak`: it installs packages."""
+"""Older releases of nats-py. Only with `make soak`: it installs packages."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TESTS = ("test_nats_wire.py", "test_nats_secured.py", "test_deliveries.py", "test_nats.py", "test_queue.py")
+TESTS = ("test_nats_secured.py", "test_deliveries.py", "test_nats.py", "test_queue.py")
 
 
 @pytest.mark.soak

@@ -22,6 +22,7 @@ from amends.stores import (
     StoreFullError,
     StoreUnavailableError,
     UnsupportedError,
+    versions,
 )
 from amends.stores.sqlite import schema, transaction_on
 from amends.stores.sqlite.log import LogRows
@@ -65,18 +66,6 @@ def test_a_thousand_crash_points(tmp_path):
 @pytest.fixture
 def url(tmp_path):
     return f"sqlite:///{tmp_path}/store.db"
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of four megabytes, if this process may mount one."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip("mounting a small tmpfs is not permitted here; the page limit test covers the same case")
-    yield place
-    subprocess.run(["umount", place], check=True)
 
 
 async def fill(store):
@@ -302,18 +291,21 @@ async def test_a_file_of_another_version_is_refused(url):
         await store.log("l").append(b"kept")
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
     for version, sentence in (
-        (schema.VERSION - 1, "finish its work with the version that wrote it"),
-        (schema.VERSION + 1, "upgrade amends"),
+        (versions.VERSION - 1, "finish its work with the version that wrote it"),
+        (versions.VERSION + 1, "upgrade amends"),
         ("odd", "upgrade amends"),
-        (schema.VERSION, None),
+        (versions.VERSION, None),
     ):
         connection.execute("UPDATE amends_meta SET value = ? WHERE key = 'version'", (str(version),))
         if sentence is not None:
             with pytest.raises(DamagedStoreError, match=sentence):
                 await stores.open(url)
-    connection.close()
     async with await stores.open(url) as store:
         assert [e.value for e in await store.log("l").read()] == [b"kept"]
+    connection.execute("DROP TABLE amends_meta")
+    with pytest.raises(DamagedStoreError, match="without a number"):
+        await stores.open(url)
+    connection.close()
 
 
 async def test_opening_waits_for_a_process_that_creates_the_file(url):

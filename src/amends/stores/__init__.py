@@ -44,6 +44,7 @@ from amends.stores.errors import (
     StoreClosedError,
     StoreError,
     StoreFullError,
+    StoreMismatchError,
     StoreUnavailableError,
     TrimmedError,
     UnsupportedError,
@@ -70,6 +71,7 @@ __all__ = [
     "StoreClosedError",
     "StoreError",
     "StoreFullError",
+    "StoreMismatchError",
     "StoreUnavailableError",
     "Table",
     "TableWriter",
@@ -100,7 +102,8 @@ async def open(
         ValueError: `url` is not a store URL.
         ImportError: `nats-py` is missing; the message names the line that installs it.
         StoreUnavailableError: the server does not answer, or the file cannot be opened.
-        DamagedStoreError: the file is not a store, or was written by a newer version.
+        DamagedStoreError: the file is not a store, is damaged, or was written by another version.
+        StoreMismatchError: the store has other settings than the URL asks for.
     """
     address = parse(url)
     if address.scheme == "memory":

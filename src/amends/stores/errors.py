@@ -10,6 +10,7 @@ The exceptions of stores, divided by what the caller can do about them.
     ├── ValueTooLargeError       the backend cannot hold a value of that size
     ├── UnsupportedError         the backend does not support the operation
     ├── DamagedStoreError        the file or stream is not what it should be
+    ├── StoreMismatchError       the store has other settings than its URL asks for
     └── StoreClosedError         used after `close()`
 
 Mistakes in the call itself (a negative delay, a key that is not text) are ValueError and TypeError.
@@ -26,6 +27,7 @@ __all__ = [
     "StoreClosedError",
     "StoreError",
     "StoreFullError",
+    "StoreMismatchError",
     "StoreUnavailableError",
     "TrimmedError",
     "UnsupportedError",
@@ -102,7 +104,7 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreFullError(StoreUnavailableError):
-    """The backend has no space left; nothing was written."""
+    """The backend has no space left. Nothing was written, unless `executed` is "maybe"."""
 
 
 class ValueTooLargeError(StoreError):
@@ -125,7 +127,11 @@ class UnsupportedError(StoreError):
 
 
 class DamagedStoreError(StoreError):
-    """The stored data was not written by this library, or was written by a newer version of it."""
+    """The stored data is damaged, was not written by this library, or was written by another version of it."""
+
+
+class StoreMismatchError(StoreError):
+    """The store exists with other settings than its URL asks for; the message says what to change."""
 
 
 class StoreClosedError(StoreError):

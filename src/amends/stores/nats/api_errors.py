@@ -8,14 +8,16 @@ __all__ = ["ApiError", "NoResponderError"]
 
 # JetStream's error numbers (server/errors.json of nats-server).
 # Try again later: incomplete, no cluster, no leader, busy, not enabled (yet), offline, duplicate in process, too many requests.
-_TEMPORARY = frozenset({10004, 10008, 10009, 10023, 10035, 10039, 10076, 10118, 10119, 10158, 10167})
+_TEMPORARY = frozenset({10004, 10008, 10009, 10035, 10039, 10076, 10118, 10119, 10158, 10167})
 # No server for a stream: permanently, or because a newly elected leader does not have the state of every server yet.
 _NO_PEERS = 10005
 _PEER_OFFLINE = "peer offline"
-# Account, memory or storage exhausted.
-_FULL = frozenset({10002, 10028, 10047})
+# Account, server, memory or storage exhausted.
+_FULL = frozenset({10002, 10023, 10028, 10047})
 # Storing failed, because of a limit or of the disk.
 _NOT_STORED = 10077
+_EXISTS_OTHERWISE = 10058
+_PURGE_FAILED = 10051
 _SUBJECT_TAKEN = "maximum messages per subject exceeded"
 
 
@@ -51,6 +53,16 @@ class ApiError(StoreError):
     def subject_taken(self) -> bool:
         """Whether the subject already has the one message it may have."""
         return self.number == _NOT_STORED and self.description == _SUBJECT_TAKEN
+
+    @property
+    def exists_otherwise(self) -> bool:
+        """Whether the stream exists with another configuration."""
+        return self.number == _EXISTS_OTHERWISE
+
+    @property
+    def purge_failed(self) -> bool:
+        """Whether the stream could not be changed, because an earlier write to the disk failed."""
+        return self.number == _PURGE_FAILED
 
     @property
     def missing(self) -> bool:

@@ -16,7 +16,8 @@ from typing import Literal
 
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.stored_messages import StoredMessage, latest
-from amends.stores.nats.streams import STATE, Streams
+from amends.stores.nats.stream_settings import STATE
+from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import token
 
 __all__ = ["Claim", "Claims", "State", "parse_claim"]

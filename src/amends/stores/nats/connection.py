@@ -322,13 +322,13 @@ class NatsConnection:
             problem = ApiError(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
             if problem.full:
                 raise StoreFullError(
-                    f"{self.display_url} has no space left ({problem.description}): raise its limits"
+                    f"{self.display_url} has no space left (JetStream error {problem.number}): free space, or raise its limits"
                 )
             if not problem.temporary:
                 raise problem
             if time.monotonic() > end:
                 raise StoreUnavailableError(
-                    f"{self.display_url} is not ready ({problem.description}): check that JetStream is enabled"
+                    f"{self.display_url} is not ready (JetStream error {problem.number}): check that JetStream is enabled and its disk not full"
                 )
             await asyncio.sleep(_PAUSE)
 

@@ -8,7 +8,8 @@ from amends.stores.contract import DeadMessage
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.scan import scan
 from amends.stores.nats.stored_messages import StoredMessage, latest
-from amends.stores.nats.streams import STATE, Streams
+from amends.stores.nats.stream_settings import STATE
+from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header, token
 
 __all__ = ["DeadLetters"]

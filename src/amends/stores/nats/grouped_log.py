@@ -25,7 +25,8 @@ from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.log_positions import LogPosition
 from amends.stores.nats.replies import headers_of
 from amends.stores.nats.stored_messages import StoredMessage, first_from, latest, page
-from amends.stores.nats.streams import GROUPED, NOTIFICATION, Streams
+from amends.stores.nats.stream_settings import GROUPED, NOTIFICATION
+from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header, from_token, token
 from amends.stores.signal import Signal
 

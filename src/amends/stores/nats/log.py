@@ -66,7 +66,7 @@ class NatsLog:
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
         check_limit(limit)
         bounds = None
-        if start is None or self._streams.replicas > 1:
+        if start is None or await self._streams.replicas("log", self.name) > 1:
             # With replicas, one that lags may answer: the leader's last number is the limit.
             bounds = await self.bounds()
             if start is None:

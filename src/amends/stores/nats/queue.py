@@ -25,7 +25,8 @@ from amends.stores.nats.lease import KEY, NatsLease
 from amends.stores.nats.replies import header, headers_of
 from amends.stores.nats.scan import scan
 from amends.stores.nats.stored_messages import StoredMessage, latest, page, parse_ack_subject, pull_one
-from amends.stores.nats.streams import STATE, Streams
+from amends.stores.nats.stream_settings import STATE
+from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header, token
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _WORKERS = "workers"
 _LONGEST_WAIT = 30.0
 _PAUSE = 0.02
 _PAGE = 256
+# Held and delayed messages; while there are this many, the server delivers no others. It uses about 100 bytes for each.
+_MAX_PENDING = 250_000
 
 
 class NatsQueue:
@@ -128,8 +131,7 @@ class NatsQueue:
                         "deliver_policy": "all",
                         "ack_wait": int(self.lease * 1e9),
                         "max_deliver": -1,
-                        # Delayed messages count as pending too; they must not block the others.
-                        "max_ack_pending": -1,
+                        "max_ack_pending": _MAX_PENDING,
                         "max_waiting": 4096,
                     },
                 },

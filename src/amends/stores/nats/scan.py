@@ -40,7 +40,7 @@ async def scan(
     """
     filters = [f"{streams.subject(kind, name)}.{suffix}" for suffix in suffixes]
     min_seq = 0
-    if streams.replicas > 1:
+    if await streams.replicas(kind, name) > 1:
         info = await streams.info(kind, name)
         if info is None:
             return
@@ -147,7 +147,7 @@ async def _create_consumer(streams: Streams, kind: str, name: str, filters: list
     loop = asyncio.get_running_loop()
     end = loop.time() + streams.connection.timeout
     while loop.time() < end:
-        info = await streams.info(kind, name) if streams.replicas > 1 else None
+        info = await streams.info(kind, name) if await streams.replicas(kind, name) > 1 else None
         leader = "" if info is None else (info.get("cluster") or {}).get("leader", "")
         consumer, left, where = await create_consumer(streams, stream, config)
         if where == leader or not leader:

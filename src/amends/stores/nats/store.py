@@ -15,8 +15,10 @@ from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.connection import NatsConnection
 from amends.stores.nats.grouped_log import GroupedLog, grouped_log_names
 from amends.stores.nats.log import NatsLog
+from amends.stores.nats.opening import open_streams, requested_settings
 from amends.stores.nats.queue import NatsQueue
-from amends.stores.nats.streams import GROUPED, Streams
+from amends.stores.nats.stream_settings import GROUPED
+from amends.stores.nats.streams import Streams
 from amends.stores.nats.table import NatsTable
 from amends.stores.traits import Traits
 
@@ -37,16 +39,14 @@ async def open_nats(address: Address, options: Mapping[str, Any]) -> NatsStore:
         ImportError: nats-py is not installed.
         StoreUnavailableError: no server answers, or it has no JetStream.
         UnsupportedError: the server is too old.
+        DamagedStoreError: another version of amends wrote the store.
+        StoreMismatchError: the store has other settings than the URL.
     """
     settings = address.options
-    replicas = int(settings.get("replicas", "1"))
+    wanted = requested_settings(settings)
     timeout = float(settings.get("timeout", "10"))
-    window = float(settings.get("dedupe_window", "120"))
-    storage = settings.get("storage", "file")
-    if replicas not in range(1, 6) or timeout <= 0 or window <= 0 or storage not in {"file", "memory"}:
-        raise ValueError(
-            "replicas must be 1 to 5, timeout and dedupe_window positive seconds, storage file or memory"
-        )
+    if not 0 < timeout < 1e9:
+        raise ValueError("timeout must be positive seconds")
     try:
         import nats  # noqa: F401
     except ImportError as error:
@@ -59,13 +59,11 @@ async def open_nats(address: Address, options: Mapping[str, Any]) -> NatsStore:
             raise UnsupportedError(  # noqa: TRY301
                 f"nats-server {version.major}.{version.minor} is too old: use 2.11 or newer"
             )
-        await connection.api("INFO")
+        streams = await open_streams(connection, address.path, wanted)
     except BaseException:
         await connection.close()
         raise
-    return NatsStore(
-        Streams(connection, address.path, replicas=replicas, storage=storage, dedupe_window=window)
-    )
+    return NatsStore(streams)
 
 
 class NatsStore:
@@ -156,8 +154,10 @@ class NatsStore:
         ]
         if lagging:
             found.append(f"{kind} {name!r} has replicas that lag behind or are down: {', '.join(lagging)}")
-        if config["num_replicas"] < self._streams.replicas:
-            found.append(f"{kind} {name!r} has {config['num_replicas']} replicas, fewer than in the URL")
+        if config["num_replicas"] < self._streams.settings.replicas:
+            found.append(
+                f"{kind} {name!r} has {config['num_replicas']} replicas, and the store {self._streams.settings.replicas}"
+            )
         if kind == GROUPED:
             found += await self._check_group(name)
         return found

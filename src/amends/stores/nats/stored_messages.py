@@ -55,7 +55,10 @@ async def latest(streams: Streams, kind: str, name: str, suffix: str) -> StoredM
     """The newest message of a subject, read from the stream's leader."""
     subject = streams.subject(kind, name) + suffix
     stream = streams.stream(kind, name)
-    if streams.replicas > 1:
+    replicas = await streams.replicas(kind, name)
+    if not replicas:
+        return None
+    if replicas > 1:
         # A direct get may be answered by any replica, also by one that lags.
         try:
             answer = await streams.connection.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})

@@ -12,49 +12,32 @@ import asyncio
 import time
 from typing import Any
 
-from amends.stores.errors import StoreUnavailableError
+from amends.stores.errors import DamagedStoreError, StoreError, StoreFullError, StoreUnavailableError
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.connection import NatsConnection
 from amends.stores.nats.log_positions import LogPositions
 from amends.stores.nats.notifications import Notifications
+from amends.stores.nats.stream_settings import NOTIFICATION, Settings, differing, stream_config
 from amends.stores.nats.subjects import token
 
-__all__ = ["GROUPED", "NOTIFICATION", "STATE", "Streams"]
-
-STATE = "state"
-GROUPED = "logs"
-NOTIFICATION = "bell"
-"""The part of a subject that notifications of grouped logs use."""
+__all__ = ["Streams"]
 
 _PAUSE = 0.05
-
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "log": {"retention": "limits"},
-    GROUPED: {"retention": "limits"},
-    "table": {"retention": "limits", "max_msgs_per_subject": 1, "allow_msg_ttl": True},
-    # One message per subject, and a second one is rejected: this makes a key unique.
-    "queue": {
-        "retention": "workqueue",
-        "max_msgs_per_subject": 1,
-        "discard": "new",
-        "discard_new_per_subject": True,
-    },
-    STATE: {"retention": "limits", "max_msgs_per_subject": 1, "allow_msg_ttl": True},
-}
+_PROBE_TIMEOUT = 2.0
+# After this many seconds the replicas of a stream are read again, because an operator can change them.
+_REPLICAS_KEPT = 30.0
 
 
 class Streams:
     """Creates streams when they are first written to, and remembers which exist."""
 
-    def __init__(
-        self, connection: NatsConnection, store: str, *, replicas: int, storage: str, dedupe_window: float
-    ) -> None:
+    def __init__(self, connection: NatsConnection, store: str, settings: Settings) -> None:
         self.connection = connection
-        self.replicas = replicas
+        self.settings = settings
+        """The settings of streams that are created."""
         self._store = store
-        self._storage = storage
-        self._window = dedupe_window
         self._ensured: set[str] = set()
+        self._replicas: dict[str, tuple[int, float]] = {}
         self.positions = LogPositions()
         self.notifications = Notifications(connection)
         connection.on_reconnect = self.notifications.notify_all
@@ -68,46 +51,58 @@ class Streams:
         return f"amends.{self._store}.{kind}.{token(name)}"
 
     async def ensure(self, kind: str, name: str, *, first: int = 1) -> None:
-        """Create the stream if it does not exist; an existing one keeps its settings. Does nothing the second time."""
+        """
+        Create the stream if it does not exist. Does nothing the second time.
+
+        Raises:
+            DamagedStoreError: a stream of that name exists and lacks settings that the store depends on.
+        """
         stream = self.stream(kind, name)
         if stream in self._ensured:
             return
-        subject = self.subject(kind, name)
-        config: dict[str, Any] = {
-            "name": stream,
-            "subjects": [subject if kind == "log" else f"{subject}.>"],
-            "storage": self._storage,
-            "num_replicas": self.replicas,
-            "duplicate_window": int(self._window * 1e9),
-            "allow_direct": True,
-            "metadata": {"amends.kind": kind, "amends.name": name, "amends.store": self._store},
-            **_SETTINGS[kind],
-        }
+        config = stream_config(
+            self.settings,
+            self._store,
+            kind,
+            name,
+            stream,
+            self.subject(kind, name),
+            self.subject(NOTIFICATION, name),
+        )
         if first > 1:
             config["first_seq"] = first
-        republish = (
-            {"src": f"{subject}.>", "dest": f"{self.subject(NOTIFICATION, name)}.>"}
-            if kind == GROUPED
-            else None
-        )
-        if republish is not None:
-            config["republish"] = republish
         try:
-            await self.connection.api(f"STREAM.CREATE.{stream}", config)
+            found = (await self.connection.api(f"STREAM.CREATE.{stream}", config))["config"]
         except ApiError as error:
-            if (
-                error.number != 10058
-            ):  # it exists with another configuration: ours, created with other options
+            if not error.exists_otherwise:
                 raise
-            if republish is not None:
-                await self._enable_republish(stream, republish)
+            # An operator may have changed its replicas or limits.
+            found = (await self.connection.api(f"STREAM.INFO.{stream}"))["config"]
+            if different := differing(config, found):
+                raise DamagedStoreError(
+                    f"stream {stream} has another {' and '.join(different)} than amends gives it: "
+                    f"restore the setting with `nats stream edit {stream}`"
+                ) from None
+        self._remember_replicas(stream, found)
         self._ensured.add(stream)
 
-    async def _enable_republish(self, stream: str, republish: dict[str, str]) -> None:
-        """Enable notifications on a stream of an older version, without changing its other settings."""
-        config = (await self.connection.api(f"STREAM.INFO.{stream}"))["config"]
-        if "republish" not in config:
-            await self.connection.api(f"STREAM.UPDATE.{stream}", {**config, "republish": republish})
+    def _remember_replicas(self, stream: str, config: dict[str, Any]) -> int:
+        replicas = int(config["num_replicas"])
+        self._replicas[stream] = (replicas, time.monotonic() + _REPLICAS_KEPT)
+        return replicas
+
+    async def replicas(self, kind: str, name: str) -> int:
+        """
+        The number of the stream's replicas; 0 if there is no stream.
+
+        It decides how the stream is read: with more than one, a direct get may be answered by a replica that lags.
+        """
+        stream = self.stream(kind, name)
+        known = self._replicas.get(stream)
+        if known is not None and known[1] > time.monotonic():
+            return known[0]
+        info = await self.info(kind, name)
+        return 0 if info is None else self._remember_replicas(stream, info["config"])
 
     async def publish(
         self,
@@ -142,6 +137,15 @@ class Streams:
             await self.ensure(kind, name)
             try:
                 return await self.connection.publish_acked(subject, payload, headers, tries)
+            except StoreFullError:
+                raise
+            except StoreUnavailableError:
+                if await self._cannot_write(kind, name):
+                    raise StoreFullError(
+                        f"{self.connection.display_url} cannot write {kind} {name!r} to its disk: free space, then restart the server",
+                        "maybe",
+                    ) from None
+                raise
             except ApiError as error:
                 if error.number:
                     raise
@@ -152,6 +156,22 @@ class Streams:
                     f"{kind} {name!r} of {self.connection.display_url} has no leader: try again", "maybe"
                 )
             await asyncio.sleep(_PAUSE)
+
+    async def _cannot_write(self, kind: str, name: str) -> bool:
+        """
+        Whether a write to the stream's disk has failed: the server then leaves all further messages unanswered.
+
+        Found out with a purge that matches nothing, because the stream's description does not mention it.
+        """
+        nothing = {"filter": f"{self.subject(kind, name)}.amends-none"}
+        try:
+            async with asyncio.timeout(_PROBE_TIMEOUT):
+                await self.connection.api(f"STREAM.PURGE.{self.stream(kind, name)}", nothing)
+        except ApiError as error:
+            return error.purge_failed
+        except (StoreError, TimeoutError):
+            pass
+        return False
 
     async def info(self, kind: str, name: str) -> dict[str, Any] | None:
         """JetStream's description of the stream, or None if there is none."""
@@ -165,11 +185,12 @@ class Streams:
     def forget(self, kind: str, name: str) -> None:
         """Forget that the stream exists, so that the next write creates it again."""
         self._ensured.discard(self.stream(kind, name))
+        self._replicas.pop(self.stream(kind, name), None)
 
     async def drop(self, kind: str, name: str) -> None:
         """Delete the stream, if it exists."""
         stream = self.stream(kind, name)
-        self._ensured.discard(stream)
+        self.forget(kind, name)
         try:
             await self.connection.api(f"STREAM.DELETE.{stream}")
         except ApiError as error:
@@ -199,6 +220,11 @@ class Streams:
     async def exists(self, kind: str, name: str) -> bool:
         """Whether the stream exists; called only after an unexpected reply."""
         return await self.info(kind, name) is not None
+
+    async def any(self) -> bool:
+        """Whether the store has any stream."""
+        page = await self.connection.api("STREAM.NAMES", {"subject": f"amends.{self._store}.>"})
+        return bool(page.get("streams"))
 
     async def names(self) -> dict[str, list[str]]:
         """The names of this store's streams by kind."""

@@ -26,8 +26,9 @@ import sqlite3
 
 from amends.stores.clock import Clock
 from amends.stores.errors import DamagedStoreError
+from amends.stores.versions import VERSION, other_version
 
-__all__ = ["DEAD", "FLOOR_KEY", "HELD", "LOGS", "LOG_SHIFT", "SEQ_MASK", "VERSION", "WAITING", "prepare"]
+__all__ = ["DEAD", "FLOOR_KEY", "HELD", "LOGS", "LOG_SHIFT", "SEQ_MASK", "WAITING", "prepare"]
 
 LOG_SHIFT = 36
 SEQ_MASK = (1 << LOG_SHIFT) - 1
@@ -38,9 +39,6 @@ FLOOR_KEY = "x''"
 """The key of the row that holds a table's highest removed revision: a blob, which sorts behind every text."""
 
 WAITING, HELD, DEAD = 0, 1, 2
-
-VERSION = 3
-"""Increase it with every change of the tables, or of what the other packages store in them."""
 
 _TABLES = (
     """
@@ -87,6 +85,9 @@ _TABLES = (
 )
 
 
+_REMOVE = "remove the file"
+
+
 def prepare(connection: sqlite3.Connection, clock: Clock) -> None:
     """
     Create the tables in a new file, and end the leases of workers that ran before the last boot.
@@ -100,12 +101,14 @@ def prepare(connection: sqlite3.Connection, clock: Clock) -> None:
             "CREATE TABLE IF NOT EXISTS amends_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
         )
         version = _meta(connection, "version")
+        if version is None and _has_tables(connection):
+            raise DamagedStoreError(other_version(None, _REMOVE))  # noqa: TRY301
         if version is None:
             for statement in _TABLES:
                 connection.execute(statement)
             _set_meta(connection, "version", str(VERSION))
-        elif version != str(VERSION):
-            raise DamagedStoreError(_other_version(version))  # noqa: TRY301
+        elif problem := other_version(version, _REMOVE):
+            raise DamagedStoreError(problem)  # noqa: TRY301
         if _meta(connection, "boot") != clock.boot():
             connection.execute("UPDATE amends_tasks SET state = ?, at = 0 WHERE state = ?", (WAITING, HELD))
             _set_meta(connection, "boot", clock.boot())
@@ -115,14 +118,10 @@ def prepare(connection: sqlite3.Connection, clock: Clock) -> None:
     connection.execute("COMMIT")
 
 
-def _other_version(version: str) -> str:
-    """What to do with a file of another version."""
-    if version.isdecimal() and int(version) < VERSION:
-        return (
-            f"the file was written by an earlier amends (schema {version}; this version uses {VERSION}): finish its work with "
-            "the version that wrote it, then remove the file or choose another one"
-        )
-    return f"the file was written by a newer amends (schema {version}; this version uses {VERSION}): upgrade amends"
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    """Whether the file has a table of a store."""
+    statement = "SELECT 1 FROM sqlite_master WHERE name IN ('amends_logs', 'amends_entries', 'amends_rows')"
+    return connection.execute(statement).fetchone() is not None
 
 
 def _meta(connection: sqlite3.Connection, key: str) -> str | None:
