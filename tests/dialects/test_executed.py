@@ -4,7 +4,7 @@ import pytest
 
 from amends import Fault, decode, encode, extract
 from amends.errors import ServiceUnavailableError
-from amends.http.effect_unknown import EffectUnknownError
+from amends.serving.effect_unknown import EffectUnknownError
 
 INVITING = {"title": "t", "detail": "d", "status": 503, "is_retriable": True, "retry_after_ms": 5000}
 

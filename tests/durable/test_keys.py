@@ -1,6 +1,7 @@
 """Keys: owners, records with a state, fingerprints, leases, and what becomes of a key whose process died."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -152,10 +153,10 @@ async def pay(keys, effects):
 async def test_every_interruption_and_every_failure():
     """Without `verify` the work never runs twice, whichever operation of a first caller fails or is its last."""
     tried = 0
-    for how in HOWS:
+    for how, transactions in itertools.product(HOWS, (True, False)):
         for point in range(20):
             async with await stores.open("memory:") as memory:
-                effects, faults = [], Faulty(memory, transactions=True)
+                effects, faults = [], Faulty(memory, transactions=transactions)
                 faults.point, faults.how = point, how
                 faults.caller = asyncio.ensure_future(pay(keys_in(faults), effects))
                 (first,) = await asyncio.gather(faults.caller, return_exceptions=True)
@@ -171,4 +172,4 @@ async def test_every_interruption_and_every_failure():
                     second = None
                 assert len(effects) <= 1, (how, point)
                 assert second == "r" if first == "r" else second in {"r", None}, (how, point)
-    assert tried >= 16
+    assert tried >= 28

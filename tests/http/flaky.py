@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amends.bindings.asgi import Problems
-from amends.http.effect_unknown import EffectUnknownError
+from amends.serving.effect_unknown import EffectUnknownError
 
 
 class Flaky:

@@ -56,13 +56,15 @@ class DyingTable:
 
 
 class DyingStore:
+    supports_transactions = True
+
     def __init__(self, store, steps):
         self._store, self._steps = store, steps
 
     def table(self, name):
         return DyingTable(self._store.table(name), self._steps)
 
-    async def transaction(self, work):
+    async def transaction(self, work, *, short=False):
         def both(tx):
             self._steps.point()
             result = work(tx)

@@ -507,7 +507,9 @@ async def test_the_first_two_requests_open_one_store(nats_server):
 
 
 class Failing:
-    """A store that counts the writes to one table, and fails them while `broken` is set."""
+    """A store without transactions that counts the writes to one table, and fails them while `broken` is set."""
+
+    supports_transactions = False
 
     def __init__(self, store, table):
         self._store, self._table, self.broken, self.puts = store, table, False, 0

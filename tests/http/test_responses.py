@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from amends import Fault, decode
 from amends.core.fault import Origin
 from amends.http.application_errors import fault_from_status
-from amends.http.effect_unknown import EffectUnknownError
 from amends.http.openapi import problems
 from amends.http.responses import RequestInfo, Settings, complete, error_response
+from amends.serving.effect_unknown import EffectUnknownError
 from tests.each import each
 
 LEAK = "postgres://admin:hunter2@10.0.0.5/prod"

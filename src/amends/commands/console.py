@@ -37,6 +37,7 @@ COMMANDS = {
     "audit": "audit",
     "runtime": "runtime",
     "tasks": "tasks",
+    "effects": "effects",
     "trace": "trace",
     "watch": "watch",
     "completion": "completion",

@@ -32,7 +32,6 @@ from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
-from amends.http.effect_unknown import EFFECT_UNKNOWN
 from amends.http.key_support import KEY, KeySupport, shared_proofs, vendor_honours_keys
 from amends.http.raising import check_raises, return_or_raise
 from amends.http.services import Service, service_of
@@ -42,6 +41,7 @@ from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.scoping import route_scope
 from amends.recovery.upstream import Upstream
+from amends.serving.effect_unknown import EFFECT_UNKNOWN
 from amends.serving.tracing import current_span, trace_id, traceparent
 from amends.vendors.registry import check
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from amends.durable import keys
 from amends.durable.keys import KeyInDoubt, KeyRecord, KeyReused, KeyRunning
 from amends.errors.base import FaultError
-from amends.http.effect_unknown import EffectUnknownError
 from amends.http.responses import RawResponse
+from amends.serving.effect_unknown import EffectUnknownError
 from amends.stores.contract import Store, Transaction
 
 __all__ = ["Claim", "Keys", "Record", "Verify"]

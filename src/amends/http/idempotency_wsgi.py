@@ -9,17 +9,15 @@ The store is asynchronous, so it runs on an event loop in a thread of its own, o
 
 from __future__ import annotations
 
-import asyncio
-import os
-import threading
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from http import HTTPStatus
 from io import BytesIO
-from typing import Any, TypeVar
+from typing import Any
 
 from amends.core.fault import Fault
 from amends.durable.keys import key_name
+from amends.durable.loop_thread import LoopThread
 from amends.errors.base import FaultError
 from amends.http.asgi import FAULT
 from amends.http.idempotency import (
@@ -53,8 +51,6 @@ from amends.stores import Store, StoreError
 from amends.stores.contract import Transaction
 
 __all__ = ["IdempotentWSGI", "commit_sync", "environ_caller"]
-
-T = TypeVar("T")
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -106,7 +102,7 @@ class IdempotentWSGI:
         self._verify = verify
         self._max_body = max_body
         self._settings = settings or Settings()
-        self._loop = _LoopThread(lease + _PATIENCE)
+        self._loop = LoopThread(lease + _PATIENCE)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Handle one request."""
@@ -215,7 +211,7 @@ def commit_sync(
     environ: Environ, work: Callable[[Transaction], Any], *, status: int = 200
 ) -> tuple[int, bytes]:
     """Same as `amends.http.idempotency.commit`, below `IdempotentWSGI(transactional=True)`; `request.environ` in Flask."""
-    loop: _LoopThread = environ[_LOOP]
+    loop: LoopThread = environ[_LOOP]
     return loop.run(commit(environ, work, status=status))
 
 
@@ -231,7 +227,7 @@ class _Run:
         app: App,
         environ: Environ,
         start_response: StartResponse,
-        loop: _LoopThread,
+        loop: LoopThread,
         keys: Keys,
         claim: Claim,
         max_body: int,
@@ -329,69 +325,6 @@ class _Run:
             self._loop.run(log_store_error(writing))
         except TimeoutError:
             LOG.exception("the record of an idempotency key could not be written")
-
-
-class _LoopThread:
-    """An event loop in a thread, started at the first use in each process."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._process = 0
-
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine on the loop."""
-        with self._lock:
-            if self._loop is None or self._process != os.getpid():
-                # After a fork the parent's thread is gone.
-                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
-                self._thread = threading.Thread(
-                    target=_run_loop, args=(self._loop,), name="amends-keys", daemon=True
-                )
-                self._thread.start()
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """
-        Run a coroutine on the loop and return its result.
-
-        Raises:
-            TimeoutError: it took too long and was cancelled.
-
-        """
-        running = self.start(work)
-        try:
-            return running.result(self._seconds)
-        except TimeoutError:
-            running.cancel()
-            raise
-
-    def stop(self) -> None:
-        """End the thread."""
-        with self._lock:
-            loop, self._loop = self._loop, None
-            if loop is not None and self._thread is not None and self._process == os.getpid():
-                loop.call_soon_threadsafe(loop.stop)
-                self._thread.join(self._seconds)
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped, then cancel what is left and close it."""
-    try:
-        loop.run_forever()
-        loop.run_until_complete(_cancel_tasks())
-        loop.run_until_complete(loop.shutdown_default_executor())
-    finally:
-        loop.close()
-
-
-async def _cancel_tasks() -> None:
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
 
 
 def _echo(start_response: StartResponse, key: str) -> StartResponse:

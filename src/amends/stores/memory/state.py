@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import RLock
 
 from amends.stores.arguments import check_key, check_value
 from amends.stores.clock import Clock
@@ -155,6 +156,8 @@ class State:
     tables: dict[str, TableState] = field(default_factory=dict)
     queues: dict[str, QueueState] = field(default_factory=dict)
     undo: Undo = field(default_factory=list)
+    lock: RLock = field(default_factory=RLock)
+    """Held during each operation on a table and each transaction, so that threads may share them."""
 
     def log(self, name: str) -> LogState:
         return self.logs.get(name) or self.logs.setdefault(name, LogState(name, self.undo))

@@ -61,14 +61,15 @@ class MemoryStore:
 
     async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
         state = self.state()
-        state.undo.clear()
-        try:
-            result = work(MemoryTransaction(state))
-        except BaseException:
-            while state.undo:
-                state.undo.pop()()
-            raise
-        self.changed()
+        with state.lock:
+            state.undo.clear()
+            try:
+                result = work(MemoryTransaction(state))
+            except BaseException:
+                while state.undo:
+                    state.undo.pop()()
+                raise
+            self.changed()
         return result
 
     async def names(self) -> dict[str, list[str]]:
@@ -170,24 +171,30 @@ class MemoryTable:
 
     async def get(self, key: str) -> Row | None:
         check_key(key)
-        state = self._store.state().tables.get(self.name)
-        return state.get(key) if state else None
+        state = self._store.state()
+        with state.lock:
+            table = state.tables.get(self.name)
+            return table.get(key) if table else None
 
     async def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
-        number = MemoryTableWriter(self._store.state().table(self.name)).put(
-            key, value, revision=revision, expires_in=expires_in
-        )
-        self._store.changed()
+        state = self._store.state()
+        with state.lock:
+            number = MemoryTableWriter(state.table(self.name)).put(
+                key, value, revision=revision, expires_in=expires_in
+            )
+            self._store.changed()
         return number
 
     async def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
         return await self.put(key, value, revision=0, expires_in=expires_in)
 
     async def delete(self, key: str, *, revision: int | None = None) -> bool:
-        found = self._store.state().table(self.name).delete(check_key(key), revision=revision)
-        self._store.changed()
+        state = self._store.state()
+        with state.lock:
+            found = state.table(self.name).delete(check_key(key), revision=revision)
+            self._store.changed()
         return found
 
     async def discard(self, key: str) -> None:
@@ -195,8 +202,11 @@ class MemoryTable:
 
     async def scan(self, prefix: str = "") -> AsyncIterator[Row]:
         check_key(prefix, "prefix")
-        state = self._store.state().tables.get(self.name)
-        for row in state.scan(prefix) if state else ():
+        state = self._store.state()
+        with state.lock:
+            table = state.tables.get(self.name)
+            rows = table.scan(prefix) if table else []
+        for row in rows:
             yield row
 
     async def drop(self) -> None:

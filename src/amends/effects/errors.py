@@ -1,0 +1,156 @@
+"""The errors that a call of an effect raises instead of running once more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.core.enums import Executed
+from amends.effects.records import EffectRecord, call_text, instant, question_text
+from amends.errors import ConflictError, ServiceUnavailableError, ValidationError
+from amends.errors.base import FaultError
+from amends.serving.effect_unknown import EffectUnknownError
+
+__all__ = [
+    "AlreadyDoneError",
+    "EffectRunningError",
+    "InDoubtError",
+    "KeyReusedError",
+    "LedgerUnavailableError",
+    "SimilarError",
+]
+
+_SHOWN = 2000
+"""Bytes of an outcome that an error carries in its details."""
+
+
+class AlreadyDoneError(FaultError):
+    """The effect happened before, and its outcome was delivered"""
+
+    code = "ALREADY_DONE"
+    recovery = "correctable"
+    executed = "yes"
+    actor = "caller"
+    status = 409
+    user_message = "That was already done."
+
+    key: str = ""
+    outcome: Any = None
+    """The result of the call that had the effect."""
+
+
+class SimilarError(FaultError):
+    """A very similar call was made recently"""
+
+    code = "SIMILAR_CALL"
+    recovery = "correctable"
+    executed = "no"
+    actor = "caller"
+    status = 409
+    user_message = "That looks like something that was just done. Should it be done once more?"
+
+    key: str = ""
+    """The similar effect in the ledger."""
+
+
+class InDoubtError(EffectUnknownError):
+    """The effect may have happened: `question` says what to find out"""
+
+    key: str = ""
+    question: str = ""
+
+
+class KeyReusedError(ValidationError):
+    """The key belongs to a call with other arguments"""
+
+
+class EffectRunningError(ConflictError):
+    """Another caller runs the effect"""
+
+
+class LedgerUnavailableError(ServiceUnavailableError):
+    """The ledger cannot be reached, so the call was not made"""
+
+
+def already_done(name: str, record: EffectRecord, outcome: Any) -> AlreadyDoneError:
+    """Return the answer to a call whose outcome was delivered before."""
+    details: dict[str, Any] = {"key": name, "done_at": instant(record.ended)}
+    if len(bytes(record.outcome)) <= _SHOWN:
+        details["outcome"] = outcome
+    error = AlreadyDoneError(
+        f'already done at {instant(record.ended)}; pass again="reason" to do it once more'
+        if record.derived
+        else f"already done at {instant(record.ended)}, but its result could not be stored",
+        details=details,
+        field="again" if record.derived else None,
+        suggestions=(
+            "Use the result of the first call",
+            'Pass again="reason" only if it has to be done once more',
+        )
+        if record.derived
+        else ("Look up the result where it would show",),
+    )
+    error.key, error.outcome = name, outcome
+    return error
+
+
+def again_done(name: str, record: EffectRecord, outcome: Any) -> AlreadyDoneError:
+    """Return the answer to a second call with the same reason."""
+    error = already_done(name, record, outcome)
+    message = f"already done once more for this reason, last at {instant(record.ended)}; pass another reason to do it again"
+    repeated = AlreadyDoneError(
+        message, details=error.details, field="again", suggestions=error.fault.suggestions[:1]
+    )
+    repeated.key, repeated.outcome = name, outcome
+    return repeated
+
+
+def in_doubt(name: str, record: EffectRecord) -> InDoubtError:
+    """Return the error of an effect whose outcome is not known."""
+    question = question_text(name, record)
+    error = InDoubtError(
+        f"It is not known whether {call_text(record)} happened, so it is not repeated",
+        suggestions=(question,),
+        details={"key": name},
+    )
+    error.key, error.question = name, question
+    return error
+
+
+def key_reused(name: str) -> KeyReusedError:
+    """Return the error of a key that is used for another call."""
+    return KeyReusedError(
+        f"The key {name!r} was used for a call with other arguments",
+        executed=Executed.NO,
+        suggestions=("Make the first call again, unchanged", "Or use another key for this call"),
+    )
+
+
+def running(name: str, seconds: float) -> EffectRunningError:
+    """Return the error of a caller that waited long enough for the one that runs the effect."""
+    return EffectRunningError(
+        f"{name!r} is still running after {seconds:g} seconds",
+        recovery="transient",
+        retry_after=1.0,
+        executed=Executed.NO,
+        details={"key": name},
+    )
+
+
+def similar(name: str, record: EffectRecord) -> SimilarError:
+    """Return the question about a call that is nearly identical to an earlier one."""
+    error = SimilarError(
+        f'{call_text(record)} was called at {instant(record.started)}; pass again="reason" if this call is meant as another one',
+        field="again",
+        details={"key": name, "called_at": instant(record.started)},
+    )
+    error.key = name
+    return error
+
+
+def unavailable() -> LedgerUnavailableError:
+    """Return the error of a call that was not made because the ledger cannot be reached."""
+    return LedgerUnavailableError(
+        "The ledger of effects cannot be reached, so the call was not made",
+        retry_after=5.0,
+        executed=Executed.NO,
+    )

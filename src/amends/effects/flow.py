@@ -1,0 +1,293 @@
+"""
+What happens to one call of an effect, as a generator of steps that the drivers perform.
+
+    claim ── new key ──────────► call ── result ──► record it ──► result
+      │                            └── exception ─ did not happen ─► free the key, raise
+      │                                           └ unknown ─► verify ─► record, free, or in doubt
+      ├── running elsewhere ───► wait, claim again
+      ├── in doubt ────────────► verify, else the question
+      └── done ────────────────► the outcome, or "already done at T"
+
+The generator neither waits nor calls anything itself, so plain functions and coroutines share it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from amends.core.enums import Executed
+from amends.core.fault import Fault
+from amends.durable.keys import Claim, KeyInDoubt, KeyReused, KeyRunning, Keys
+from amends.effects import errors
+from amends.effects.outcomes import encode_result, restore_result
+from amends.effects.records import EffectRecord
+from amends.errors.base import FaultError
+from amends.recovery.to_fault import fault_of
+from amends.serving.server_errors import came_from_a_call
+from amends.stores.errors import StoreError
+
+__all__ = ["CallStep", "Flow", "Request", "StoreStep", "VerifyStep", "WaitStep", "perform"]
+
+LOG = logging.getLogger("amends.effects")
+
+T = TypeVar("T")
+EffectKeys: TypeAlias = Keys[EffectRecord]
+EffectClaim: TypeAlias = Claim[EffectRecord]
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
+"""Seconds between two looks at a key that another process works under. In one process, the waiter is woken."""
+
+
+class Request(msgspec.Struct, kw_only=True):
+    """One call of an effect."""
+
+    name: str
+    """The name of the effect in the ledger."""
+    fresh: EffectRecord
+    expires_in: float
+    has_verify: bool
+    returns: Any = Any
+    again: str | None = None
+    direct: bool = False
+    """Whether the call is one request to another service, whose evidence about the effect counts."""
+    wait: float = 60.0
+    """Seconds to wait for another caller with the same key."""
+    now: Callable[[], float]
+
+
+class StoreStep(msgspec.Struct):
+    """Await a function of the keys; returns its result."""
+
+    work: Callable[[EffectKeys], Awaitable[Any]]
+
+
+class CallStep(msgspec.Struct):
+    """Make the call while the lease of the claim is renewed; returns its result."""
+
+    claim: EffectClaim
+    key: str
+
+
+class VerifyStep(msgspec.Struct):
+    """Call `verify` while the lease of the claim is renewed; returns what it found."""
+
+    claim: EffectClaim
+
+
+class WaitStep(msgspec.Struct):
+    """Wait until the key may have changed; returns the seconds that it took."""
+
+    name: str
+    seconds: float
+
+
+Step: TypeAlias = StoreStep | CallStep | VerifyStep | WaitStep
+Flow: TypeAlias = Generator[Step, Any, T]
+
+
+def perform(request: Request) -> Flow[Any]:
+    """Return the result of the call: of this one, or of the one that had the effect."""
+    taken, waited = yield from _take(request)
+    if isinstance(taken, Claim) and taken.record.state == "doubt":
+        taken = yield from _decide_doubt(request, taken)
+        waited = True
+    if isinstance(taken, Claim):
+        return (yield from _run(request, taken))
+    return (yield from _hand_out(request, taken, waited))
+
+
+def wire_key(request: Request, record: EffectRecord) -> str:
+    """Return the key that services get: another one for each time that the effect is done on purpose."""
+    return f"{request.name}#{len(record.times)}" if record.times else request.name
+
+
+# Claiming -------------------------------------------------------------------------------------------------------
+
+
+def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
+    """Return a claim or the record, and whether the call waited for another one."""
+    left, pause, waited = request.wait, _FIRST_WAIT, False
+    while True:
+        try:
+            # After waiting, the outcome of the call that was waited for is handed out, and nothing is done once more.
+            again = None if waited or request.again is None else _reopen(request)
+            taken = yield StoreStep(
+                lambda keys, again=again: keys.acquire(  # type: ignore[misc]
+                    request.name,
+                    request.fresh,
+                    verifiable=request.has_verify,
+                    reopen=again,
+                    expires_in=request.expires_in,
+                )
+            )
+        except KeyRunning:
+            if left <= 0:
+                raise errors.running(request.name, request.wait) from None
+        except KeyReused:
+            raise errors.key_reused(request.name) from None
+        except KeyInDoubt:
+            found = yield StoreStep(lambda keys: keys.get(request.name))
+            raise errors.in_doubt(request.name, found or request.fresh) from None
+        except StoreError as error:
+            raise errors.unavailable() from error
+        else:
+            return taken, waited
+        waited = True
+        left -= yield WaitStep(request.name, min(pause, left))
+        pause = min(2 * pause, _LONGEST_WAIT)
+
+
+def _reopen(request: Request) -> Callable[[EffectRecord], EffectRecord | None]:
+    """Return what replaces a record that is done, if it was delivered and this reason was not given before."""
+
+    def reopen(record: EffectRecord) -> EffectRecord | None:
+        reason = request.again
+        if reason is None or not record.derived or not record.delivered or reason in record.reasons:
+            return None
+        return replace(request.fresh, reasons=(*record.reasons, reason), times=(*record.times, record.ended))
+
+    return reopen
+
+
+def _decide_doubt(request: Request, claim: EffectClaim) -> Flow[EffectClaim | EffectRecord]:
+    """Call `verify` for a key in doubt, with the lease held."""
+    found = yield from _verify(claim)
+    try:
+        if found is None:
+            yield StoreStep(lambda keys: keys.release_lease(claim))
+            raise errors.in_doubt(request.name, claim.record)
+        if found is False:
+            fresh = replace(request.fresh, reasons=claim.record.reasons, times=claim.record.times)
+            yield StoreStep(lambda keys: keys.restart(claim, fresh))
+            return claim
+        # Handed out at once, and by this very call.
+        outcome = _verified(found)
+        record = replace(claim.record, state="done", outcome=outcome, ended=request.now(), delivered=True)
+        yield StoreStep(
+            lambda keys: keys.complete(claim, outcome=outcome, ended=record.ended, delivered=True)
+        )
+    except StoreError as error:
+        raise errors.unavailable() from error
+    return record
+
+
+def _verify(claim: EffectClaim) -> Flow[Any]:
+    try:
+        return (yield VerifyStep(claim))
+    except GeneratorExit:
+        raise
+    except BaseException:
+        yield StoreStep(lambda keys: keys.release_lease(claim))
+        raise
+
+
+def _verified(found: Any) -> msgspec.Raw:
+    return _stored(None if found is True else found)
+
+
+def _stored(result: Any) -> msgspec.Raw:
+    return encode_result(result) or msgspec.Raw(b"")
+
+
+# Handing out ----------------------------------------------------------------------------------------------------
+
+
+def _hand_out(request: Request, record: EffectRecord, waited: bool) -> Flow[Any]:
+    if record.failed is not None:
+        raise FaultError.from_fault(msgspec.convert(record.failed, Fault))
+    known = bool(bytes(record.outcome))
+    result = restore_result(record.outcome, request.returns) if known else None
+    if record.derived and record.delivered and not waited:
+        if request.again is not None and request.again in record.reasons:
+            raise errors.again_done(request.name, record, result)
+        raise errors.already_done(request.name, record, result)
+    if not known:
+        raise errors.already_done(request.name, record, None)
+    if not record.delivered:
+        try:
+            yield StoreStep(lambda keys: keys.change(request.name, delivered=True))
+        except StoreError:
+            LOG.warning("the delivery of %s could not be recorded", request.name)
+    return result
+
+
+# Running --------------------------------------------------------------------------------------------------------
+
+
+def _run(request: Request, claim: EffectClaim) -> Flow[Any]:
+    try:
+        result = yield CallStep(claim, wire_key(request, claim.record))
+    except GeneratorExit:
+        raise  # the process ends: the lease expires, and the key is in doubt
+    except BaseException as exc:  # noqa: BLE001 - every end of the call has to be recorded
+        return (yield from _failed(request, claim, exc))
+    yield from _complete(request, claim, _stored(result))
+    return result
+
+
+def _complete(request: Request, claim: EffectClaim, outcome: msgspec.Raw) -> Flow[None]:
+    """Record the outcome and, with it, that the caller gets it."""
+    ended = request.now()
+    try:
+        yield StoreStep(lambda keys: keys.complete(claim, outcome=outcome, ended=ended, delivered=True))
+    except StoreError:
+        LOG.exception("the outcome of %s could not be recorded; the effect will be in doubt", request.name)
+    except GeneratorExit:
+        raise
+    except BaseException:
+        # The caller was cancelled, so it does not get the outcome.
+        yield StoreStep(lambda keys: _complete_undelivered(keys, claim, outcome, ended))
+        raise
+
+
+async def _complete_undelivered(
+    keys: EffectKeys, claim: EffectClaim, outcome: msgspec.Raw, ended: float
+) -> None:
+    await keys.complete(claim, outcome=outcome, ended=ended, delivered=False)
+    await keys.change(claim.name, delivered=False)
+
+
+def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[Any]:
+    """Record what the failure of a call means: raises, or returns the outcome that `verify` found."""
+    executed = _executed(exc, direct=request.direct)
+    try:
+        if executed is Executed.NO:
+            yield StoreStep(lambda keys: keys.release(claim))
+            raise exc
+        if executed is Executed.YES:
+            failed = msgspec.to_builtins(fault_of(exc)) if isinstance(exc, Exception) else None
+            ended = request.now()
+            yield StoreStep(lambda keys: keys.complete(claim, failed=failed, ended=ended, delivered=True))
+            raise exc
+        found = None
+        if request.has_verify and isinstance(exc, Exception):
+            found = yield VerifyStep(claim)
+        if found is None:
+            yield StoreStep(lambda keys: keys.mark_in_doubt(claim))
+            if isinstance(exc, Exception):
+                raise errors.in_doubt(request.name, claim.record) from exc
+            raise exc
+        if found is False:
+            yield StoreStep(lambda keys: keys.release(claim))
+            raise FaultError.from_fault(replace(fault_of(exc), executed=Executed.NO)) from exc  # type: ignore[arg-type]
+    except StoreError:
+        LOG.exception("the end of %s could not be recorded; the effect will be in doubt", request.name)
+        raise exc from None
+    outcome = _verified(found)
+    yield from _complete(request, claim, outcome)
+    return restore_result(outcome, request.returns) if bytes(outcome) else found
+
+
+def _executed(exc: BaseException, *, direct: bool) -> Executed:
+    """Return whether the call may have had its effect (M3, "Failures from inside a handler")."""
+    if not isinstance(exc, Exception):
+        return Executed.MAYBE
+    fault = fault_of(exc)
+    if not direct and fault.retryable and came_from_a_call(exc):
+        return Executed.MAYBE
+    return fault.executed or Executed.MAYBE

@@ -1,0 +1,509 @@
+"""`Effects`: the ledger of what agents did, so that a call that is made again does not have its effect again."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, overload
+
+import msgspec
+from msgspec.structs import replace
+
+from amends.durable.keys import Claim, KeyRunning
+from amends.effects import errors
+from amends.effects.calls import AGAIN, Tool, seconds
+from amends.effects.current import within_scope
+from amends.effects.drivers import Waiters, drive, drive_plain
+from amends.effects.flow import EffectKeys, perform
+from amends.effects.handles import Handles
+from amends.effects.outcomes import encode_result
+from amends.effects.records import Effect, effect_of
+from amends.errors import ConflictError as NotInDoubtError
+from amends.errors import NotFoundError
+from amends.stores import Clock, Store
+
+__all__ = ["Effects", "Pending", "Scope"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+TWO_DAYS = 172800.0
+
+
+class Effects:
+    """
+    A ledger of effects in a store.
+
+    >>> effects = Effects("memory:")
+    >>> @effects.once(key="order")
+    ... def pay(order: int) -> str:
+    ...     print("paying")
+    ...     return f"receipt {order}"
+    >>> pay(17)
+    paying
+    'receipt 17'
+    >>> pay(17)
+    'receipt 17'
+    """
+
+    def __init__(
+        self, store: Store | str, *, lease: float = 30.0, wait: float = 60.0, clock: Clock | None = None
+    ) -> None:
+        """
+        Args:
+            store: an open store, or the URL of one: `memory:`, `sqlite:///file` or `nats://host:port/name`.
+            lease: seconds after which a process that does not renew its lease counts as dead.
+            wait: seconds that a call waits for another one with the same key, before it raises EffectRunningError.
+            clock: replaces the machine's clock in tests.
+
+        """
+        self.lease, self.wait = seconds("lease", lease), wait
+        self._handles = Handles(store, expires_in=TWO_DAYS, lease=self.lease, clock=clock)
+        self._waiters = Waiters()
+        self._now = time.time if clock is None else clock.wall
+        self._tools: dict[str, tuple[str, str]] = {}
+
+    # -------------------------------------------------------------------------------------------------- decorating
+
+    @overload
+    def once(self, function: Function) -> Function: ...
+
+    @overload
+    def once(
+        self,
+        function: None = None,
+        *,
+        key: Callable[..., Any] | str | Collection[str] | None = None,
+        verify: Callable[..., Any] | None = None,
+        expires_in: float | timedelta = TWO_DAYS,
+        similar: Any = None,
+        name: str | None = None,
+        ignore: Collection[str] = (),
+        direct: bool = False,
+    ) -> Callable[[Function], Function]: ...
+
+    def once(
+        self,
+        function: Any = None,
+        *,
+        key: Callable[..., Any] | str | Collection[str] | None = None,
+        verify: Callable[..., Any] | None = None,
+        expires_in: float | timedelta = TWO_DAYS,
+        similar: Any = None,
+        name: str | None = None,
+        ignore: Collection[str] = (),
+        direct: bool = False,
+    ) -> Any:
+        """
+        Decorate a function or coroutine function, so that each key has its effect once.
+
+        Args:
+            function: the function, if the decorator is used without options.
+            key: the arguments that identify the effect: a name, several names, or a function of the arguments. Without it
+                the key is derived from the scope, the function's name and all arguments.
+            verify: called with the same arguments if the outcome is not known. Returns the result, or True, if the effect
+                happened; False if it did not; None if that is not known.
+            expires_in: seconds until a finished effect is forgotten. An effect in doubt is never forgotten.
+            similar: ask before a call that is nearly identical to one of the last so many seconds.
+            name: the name in the ledger, if it differs from the function's.
+            ignore: arguments that are no part of the call, such as a connection.
+            direct: the function makes one request to a service and nothing else, so that the service's evidence about the
+                effect counts.
+
+        """
+
+        def decorate(decorated: Any) -> Any:
+            tool = Tool(
+                self._register(decorated, name),
+                key=key,
+                verify=verify,
+                expires_in=expires_in,
+                similar=similar,
+                ignore=ignore,
+                direct=direct,
+                function=decorated,
+            )
+            return self._wrap(decorated, tool)
+
+        return decorate if function is None else decorate(function)
+
+    def _register(self, function: Any, name: str | None) -> str:
+        """Return the function's name in the ledger. Two functions must not share one."""
+        module, path = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+        chosen = name or getattr(function, "__name__", "")
+        if not chosen:
+            raise TypeError("give the name of this function in the ledger: once(name=...)")
+        known = self._tools.setdefault(chosen, (module, path))
+        if known != (module, path) and "<locals>" not in known[1] + path:
+            raise ValueError(
+                f"the ledger has another function {chosen!r}, {known[0]}.{known[1]}: give this one a name of its own"
+            )
+        return chosen
+
+    def _wrap(self, function: Any, tool: Tool) -> Any:
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def once(*args: Any, **kwargs: Any) -> Any:
+                again = None if tool.takes_again else kwargs.pop(AGAIN, None)
+                return await self._run(tool, args, kwargs, lambda: function(*args, **kwargs), again=again)
+
+            return once
+        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+            raise TypeError("once takes functions and coroutine functions; a generator has no single outcome")
+
+        @functools.wraps(function)
+        def once_plain(*args: Any, **kwargs: Any) -> Any:
+            again = None if tool.takes_again else kwargs.pop(AGAIN, None)
+            return self._run_plain(tool, args, kwargs, lambda: function(*args, **kwargs), again=again)
+
+        return once_plain
+
+    # ---------------------------------------------------------------------------------------------------- calling
+
+    async def acall(
+        self,
+        name: str,
+        call: Callable[[], Awaitable[R]],
+        arguments: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        scope: str | None = None,
+        again: str | None = None,
+        verify: Callable[[], Any] | None = None,
+        expires_in: float | timedelta = TWO_DAYS,
+        similar: Any = None,
+        direct: bool = False,
+    ) -> R:
+        """
+        Make a call that is no decorated function, once: for bindings.
+
+        Args:
+            name: the tool.
+            call: makes the call.
+            arguments: the arguments by name, from which the key is derived.
+            key: the key, if the caller has one.
+            scope: replaces the scope of the context.
+            again: the reason for doing it once more.
+            verify: finds out whether the effect happened; see `once`.
+            expires_in: seconds until a finished effect is forgotten.
+            similar: as in `once`.
+            direct: as in `once`.
+
+        """
+        tool = Tool(name, verify=verify, expires_in=expires_in, similar=similar, direct=direct)
+        result: R = await self._run(
+            tool, (), arguments, call, again=again, key=key, scope=scope, verify=verify
+        )
+        return result
+
+    def call(
+        self,
+        name: str,
+        call: Callable[[], R],
+        arguments: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        scope: str | None = None,
+        again: str | None = None,
+        verify: Callable[[], Any] | None = None,
+        expires_in: float | timedelta = TWO_DAYS,
+        similar: Any = None,
+        direct: bool = False,
+    ) -> R:
+        """
+        As `acall`, for a plain function.
+
+        >>> Effects("memory:").call("pay", lambda: "receipt 17", {"order": 17}, key="17")
+        'receipt 17'
+        """
+        tool = Tool(name, verify=verify, expires_in=expires_in, similar=similar, direct=direct)
+        result: R = self._run_plain(
+            tool, (), arguments, call, again=again, key=key, scope=scope, verify=verify
+        )
+        return result
+
+    async def _run(
+        self,
+        tool: Tool,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        call: Callable[[], Awaitable[Any]],
+        *,
+        verify: Callable[[], Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        request = tool.request(args, kwargs, now=self._now, wait=self.wait, **options)
+        if verify is None and tool.verify is not None:
+            verify = functools.partial(tool.verify, *args, **kwargs)
+        keys = await self._open()
+        return await drive(perform(request), keys, self._waiters, call, verify)
+
+    def _run_plain(
+        self,
+        tool: Tool,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        call: Callable[[], Any],
+        *,
+        verify: Callable[[], Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        request = tool.request(args, kwargs, now=self._now, wait=self.wait, **options)
+        if verify is None and tool.verify is not None:
+            verify = functools.partial(tool.verify, *args, **kwargs)
+        return drive_plain(perform(request), self._handles, self._waiters, call, verify)
+
+    async def _open(self) -> EffectKeys:
+        try:
+            return await self._handles.keys()
+        except Exception as error:
+            raise errors.unavailable() from error
+
+    # ------------------------------------------------------------------------------------------------------ scopes
+
+    def scope(self, name: str) -> Scope:
+        """
+        Return the ledger with a scope for derived keys: a context manager, and a decorator of its own.
+
+        >>> effects = Effects("memory:")
+        >>> @effects.once
+        ... def order(item: str) -> str:
+        ...     return f"ordered {item}"
+        >>> with effects.scope("task-42"):
+        ...     order("tea")
+        'ordered tea'
+        >>> with effects.scope("task-43"):
+        ...     order("tea")
+        'ordered tea'
+        """
+        return Scope(self, name)
+
+    # --------------------------------------------------------------------------------------------------- questions
+
+    def pending(self) -> Pending:
+        """
+        Return the effects in doubt: iterate over it, or await it in a coroutine.
+
+        >>> list(Effects("memory:").pending())
+        []
+        """
+        return Pending(self)
+
+    async def _effects(self, *, doubt_only: bool) -> list[Effect]:
+        keys = await self._open()
+        return await _list(keys, doubt_only=doubt_only)
+
+    async def alist(self) -> list[Effect]:
+        """Return all effects in the ledger, the newest first."""
+        return await self._effects(doubt_only=False)
+
+    def list(self) -> list[Effect]:
+        """As `alist`, for a plain function."""
+        return self._handles.run(functools.partial(_list, doubt_only=False))
+
+    async def aget(self, key: str) -> Effect | None:
+        """Return one effect by its name in the ledger, or None."""
+        return await _get(await self._open(), key)
+
+    def get(self, key: str) -> Effect | None:
+        """
+        As `aget`, for a plain function.
+
+        >>> Effects("memory:").get("pay:17") is None
+        True
+        """
+        return self._handles.run(lambda keys: _get(keys, key))
+
+    async def averify(self, key: str, *, happened: bool, outcome: Any = None) -> Effect | None:
+        """
+        Answer the question of an effect in doubt.
+
+        Args:
+            key: its name in the ledger.
+            happened: True if it happened: the next call gets the outcome. False if it did not: the next call runs.
+            outcome: the result of the call, if it happened.
+
+        Returns:
+            The effect; None if it did not happen, and its key is free.
+
+        Raises:
+            NotFoundError: there is no effect of this name.
+            ConflictError: it is not in doubt.
+
+        """
+        return await _decide(await self._open(), key, happened, outcome, self._now)
+
+    def verify(self, key: str, *, happened: bool, outcome: Any = None) -> Effect | None:
+        """As `averify`, for a plain function."""
+        return self._handles.run(lambda keys: _decide(keys, key, happened, outcome, self._now))
+
+    # ----------------------------------------------------------------------------------------------------- closing
+
+    async def aclose(self) -> None:
+        """Close the ledger's connections to its store on this event loop, and those of plain functions."""
+        await self._handles.aclose()
+
+    def close(self) -> None:
+        """Close the ledger's connections of plain functions."""
+        self._handles.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the ledger."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        """Return the ledger."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+
+class Scope:
+    """
+    A scope for derived keys.
+
+    Inside the context, every call of a decorated function gets it. A function decorated with its `once` always has it.
+    """
+
+    def __init__(self, effects: Effects, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"a scope is text, not {type(name).__name__}")
+        self.effects, self.name = effects, name
+        self._entered: list[AbstractContextManager[None]] = []
+
+    def once(self, function: Any = None, **options: Any) -> Any:
+        """As `Effects.once`, with this scope."""
+
+        def decorate(decorated: Any) -> Any:
+            chosen = self.effects._register(decorated, options.pop("name", None))  # noqa: SLF001 - one module
+            tool = Tool(chosen, function=decorated, scope=self.name, **options)
+            return self.effects._wrap(decorated, tool)  # noqa: SLF001
+
+        return decorate if function is None else decorate(function)
+
+    def call(self, name: str, call: Callable[[], R], arguments: Mapping[str, Any], **options: Any) -> R:
+        """As `Effects.call`, with this scope."""
+        return self.effects.call(name, call, arguments, scope=self.name, **options)
+
+    async def acall(
+        self, name: str, call: Callable[[], Awaitable[R]], arguments: Mapping[str, Any], **options: Any
+    ) -> R:
+        """As `Effects.acall`, with this scope."""
+        return await self.effects.acall(name, call, arguments, scope=self.name, **options)
+
+    def __enter__(self) -> Self:
+        """Set the scope of the current context."""
+        context = within_scope(self.name)
+        context.__enter__()
+        self._entered.append(context)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Restore the scope that was set before."""
+        self._entered.pop().__exit__(kind, error, trace)
+
+    async def __aenter__(self) -> Self:
+        """As `with`."""
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """As `with`."""
+        self.__exit__(kind, error, trace)
+
+
+class Pending(Sequence[Effect]):
+    """The effects in doubt, read when they are first needed; await it in a coroutine."""
+
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._found: list[Effect] | None = None
+
+    def _read(self) -> list[Effect]:
+        if self._found is None:
+            self._found = self._effects._handles.run(functools.partial(_list, doubt_only=True))  # noqa: SLF001
+        return self._found
+
+    def __await__(self) -> Generator[Any, None, list[Effect]]:
+        return self._effects._effects(doubt_only=True).__await__()  # noqa: SLF001
+
+    async def __aiter__(self) -> AsyncIterator[Effect]:
+        for each in await self:
+            yield each
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._read()[index]
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
+async def _list(keys: EffectKeys, *, doubt_only: bool) -> list[Effect]:
+    found = [
+        (record.started, effect_of(name, record))
+        async for name, record in keys.scan()
+        if not doubt_only or record.state == "doubt"
+    ]
+    found.sort(key=lambda pair: pair[0], reverse=True)
+    return [effect for _, effect in found]
+
+
+async def _get(keys: EffectKeys, name: str) -> Effect | None:
+    record = await keys.get(name)
+    return None if record is None else effect_of(name, record)
+
+
+async def _decide(
+    keys: EffectKeys, name: str, happened: bool, outcome: Any, now: Callable[[], float]
+) -> Effect | None:
+    record = await keys.get(name)
+    if record is None:
+        raise NotFoundError(f"the ledger has no effect {name!r}")
+    try:
+        taken = await keys.acquire(name, replace(record, state="running"), verifiable=True)
+    except KeyRunning:
+        raise NotInDoubtError(f"{name!r} is running, and not in doubt") from None
+    if not isinstance(taken, Claim) or taken.record.state != "doubt":
+        if isinstance(taken, Claim):
+            await keys.release(taken)
+        raise NotInDoubtError(f"{name!r} is done, and not in doubt")
+    if not happened:
+        await keys.release(taken)
+        return None
+    stored = encode_result(outcome)
+    if stored is None:
+        await keys.release_lease(taken)
+        raise TypeError(f"an outcome is made of JSON values, not {type(outcome).__name__}")
+    await keys.complete(taken, outcome=msgspec.Raw(bytes(stored)), ended=now())
+    return await _get(keys, name)

@@ -1,0 +1,63 @@
+"""The result of an effect: stored as JSON, and restored as the type that the function declares to return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import msgspec
+
+from amends.effects.arguments import NoCanonicalForm
+
+__all__ = ["LARGEST", "encode_result", "restore_result", "return_type"]
+
+LARGEST = 512 * 1024
+"""Bytes of a result that is stored. NATS has a limit of 1 MB for a message."""
+
+
+def _hook(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        return dump(mode="json", by_alias=True)
+    raise NoCanonicalForm(type(value).__name__)
+
+
+_encode = msgspec.json.Encoder(enc_hook=_hook).encode
+
+
+def encode_result(result: Any) -> msgspec.Raw | None:
+    """
+    Return a result as JSON, or None if it cannot be stored.
+
+    >>> bytes(encode_result({"paid": 5})), encode_result(object())
+    (b'{"paid":5}', None)
+    """
+    try:
+        encoded = _encode(result)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+    return msgspec.Raw(encoded) if len(encoded) <= LARGEST else None
+
+
+def restore_result(encoded: msgspec.Raw, kind: Any = Any) -> Any:
+    """
+    Return a stored result as `kind`, or as plain JSON values if it does not fit that type.
+
+    >>> restore_result(encode_result((1, 2)), tuple[int, int])
+    (1, 2)
+    """
+    if kind is Any:
+        return msgspec.json.decode(encoded)
+    validate = getattr(kind, "model_validate_json", None)
+    try:
+        return validate(bytes(encoded)) if callable(validate) else msgspec.json.decode(encoded, type=kind)
+    except (TypeError, ValueError):
+        return msgspec.json.decode(encoded)
+
+
+def return_type(function: Callable[..., Any]) -> Any:
+    """Return the type that a function declares to return; Any if it declares none that can be found."""
+    try:
+        return get_type_hints(function).get("return", Any)
+    except Exception:  # noqa: BLE001 - an annotation is any expression
+        return Any

@@ -1,0 +1,362 @@
+"""The ledger: one effect per key, outcomes that are handed out, doubts that wait for an answer."""
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from amends.durable.keys import Keys
+from amends.effects import (
+    AlreadyDoneError,
+    EffectRunningError,
+    Effects,
+    InDoubtError,
+    KeyReusedError,
+    LedgerUnavailableError,
+    current_key,
+)
+from amends.errors import NotFoundError, RateLimitedError, ValidationError
+from amends.stores import StoreError
+
+
+@dataclass
+class Order:
+    number: int
+    amount: int = 5
+
+
+class Shop:
+    """Counts payments; `fail` is raised after the payment was made."""
+
+    def __init__(self):
+        self.paid, self.fail, self.gate = [], None, None
+
+    async def pay(self, order):
+        if self.gate is not None:
+            await self.gate.wait()
+        self.paid.append(order)
+        if self.fail is not None:
+            raise self.fail
+        return {"receipt": len(self.paid)}
+
+
+async def test_the_first_call_runs_and_the_outcome_is_replayed(effects):
+    """A key has one effect; the same key with other arguments is refused; another key runs."""
+    shop = Shop()
+
+    @effects.once(key=lambda order: order.number)
+    async def pay(order):
+        return await shop.pay(order)
+
+    assert await pay(Order(1)) == await pay(Order(1)) == {"receipt": 1}
+    with pytest.raises(KeyReusedError) as refused:
+        await pay(Order(1, amount=6))
+    assert refused.value.fault.executed == "no"
+    assert await pay(Order(2)) == {"receipt": 2}
+    assert len(shop.paid) == 2
+    found = await effects.aget("pay:1")
+    assert (found.state, found.tool, found.outcome, found.call) == (
+        "done",
+        "pay",
+        {"receipt": 1},
+        'pay({"order":{"amount":5,"number":1}})',
+    )
+
+
+async def test_concurrent_callers_wait_for_the_one_that_runs(effects):
+    """Ten callers, one effect, and ten times the same outcome."""
+    shop = Shop()
+    shop.gate = asyncio.Event()
+    for key in ("order", None):
+
+        @effects.once(key=key, name=f"pay-{key}")
+        async def pay(order):
+            return await shop.pay(order)
+
+        shop.paid.clear()
+        shop.gate.clear()
+        calls = [asyncio.ensure_future(pay(7)) for _ in range(10)]
+        await asyncio.sleep(0.02)
+        shop.gate.set()
+        assert await asyncio.gather(*calls) == [{"receipt": 1}] * 10
+        assert len(shop.paid) == 1
+
+
+async def test_a_call_waits_no_longer_than_its_bound(store):
+    """After `wait` seconds the caller is told to come back; the effect goes on."""
+    effects, gate = Effects(store, wait=0.05), asyncio.Event()
+
+    @effects.once(key="order")
+    async def pay(order):
+        await gate.wait()
+        return order
+
+    first = asyncio.ensure_future(pay(1))
+    await asyncio.sleep(0.02)
+    with pytest.raises(EffectRunningError) as refused:
+        await pay(1)
+    assert (refused.value.fault.recovery, refused.value.fault.executed) == ("transient", "no")
+    gate.set()
+    assert await first == await pay(1) == 1
+
+
+async def test_a_call_that_surely_did_not_happen_frees_the_key(effects):
+    """`executed` "no": the failure is raised, and the next call runs."""
+    shop = Shop()
+
+    @effects.once(key="order")
+    async def pay(order):
+        return await shop.pay(order)
+
+    for failure in (RateLimitedError(retry_after=1), ValidationError("no such account")):
+        shop.fail = failure
+        with pytest.raises(type(failure)):
+            await pay(1)
+    shop.fail = None
+    assert await pay(1) == {"receipt": 3}
+
+
+async def test_without_verify_an_unknown_outcome_is_in_doubt(effects):
+    """It is never repeated and never dropped; a person's answer decides."""
+    shop = Shop()
+    shop.fail = TimeoutError()
+
+    @effects.once(key="order")
+    async def pay(order):
+        return await shop.pay(order)
+
+    for order in (1, 2, 2, 1):
+        with pytest.raises(InDoubtError) as unknown:
+            await pay(order)
+        assert unknown.value.key == f"pay:{order}"
+        assert "Did it happen?" in unknown.value.question
+        assert (unknown.value.fault.code, unknown.value.fault.executed) == ("EFFECT_UNKNOWN", "maybe")
+    assert shop.paid == [1, 2]
+    pending = await effects.pending()
+    assert {each.key for each in pending} == {"pay:1", "pay:2"}
+    assert [each.question async for each in effects.pending()] == [each.question for each in pending]
+    assert (await effects.averify("pay:1", happened=True, outcome={"receipt": 9})).state == "done"
+    assert await effects.averify("pay:2", happened=False) is None
+    shop.fail = None
+    assert await pay(1) == {"receipt": 9}
+    assert await pay(2) == {"receipt": 3}
+    assert not await effects.pending()
+    with pytest.raises(NotFoundError):
+        await effects.averify("pay:3", happened=True)
+
+
+async def test_verify_decides(effects):
+    """`verify` gets the arguments. It returns the outcome, True, False or None; if it raises, it has found out nothing."""
+    shop, found = Shop(), {}
+    shop.fail = TimeoutError()
+
+    async def find(order):
+        if isinstance(found[order], Exception):
+            raise found[order]
+        return found[order]
+
+    @effects.once(key="order", verify=find)
+    async def pay(order):
+        return await shop.pay(order)
+
+    found[1] = {"receipt": "found"}
+    assert await pay(1) == await pay(1) == {"receipt": "found"}
+    found[2] = True
+    assert await pay(2) is None
+    found[3] = False
+    with pytest.raises(Exception) as refused:
+        await pay(3)
+    assert refused.value.fault.executed == "no"
+    assert shop.paid == [1, 2, 3]
+    for unknown in (None, RuntimeError("down")):
+        found[4] = unknown
+        with pytest.raises(InDoubtError):
+            await pay(4)
+    assert shop.paid.count(4) == 1
+    # The next call asks again, before it does anything.
+    found[4], shop.fail = False, None
+    assert await pay(4) == {"receipt": 5}
+
+
+async def test_derived_keys(effects):
+    """Equal arguments share a key; a delivered outcome is answered "already done"; `again` does it once more."""
+    shop = Shop()
+
+    @effects.once
+    async def order(item, *, count=1):
+        return await shop.pay(item)
+
+    first = await order("tea")
+    with pytest.raises(AlreadyDoneError) as done:
+        await order(item="tea", count=1.0)
+    assert 'pass again="reason" to do it once more' in str(done.value)
+    assert (done.value.outcome, done.value.fault.executed, done.value.fault.field) == (first, "yes", "again")
+    assert await order("tea", again="the customer wants another") == {"receipt": 2}
+    with pytest.raises(AlreadyDoneError, match="another reason"):
+        await order("tea", again="the customer wants another")
+    assert await order("tea", again="and one for a friend") == {"receipt": 3}
+    assert await order("tea", count=2) == {"receipt": 4}
+    for scope in ("task-42", "task-43"):
+        with effects.scope(scope):
+            await order("tea")
+        with pytest.raises(AlreadyDoneError):
+            async with effects.scope(scope):
+                await order("tea")
+    assert len(shop.paid) == 6
+    with pytest.raises(ValidationError):
+        await order("tea", again="")
+
+
+async def test_a_lost_outcome_of_a_derived_key_is_handed_out(effects):
+    """The caller was cancelled; the outcome was found later, so it is handed out once and then was delivered."""
+    shop = Shop()
+    shop.gate = asyncio.Event()
+
+    @effects.once(verify=lambda item: True)
+    async def order(item):
+        return await shop.pay(item)
+
+    lost = asyncio.ensure_future(order("tea"))
+    await asyncio.sleep(0.02)
+    lost.cancel()
+    await asyncio.gather(lost, return_exceptions=True)
+    assert await order("tea", again="a model that guesses") is None
+    with pytest.raises(AlreadyDoneError):
+        await order("tea")
+    assert not shop.paid
+
+
+async def test_a_scope_has_its_own_decorator(effects):
+    """A function decorated with a scope's `once` always has that scope; `acall` takes any call."""
+    scope = effects.scope("task-42")
+    runs = []
+
+    @scope.once
+    async def order(item):
+        runs.append(item)
+
+    async def send():
+        runs.append(current_key())
+        return "sent"
+
+    await order("tea")
+    with pytest.raises(AlreadyDoneError), effects.scope("other"):
+        await order("tea")
+    assert await scope.acall("send", send, {"to": "a"}, key="k") == "sent"
+    assert await scope.acall("send", send, {"to": "a"}, key="k") == "sent"
+    assert runs == ["tea", "send:k"]
+    assert current_key() is None
+
+
+def test_plain_functions(url):
+    """The same for functions without async, from several threads."""
+    with Effects(url) as effects:
+        paid, gate = [], threading.Event()
+
+        @effects.once(key="order", verify=lambda order: None)
+        def pay(order):
+            assert gate.wait(30)
+            paid.append(order)
+            if order < 0:
+                raise TimeoutError
+            return [order]
+
+        results = []
+        threads = [threading.Thread(target=lambda: results.append(pay(1))) for _ in range(4)]
+        for each in threads:
+            each.start()
+        gate.set()
+        for each in threads:
+            each.join(30)
+        assert (results, paid) == ([[1]] * 4, [1])
+        with pytest.raises(InDoubtError):
+            pay(-1)
+        assert len(effects.pending()) == 1
+        assert effects.pending()[0].key == "pay:-1"
+        assert effects.verify("pay:-1", happened=True, outcome=[3]).delivered is False
+        assert pay(-1) == [3]
+        assert {each.key for each in effects.list()} == {"pay:1", "pay:-1"}
+        assert effects.get("pay:1").state == "done"
+
+
+async def test_a_ledger_that_cannot_be_reached(tmp_path):
+    """Nothing runs without its claim."""
+    effects, runs = Effects(f"sqlite:///{tmp_path}/no/such/folder/effects.db"), []
+
+    @effects.once(key="order")
+    async def pay(order):
+        runs.append(order)
+
+    with pytest.raises(LedgerUnavailableError) as refused:
+        await pay(1)
+    assert (refused.value.fault.executed, runs) == ("no", [])
+
+
+async def test_a_process_that_stops_leaves_a_doubt(store, monkeypatch):
+    """When its lease has expired, the effect is pending and is not repeated; if the process continues, it ends the doubt."""
+    runs, gate = [], asyncio.Event()
+
+    async def fail(*_):
+        raise StoreError("paused")
+
+    monkeypatch.setattr(Keys, "renew", fail)
+
+    async def pay(order):
+        runs.append(order)
+        await gate.wait()
+        return "paid"
+
+    first, second = (Effects(store, lease=0.2).once(key="order")(pay) for _ in range(2))
+    ledger = Effects(store)
+    running = asyncio.ensure_future(first(1))
+    while not await ledger.pending():
+        await asyncio.sleep(0.05)
+    with pytest.raises(InDoubtError):
+        await second(1)
+    gate.set()
+    assert await running == await second(1) == "paid"
+    assert (runs, await ledger.pending()) == ([1], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"key": "nothing"}, ValueError, "no argument 'nothing'"),
+        ({"key": ()}, ValueError, "at least one argument"),
+        ({"verify": "later"}, TypeError, "verify is a function"),
+        ({"expires_in": 0}, ValueError, "positive"),
+        ({"expires_in": "2 days"}, TypeError, "timedelta"),
+        ({"ignore": "nothing"}, ValueError, "no argument 'nothing'"),
+    ],
+)
+def test_wrong_options(options, error, text):
+    """A wrong option is refused where the function is decorated, with what to do."""
+    with pytest.raises(error, match=text):
+        Effects("memory:").once(**options)(lambda order: order)
+
+
+async def test_arguments_without_a_key(effects):
+    """A connection is no part of a derived key: `ignore` leaves it out; with a key it is left out by itself."""
+    connection = SimpleNamespace(close=lambda: None)
+
+    async def pay(order, connection):
+        return order
+
+    with pytest.raises(TypeError, match="ignore"):
+        await effects.once(pay)(1, connection)
+    assert await effects.once(ignore="connection")(pay)(1, connection) == 1
+    assert await effects.once(key="order", name="keyed")(pay)(2, connection) == 2
+    with pytest.raises(ValueError, match="empty"):
+        await effects.once(key="order", name="keyed")(pay)(None, connection)
+
+
+def test_two_functions_do_not_share_a_name():
+    """The ledger knows tools by name, so a second function needs a name of its own."""
+    effects = Effects("memory:")
+    effects.once(name="size")(len)
+    with pytest.raises(ValueError, match="name of its own"):
+        effects.once(name="size")(abs)
+    with pytest.raises(TypeError, match="generator"):
+        effects.once(name="items")(lambda: (yield))
