@@ -7,7 +7,9 @@ Write the exception classes from the vocabulary tables.
 
 from __future__ import annotations
 
+import builtins
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from amends.core.vocabulary import EVERYDAY, Row, vocabulary
@@ -33,7 +35,7 @@ def docstring(row: Row) -> str:
 def everyday_module() -> str:
     """Return the source of `amends.errors`: the everyday set and FaultError."""
     rows = vocabulary(EVERYDAY).rows.values()
-    names = sorted([*(class_name(row.code) for row in rows), "FaultError"])
+    names = exported([*(class_name(row.code) for row in rows), "FaultError"])
     lines = [
         f'"""{TITLES[EVERYDAY]}"""',
         "",
@@ -53,6 +55,11 @@ def everyday_module() -> str:
     return "\n".join(lines) + "\n"
 
 
+def exported(names: Iterable[str]) -> list[str]:
+    """Return the names for `__all__`. `import *` must not replace a builtin, so TimeoutError is imported by its name only."""
+    return sorted(name for name in names if not hasattr(builtins, name))
+
+
 def class_lines(row: Row, bases: str, vocabulary_name: str) -> list[str]:
     """Return the source lines of one class."""
     return [
@@ -69,10 +76,10 @@ def vocabulary_module(name: str) -> str:
     rows = vocabulary(name).rows.values()
     everyday = {class_name(row.code) for row in vocabulary(EVERYDAY).rows.values()}
     root = "ARCPErrorOfCode" if name == "arcp" else "FaultError"
-    names = sorted(class_name(row.code) for row in rows)
+    names = exported(class_name(row.code) for row in rows)
     source = ["from amends import errors as everyday"]
     if name == "arcp":
-        names = sorted([*names, "ARCPError", "is_retryable_by_default"])
+        names = exported([*names, "ARCPError", "is_retryable_by_default"])
         source.append(
             "from amends.errors.arcp_base import ARCPError, ARCPErrorOfCode, is_retryable_by_default"
         )

@@ -58,6 +58,9 @@ _FIELDS = {
     "intent": _NOTHING,
 }
 
+_NAMED_BY_CALLER = frozenset({"capability", "target"})
+"""Details of a refused lease: what the agent asked for, which the protocol requires in the error. They are not a leak."""
+
 _NO_TEXT = (int, float, Enum)
 """The types of fields that have nothing to remove."""
 
@@ -183,10 +186,11 @@ def _warn_of_leaks(fault: Fault, format: str) -> None:
     from amends.core.redaction import find
 
     texts = [fault.message, *fault.suggestions]
-    if fault.details:
+    details = {name: value for name, value in (fault.details or {}).items() if name not in _NAMED_BY_CALLER}
+    if details:
         from amends.core.wire import compact
 
-        texts.append((compact(json_value(fault.details)) or b"").decode("utf-8", "replace"))
+        texts.append((compact(json_value(details)) or b"").decode("utf-8", "replace"))
     kinds = sorted({leak.kind for text in texts if text for leak in find(text)})
     if kinds:
         import logging

@@ -23,7 +23,6 @@ __all__ = [
     "QuotaExceededError",
     "RateLimitedError",
     "ServiceUnavailableError",
-    "TimeoutError",
     "UnauthenticatedError",
     "ValidationError",
 ]

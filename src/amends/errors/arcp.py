@@ -22,7 +22,6 @@ __all__ = [
     "LeaseSubsetViolationError",
     "PermissionDeniedError",
     "ResumeWindowExpiredError",
-    "TimeoutError",
     "UnauthenticatedError",
     "is_retryable_by_default",
 ]

@@ -20,7 +20,6 @@ __all__ = [
     "RateLimitedError",
     "RedirectedError",
     "ServiceUnavailableError",
-    "TimeoutError",
     "UsageError",
     "ValidationError",
 ]

@@ -26,7 +26,6 @@ __all__ = [
     "MissingRequiredFieldError",
     "RateLimitedError",
     "TaskGraphCycleError",
-    "TimeoutError",
 ]
 
 

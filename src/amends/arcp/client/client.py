@@ -13,6 +13,7 @@ from amends.arcp.client.handle import Handle
 from amends.arcp.client.handshake import Ticket
 from amends.arcp.client.inbox import Inbox
 from amends.arcp.client.job import Job
+from amends.arcp.client.recovery import submit_with_recovery
 from amends.arcp.client.session import Session
 from amends.arcp.client.session_faults import connection_lost, error_of
 from amends.arcp.client.settings import Settings
@@ -37,7 +38,7 @@ class Client:
         self._dial = dial
         self._token = token
         self._settings = settings
-        self._inbox = Inbox(settings, partial(Handle, self))
+        self._inbox = Inbox(settings, partial(Handle, self._cancel))
         self._jobs, self._requests = self._inbox.jobs, self._inbox.requests
         self._session = Session(dial, token, settings, self._inbox)
         self._renewing = Lock()
@@ -152,9 +153,14 @@ class Client:
         Every attempt has the same key, so that the runtime has one job whatever is lost; a new session replaces one that
         is over. See `amends.arcp.client.recovery.submit_with_recovery` for the options.
         """
-        from amends.arcp.client.recovery import submit_with_recovery
+        upstreams = self._upstreams
 
-        return await submit_with_recovery(self, agent, input, **options)
+        async def attempt(key: str, **job: Any) -> Any:
+            await self._renew()
+            handle = await self.submit(agent, input, idempotency_key=key, **job)
+            return await handle.done
+
+        return await submit_with_recovery(attempt, agent, lambda: upstreams.of(agent), **options)
 
     async def subscribe(
         self, job_id: str, *, history: bool = True, from_event_seq: int | None = None
@@ -169,7 +175,7 @@ class Client:
         known = self._jobs.get(job_id)
         if known is not None:
             # This client follows the job already; subscribing again would repeat its events.
-            return Handle(self, known, m.Accepted(job_id))
+            return Handle(self._cancel, known, m.Accepted(job_id))
         self._require("subscribe")
         job = self._jobs[job_id] = Job(job_id, None, self._settings)
         try:
@@ -195,7 +201,7 @@ class Client:
             trace_id=subscribed.trace_id,
             parent_job_id=subscribed.parent_job_id,
         )
-        return Handle(self, job, accepted)
+        return Handle(self._cancel, job, accepted)
 
     async def _subscribe(self, job_id: str, history: bool, from_event_seq: int | None) -> m.Subscribed:
         start = from_event_seq if from_event_seq is not None else 0 if history else None

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from amends.arcp.client.events import Event
 from amends.arcp.client.job import Job
 from amends.arcp.wire import messages as m
-
-if TYPE_CHECKING:
-    from amends.arcp.client.client import Client
 
 __all__ = ["Handle"]
 
@@ -22,10 +19,12 @@ class Handle:
     `await handle.done` returns its result or raises its failure, any number of times and from any number of tasks.
     """
 
-    __slots__ = ("_client", "_job", "accepted")
+    __slots__ = ("_cancel", "_job", "accepted")
 
-    def __init__(self, client: Client, job: Job, accepted: m.Accepted) -> None:
-        self._client = client
+    def __init__(
+        self, cancel: Callable[[Job, str | None], Awaitable[None]], job: Job, accepted: m.Accepted
+    ) -> None:
+        self._cancel = cancel
         self._job = job
         self.accepted = accepted
         """What the runtime granted: agent and version, lease, budget and credentials."""
@@ -115,7 +114,7 @@ class Handle:
             FaultError: this session may not cancel it, or the runtime does not answer.
 
         """
-        await self._client._cancel(self._job, reason)  # noqa: SLF001 - same package
+        await self._cancel(self._job, reason)
 
     def __repr__(self) -> str:
         state = "finished" if self.finished else "running"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 from uuid import uuid4
 
 from amends.arcp.client.session_faults import as_transient, error_of
@@ -15,16 +15,13 @@ from amends.recovery.history import Attempt
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.upstream import Upstream
 
-if TYPE_CHECKING:
-    from amends.arcp.client.client import Client
-
 __all__ = ["submit_with_recovery"]
 
 
 async def submit_with_recovery(
-    client: Client,
+    attempt: Callable[..., Awaitable[Any]],
     agent: str,
-    input: Any = None,
+    default_upstream: Callable[[], Upstream | None],
     *,
     idempotency_key: str | None = None,
     policy: Policy | None = DEFAULT,
@@ -40,9 +37,9 @@ async def submit_with_recovery(
     session replaces one that could not be resumed; the key makes the new submission the same job.
 
     Args:
-        client: an open client.
+        attempt: submits with a key and the arguments in `job`, in a new session if the old one is over, and waits for the end.
         agent: as in `submit`.
-        input: as in `submit`.
+        default_upstream: the client's upstream for this agent.
         idempotency_key: default: a new key for this call.
         policy: how often and how long to try.
         upstream: the state shared with other callers of the same runtime. By default the client has one per agent; None
@@ -57,18 +54,16 @@ async def submit_with_recovery(
     """
     key = idempotency_key or f"amends-{uuid4()}"
 
-    async def attempt(*_arguments: Any) -> Any:
+    async def once(*_arguments: Any) -> Any:
         try:
-            await client._renew()  # noqa: SLF001 - same package
-            handle = await client.submit(agent, input, idempotency_key=key, **job)
-            return await handle.done
+            return await attempt(key, **job)
         except ResumeWindowExpiredError as error:
             raise error_of(as_transient(error.fault)) from None
 
     return await arecover(
-        attempt,
+        once,
         policy=policy,
-        upstream=client._upstreams.of(agent) if isinstance(upstream, PerOrigin) else upstream,  # noqa: SLF001
+        upstream=default_upstream() if isinstance(upstream, PerOrigin) else upstream,
         operation=Operation(name=f"arcp {agent}", key=key, binding="arcp client"),
         fallback=fallback,
         history=history,

@@ -9,6 +9,7 @@ the session cannot be resumed, everything that waits fails with the reason.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -32,6 +33,8 @@ from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
 
 __all__ = ["Receiver", "Session"]
+
+_logger = logging.getLogger("amends.arcp")
 
 _DEFAULT_INTERVAL = 30.0
 _MAX_MALFORMED = 16
@@ -120,12 +123,21 @@ class Session:
         self._closing = True
         task, connection = self._task, self._outbox.connection
         if send_close and self.fault is None and self._open.is_set() and connection is not None:
+            _logger.debug(
+                "closing session %s: waiting up to %g s for the runtime's confirmation",
+                self.session_id,
+                _CLOSE_TIMEOUT,
+            )
             try:
                 async with asyncio.timeout(_CLOSE_TIMEOUT):
                     self.post(self.message("session.close", m.Bye("client_shutdown")))
                     await self._closed_by_runtime.wait()
             except TimeoutError:
-                pass
+                _logger.info(
+                    "closing session %s: the runtime did not confirm within %g s; the connection is closed without it",
+                    self.session_id,
+                    _CLOSE_TIMEOUT,
+                )
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -383,6 +395,4 @@ _CONTROL: dict[str, Callable[[Session, Envelope], None]] = {
 
 
 def _log(error: Exception) -> None:
-    from logging import getLogger
-
-    getLogger("amends.arcp").error("the client's connection failed: %s", type(error).__name__, exc_info=error)
+    _logger.error("the client's connection failed: %s", type(error).__name__, exc_info=error)

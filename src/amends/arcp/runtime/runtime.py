@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -28,6 +29,7 @@ from amends.arcp.runtime.node import Node
 from amends.arcp.runtime.server import connection as connections
 from amends.arcp.runtime.server.auth import Authenticate, authenticator
 from amends.arcp.runtime.server.heartbeat import ping_sessions
+from amends.arcp.tokens import environment_tokens
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
 from amends.stores import ConflictError, Store, StoreError
@@ -41,6 +43,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _POLL = {"memory": 0.02, "sqlite": 0.05}
 """Seconds between reads of a shared store that does not notify, by the scheme of its URL."""
 _POLL_OTHER = 5.0
+_SHOWN = 5
+"""Jobs that are named in the log while `stop` waits for them."""
 _DISPATCH = 0
 
 
@@ -57,7 +61,7 @@ class Runtime:
     Args:
         store: where sessions and jobs are stored: a URL (`sqlite:///jobs.db`, `nats://…`), an open store, which the
             runtime does not close, or None for memory.
-        tokens: a mapping from bearer token to principal, or tokens alone.
+        tokens: a mapping from bearer token to principal, or tokens alone. By default the token in AMENDS_RUNTIME_TOKEN.
         authenticate: a function from bearer token to principal or None, instead of `tokens`.
         name: the runtime's name, which clients see in the welcome.
         limits: the limits of this runtime.
@@ -81,6 +85,8 @@ class Runtime:
         self.name = name
         self.limits = limits or Limits()
         self._store = store
+        if tokens is None and authenticate is None:
+            tokens = environment_tokens() or None
         self._authenticate = authenticator(tokens, authenticate)
         self._may_observe = may_observe
         self._provider = credentials
@@ -140,6 +146,25 @@ class Runtime:
             return function
 
         return add if function is None else add(function)
+
+    def accept_tokens(self, tokens: Mapping[str, str]) -> None:
+        """
+        Accept further bearer tokens, beside those that the runtime was created with.
+
+        >>> Runtime(tokens={"secret": "alice"}).accept_tokens({"other": "bob"})
+
+        Args:
+            tokens: a mapping from bearer token to principal.
+
+        """
+        further, before = authenticator(tokens, None), self._authenticate
+
+        async def authenticate(token: str) -> str | None:
+            return await further(token) or await before(token)
+
+        self._authenticate = authenticate
+        if self._node is not None:
+            self._node.authenticate = authenticate
 
     # -- lifecycle
 
@@ -303,6 +328,13 @@ class Runtime:
 
 async def _wait_for_jobs(node: Node, deadline: float) -> None:
     """Wait until no job runs on this node or the deadline has passed."""
+    if node.jobs and deadline > node.loop.time():
+        _log.info(
+            "closing: waiting up to %.1f s for %d jobs: %s",
+            deadline - node.loop.time(),
+            len(node.jobs),
+            ", ".join(f"{job.spec.job_id} of {job.spec.agent}" for job in islice(node.jobs.values(), _SHOWN)),
+        )
     while node.jobs and (left := deadline - node.loop.time()) > 0:
         tasks = [job.task for job in node.jobs.values() if job.task is not None and not job.task.done()]
         # A job whose agent did not stop has no task to wait for; it ends after one write.

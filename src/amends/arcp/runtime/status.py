@@ -9,12 +9,15 @@ import msgspec
 
 from amends.arcp.runtime.agents import merge_offers
 from amends.arcp.runtime.cluster.takeover import waiting
-from amends.arcp.runtime.entries import ACTIVE, NODES, NodeRow, Summary, queue_of
+from amends.arcp.runtime.entries import ACTIVE, JOBS, NODES, NodeRow, Summary, job_log, queue_of
+from amends.arcp.runtime.ledger import read_entry
 from amends.durable.workers import Workers
 from amends.stores import Store
 
 __all__ = ["NodeStatus", "QueueStatus", "Status", "read_status"]
 
+_FAILED = 1_000
+"""Failed jobs whose codes are read; the newest first."""
 _read_summary = msgspec.json.Decoder(Summary).decode
 
 
@@ -50,7 +53,12 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster's state. Errors and successes are counted by the live nodes, each since its start."""
+    """
+    A cluster's state.
+
+    Errors and successes are counted by the live nodes, each since its start, which write their counts several times per
+    lease. Ended jobs that are still in the store are counted there too; the larger number is shown.
+    """
 
     nodes: tuple[NodeStatus, ...]
     queues: tuple[QueueStatus, ...]
@@ -82,6 +90,7 @@ async def read_status(store: Store) -> Status:
     ended: Counter[str] = Counter()
     for node_row, _ in alive.values():
         ended.update(node_row.ended)
+    ended |= await _stored_ends(store)
     succeeded = ended.pop("", 0)
     return Status(
         nodes=tuple(_node(id, alive.get(id), holds[id]) for id in sorted({*alive, *holds})),
@@ -91,6 +100,40 @@ async def read_status(store: Store) -> Status:
         succeeded=succeeded,
         errors=dict(sorted(ended.items())),
     )
+
+
+async def _stored_ends(store: Store) -> Counter[str]:
+    """Count the ended jobs in the store by error code; a success has the code ""."""
+    ends: Counter[str] = Counter()
+    failed: list[Summary] = []
+    async for row in store.table(JOBS).scan():
+        summary = _read_summary(row.value)
+        if summary.status == "success":
+            ends[""] += 1
+        else:
+            failed.append(summary)
+    failed.sort(key=lambda one: one.ended, reverse=True)
+    for one in failed[:_FAILED]:
+        last = await store.log(job_log(one.job_id)).tail()
+        code = None if last is None else _error_code(last.value)
+        if code is not None:
+            ends[code] += 1
+    return ends
+
+
+def _error_code(value: bytes) -> str | None:
+    """The code in the last entry of a failed job, or None if it is not a readable error."""
+    try:
+        return _read_error(read_entry(value).payload).code
+    except msgspec.MsgspecError:
+        return None
+
+
+class _Error(msgspec.Struct):
+    code: str
+
+
+_read_error = msgspec.json.Decoder(_Error).decode
 
 
 def _node(id: str, alive: tuple[NodeRow, float] | None, holds: int) -> NodeStatus:

@@ -11,6 +11,7 @@ printed before are ignored.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +21,8 @@ from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
 from amends.arcp.wire.envelope import MAX_FRAME
 
 __all__ = ["LineConnection", "command", "serve"]
+
+_log = logging.getLogger("amends.arcp")
 
 _EXIT_TIMEOUT = 5.0
 """Seconds for a child to exit after its stdin was closed, and again after SIGTERM."""
@@ -147,7 +150,9 @@ def command(*argv: str, max_frame: int = MAX_FRAME, **options: Any) -> Callable[
 async def _wait_for_exit(child: asyncio.subprocess.Process) -> None:
     """Wait for a child whose stdin was closed; terminate and finally kill it if it does not exit."""
     for step in (None, child.terminate, child.kill):
+        _log.debug("closing: waiting up to %g s for process %d to exit", _EXIT_TIMEOUT, child.pid)
         if step is not None:
+            _log.info("process %d did not exit within %g s: it gets a signal", child.pid, _EXIT_TIMEOUT)
             try:
                 step()
             except ProcessLookupError:

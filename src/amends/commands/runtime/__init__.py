@@ -9,13 +9,12 @@ from collections.abc import Coroutine
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from amends.arcp.tokens import VARIABLE as TOKEN
+
 if TYPE_CHECKING:
     from amends.core.fault import Fault
 
-__all__ = ["add", "run"]
-
-TOKEN = "AMENDS_RUNTIME_TOKEN"  # noqa: S105 - its name, not a token
-"""The variable with the bearer token. Other users of the machine can see a command line, but not the environment."""
+__all__ = ["TOKEN", "add", "run"]
 
 # action → (its module, its summary)
 ACTIONS = {

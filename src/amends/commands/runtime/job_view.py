@@ -19,8 +19,9 @@ from amends.core.text import strip
 
 if TYPE_CHECKING:
     from amends.arcp import Event, Handle
+    from amends.core.fault import Fault
 
-__all__ = ["describe", "print_json_line", "show_job"]
+__all__ = ["View", "budget_text", "describe", "print_json_line", "show_job", "view_of"]
 
 _MAX_LENGTH = 400
 
@@ -39,7 +40,7 @@ async def show_job(args: argparse.Namespace, handle: Handle) -> None:
         FaultError: the job's error.
 
     """
-    view = _JsonView() if wants_json(args) else _text_view()
+    view = view_of(args)
     with view:
         view.start(handle)
         async for event in handle.events():
@@ -47,8 +48,13 @@ async def show_job(args: argparse.Namespace, handle: Handle) -> None:
         view.end(handle, await handle.done)
 
 
-class _JsonView:
-    """Prints JSON lines."""
+def view_of(args: argparse.Namespace) -> View:
+    """Return the view that the arguments ask for."""
+    return View() if wants_json(args) else _text_view()
+
+
+class View:
+    """Prints JSON lines. `depth` is the number of a job's ancestors that are shown too."""
 
     def __enter__(self) -> Self:
         return self
@@ -56,17 +62,28 @@ class _JsonView:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def start(self, handle: Handle) -> None:
-        print_json_line({"job_id": handle.job_id, "agent": handle.agent, "status": "accepted"})
+    def start(self, handle: Handle, depth: int = 0) -> None:
+        """Show that a job is followed."""
+        accepted = handle.accepted
+        document = {"job_id": handle.job_id, "agent": handle.agent, "status": "accepted"}
+        more = {"parent_job_id": accepted.parent_job_id, "budget": accepted.budget}
+        print_json_line(document | {name: value for name, value in more.items() if value})
 
-    def event(self, event: Event) -> None:
+    def event(self, event: Event, depth: int = 0) -> None:
+        """Show an event."""
         print_json_line(_without_secret(event))
 
-    def end(self, handle: Handle, result: Any) -> None:
+    def end(self, handle: Handle, result: Any, depth: int = 0) -> None:
+        """Show a success."""
         print_json_line({"job_id": handle.job_id, "status": "success", "result": result})
 
+    def fail(self, job_id: str, fault: Fault, depth: int = 0) -> None:
+        """Show the failure of a job that another one delegated to."""
+        error = {"code": fault.code, "message": fault.message, "details": fault.details}
+        print_json_line({"job_id": job_id, "status": "error", "error": error})
 
-class _TextView(_JsonView):
+
+class _TextView(View):
     """Prints lines of text."""
 
     def __init__(self) -> None:
@@ -74,22 +91,34 @@ class _TextView(_JsonView):
 
         self._paint = painter()
 
-    def start(self, handle: Handle) -> None:
-        self._print(f"{self._paint('accepted', 'green')} {handle.agent or ''} as {handle.job_id}")
+    def start(self, handle: Handle, depth: int = 0) -> None:
+        accepted = handle.accepted
+        parent = f", child of {strip(accepted.parent_job_id)}" if accepted.parent_job_id else ""
+        budget = f", budget {text}" if (text := budget_text(accepted.budget)) else ""
+        agent = strip(handle.agent or "")
+        self._line(depth, f"{self._paint('accepted', 'green')} {agent} as {handle.job_id}{parent}{budget}")
 
-    def event(self, event: Event) -> None:
+    def event(self, event: Event, depth: int = 0) -> None:
         at = strip(event.ts or "")[11:19]
         colour = _COLOURS.get(event.kind, "dim")
-        self._print(
-            f"{self._paint(at, 'dim')} {self._paint(f'{strip(event.kind):<12}', colour)} {describe(event)}".rstrip()
+        self._line(
+            depth,
+            f"{self._paint(at, 'dim')} {self._paint(f'{strip(event.kind):<12}', colour)} {describe(event)}".rstrip(),
         )
 
-    def end(self, handle: Handle, result: Any) -> None:
-        self._print(
-            self._paint("success", "bold", "green") + (f"  {strip(handle.summary)}" if handle.summary else "")
-        )
-        if result is not None:
+    def end(self, handle: Handle, result: Any, depth: int = 0) -> None:
+        job = f" {strip(handle.agent or '')} {handle.job_id}" if depth else ""
+        summary = f"  {strip(handle.summary)}" if handle.summary else ""
+        self._line(depth, self._paint("success", "bold", "green") + job + summary)
+        if result is not None and not depth:
             self._print(_result(result))
+
+    def fail(self, job_id: str, fault: Fault, depth: int = 0) -> None:
+        text = strip(f"{fault.code} {fault.message or ''}").replace("\n", " ")[:_MAX_LENGTH]
+        self._line(depth, f"{self._paint('failed', 'bold', 'red')} {strip(job_id)} {text}".rstrip())
+
+    def _line(self, depth: int, text: str) -> None:
+        self._print("  " * depth + text)
 
     @staticmethod
     def _print(text: str) -> None:
@@ -97,7 +126,7 @@ class _TextView(_JsonView):
         sys.stdout.flush()
 
 
-def _text_view() -> _JsonView:
+def _text_view() -> View:
     """Return a view with a progress bar on a terminal with Rich, else lines of text."""
     if sys.stdout.isatty():
         try:
@@ -108,7 +137,7 @@ def _text_view() -> _JsonView:
     return _TextView()
 
 
-def _progress_view(progress: Any) -> _JsonView:
+def _progress_view(progress: Any) -> View:
     """Return a view with lines above a progress bar, which disappears when the job ends."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -131,9 +160,9 @@ def _progress_view(progress: Any) -> _JsonView:
         def __exit__(self, *_: object) -> None:
             self._bar.stop()
 
-        def event(self, event: Event) -> None:
+        def event(self, event: Event, depth: int = 0) -> None:
             if event.kind != "progress":
-                super().event(event)
+                super().event(event, depth)
                 return
             body = event.body
             description = strip(str(body.get("message") or body.get("units") or "progress"))[:60]
@@ -156,6 +185,16 @@ def describe(event: Event) -> str:
     text = describe_body(body) if describe_body is not None else _json(body)
     text = strip(text).replace("\n", " ")
     return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
+
+
+def budget_text(budget: dict[str, Any] | None) -> str:
+    """
+    Return what is left of a job's budget.
+
+    >>> budget_text({"USD": 0.5, "credits": "3"})
+    'USD 0.5, credits 3'
+    """
+    return ", ".join(f"{strip(str(name))} {strip(str(amount))}" for name, amount in (budget or {}).items())
 
 
 def _text(value: Any) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import os
 import secrets
 import sys
+import traceback
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from amends.commands.runtime import TOKEN
+from amends.arcp.tokens import environment_tokens, parse_token
 
 if TYPE_CHECKING:
     from amends.arcp import Limits, Runtime
+    from amends.errors.base import FaultError
 
 __all__ = ["AGENT_SYNTAX", "add_limit_options", "load_runtime"]
 
@@ -62,10 +63,13 @@ def load_runtime(args: argparse.Namespace) -> tuple[Runtime, str | None]:
     found = [(agent, _import_attribute(agent.rpartition("=")[2])) for agent in args.agents]
     own = [value for _, value in found if isinstance(value, Runtime)]
     if own:
-        given = (args.store, args.token, args.repeatable, args.name, args.lease, args.drain, args.jobs)
+        given = (args.store, args.repeatable, args.name, args.lease, args.drain, args.jobs)
         if len(found) > 1 or any(option not in (None, False) for option in given):
             raise UsageError("A Runtime object has its own agents, store and limits: name it alone")
-        return own[0], None
+        runtime = own[0]
+        if tokens := given_tokens(args.token):
+            runtime.accept_tokens(tokens)
+        return runtime, None
     tokens, new_token = _tokens(args)
     runtime = Runtime(args.store, tokens=tokens, name=args.name or "amends", limits=_limits(args))
     for agent, function in found:
@@ -95,10 +99,11 @@ def _import_attribute(path: str) -> Any:
         )
     try:
         value: Any = import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise NotFoundError(f"There is no module {module}", field="agents") from None
+    except Exception as error:  # noqa: BLE001 - the module may raise anything
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{module}.".startswith(f"{missing}."):
+            raise NotFoundError(f"There is no module {module}", field="agents") from None
+        raise _import_failure(module, error) from None
     for part in attribute.split("."):
         value = getattr(value, part, None)
     if value is None:
@@ -106,12 +111,37 @@ def _import_attribute(path: str) -> Any:
     return value
 
 
+def _import_failure(module: str, error: Exception) -> FaultError:
+    """
+    Return the error for a module that raises when it is imported, and print the module's own traceback.
+
+    The text of the exception is shown, because the person who runs the command also runs the module.
+    """
+    from amends.errors.cli import InternalError
+
+    trace = error.__traceback__
+    while trace is not None and not _is_users(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    sys.stderr.write("".join(traceback.format_exception(type(error), error, trace)))
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return InternalError(
+        f"{module} cannot be imported. {text}", field="agents", suggestions=[f"python -c 'import {module}'"]
+    )
+
+
+def _is_users(file: str) -> bool:
+    return file != __file__ and not file.startswith("<frozen importlib") and "/importlib/" not in file
+
+
+def given_tokens(options: list[str] | None) -> dict[str, str]:
+    """Return the tokens of --token, or else of the environment, with their principals."""
+    return dict(map(parse_token, options)) if options else environment_tokens()
+
+
 def _tokens(args: argparse.Namespace) -> tuple[dict[str, str], str | None]:
     """Return the accepted tokens with their principals, and the new token if none was given."""
-    given = args.token or ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
-    if given:
-        pairs = [token.rpartition("=") for token in given]
-        return {token: principal or "operator" for principal, _, token in pairs}, None
+    if given := given_tokens(args.token):
+        return given, None
     if args.stdio:
         # Only the parent process can write to the pipes.
         return {"stdio": "parent"}, None

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["options", "work"]
 
+_SHOWN = 5
+"""Jobs that are named while the command waits for them."""
+
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
@@ -75,7 +78,19 @@ async def work(args: argparse.Namespace) -> int:
             ) from None
         _announce(args, listening.url, new_token)
         await stop.wait()
+        _say_what_is_awaited(args, runtime)
     return 0
+
+
+def _say_what_is_awaited(args: argparse.Namespace, runtime: Runtime) -> None:
+    """Print to stderr which jobs the command waits for, and for how long."""
+    jobs = [] if runtime.node is None else list(runtime.node.jobs.values())
+    if jobs:
+        names = ", ".join(f"{job.spec.job_id} of {job.spec.agent}" for job in jobs[:_SHOWN])
+        more = f" and {len(jobs) - _SHOWN} more" if len(jobs) > _SHOWN else ""
+        sys.stderr.write(
+            f"waiting up to {runtime.limits.drain:g} s for {names}{more}; Ctrl-C again ends the command at once\n"
+        )
 
 
 async def _on_stdio(runtime: Runtime, stop: asyncio.Event) -> None:

@@ -18,9 +18,12 @@ __all__ = ["options", "work"]
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.usage = "%(prog)s [options] --agents AGENT …"
+    parser.usage = "%(prog)s [options] AGENT …"
     parser.description = f"{parser.description} {AGENT_SYNTAX}"
-    parser.add_argument("--agents", nargs="+", required=True, metavar="AGENT", help="the agents to run")
+    parser.add_argument("agents", nargs="*", metavar="AGENT", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--agents", nargs="+", dest="more_agents", default=[], metavar="AGENT", help="the same, as an option"
+    )
     parser.add_argument("--store", metavar="URL", help="nats://host:port/name or sqlite:///file")
     add_limit_options(parser)
     parser.set_defaults(token=None, stdio=False)
@@ -29,8 +32,11 @@ def options(parser: argparse.ArgumentParser) -> None:
 async def work(args: argparse.Namespace) -> int:
     """Run jobs until SIGINT or SIGTERM. Then take no new jobs, wait for running ones, and requeue repeatable ones."""
     from amends.commands.store import store_failures
-    from amends.errors.cli import ValidationError
+    from amends.errors.cli import UsageError, ValidationError
 
+    args.agents = [*args.agents, *args.more_agents]
+    if not args.agents:
+        raise UsageError("Name an agent", suggestions=["amends runtime worker agents:summarise --store URL"])
     runtime, _ = load_runtime(args)
     if not runtime.shared:
         raise ValidationError("A worker needs a store that other nodes share", field="--store")

@@ -30,7 +30,8 @@ def authenticator(
     """
     if (tokens is None) == (authenticate is None):
         raise ValueError(
-            "pass either tokens={token: principal} or authenticate=function, to define who may connect"
+            "pass either tokens={token: principal} or authenticate=function, or set AMENDS_RUNTIME_TOKEN, to define who "
+            "may connect"
         )
     if authenticate is not None:
         return _wrap_function(authenticate)
