@@ -74,3 +74,29 @@ def test_a_folder_imports_only_lower_layers(folder):
         if name != folder and name not in MAY[folder]
     }
     assert not wrong
+
+
+def imported_modules(path, modules):
+    """Yield the modules of `modules` that a file imports: also inside functions, and for type checking only."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for each in node.names:
+                whole = f"{node.module}.{each.name}"
+                yield whole if whole in modules else node.module
+        elif isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+
+
+@pytest.mark.parametrize("package", ["arcp/runtime"])
+def test_a_package_has_no_import_cycle(package):
+    """The modules of a package can be ordered so that each imports only earlier ones; all imports count."""
+    root = SOURCE / package
+    modules = {
+        ".".join(("amends", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path
+        for path in root.rglob("*.py")
+    }
+    left = {name: {*imported_modules(path, modules)} - {name} for name, path in modules.items()}
+    while free := [name for name, needs in left.items() if not needs & left.keys()]:
+        for name in free:
+            del left[name]
+    assert not left

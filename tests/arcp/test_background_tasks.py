@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from amends.arcp import Limits, Runtime, connect
-from amends.arcp.runtime import runtime
-from amends.arcp.runtime.cluster import dispatch
-from amends.arcp.runtime.cluster import takeover as maintenance
+from amends.arcp.runtime.cluster import control
+from amends.arcp.runtime.cluster.dispatch import Dispatcher
+from amends.arcp.runtime.cluster.membership import Membership
+from amends.arcp.runtime.cluster.retention import EndedJobs
 from amends.arcp.runtime.ledger import Ledger
 from amends.stores.nats.queue import NatsQueue
 from tests.failing import first_failing
@@ -20,7 +21,7 @@ async def echo(input, ctx):
 @pytest.fixture
 def failing(monkeypatch):
     """Makes a function fail the first few times."""
-    monkeypatch.setattr("amends.arcp.runtime.node._RESTART_PAUSE", 0.01)
+    monkeypatch.setattr("amends.arcp.runtime.tasks._RESTART_PAUSE", 0.01)
     return lambda owner, name, times=1: first_failing(monkeypatch, owner, name, times)
 
 
@@ -57,10 +58,10 @@ async def test_a_worker_takes_jobs_after_a_failed_take(failing, nats_server, cap
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (maintenance, "evict"),
-        (dispatch, "_take_one_of_each"),
-        (runtime.Node, "announce"),
-        (maintenance, "_follow"),
+        (EndedJobs, "expire"),
+        (Dispatcher, "take_one_of_each"),
+        (Membership, "announce"),
+        (control, "_follow"),
     ],
     ids=["maintain", "dispatch", "heartbeat", "control"],
 )
@@ -76,7 +77,7 @@ async def test_every_background_task_is_restarted(failing, tmp_path, owner, name
             await until(failed)
             await renewed(other.node)
             assert await client.submit_with_recovery("echo", "hello") == "hello"
-            await until(lambda: other.node.id in front.node.peers)
+            await until(lambda: other.node.id in front.node.membership.peers)
 
 
 async def test_a_session_reconnects_when_a_feed_fails(failing, tmp_path, caplog):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import uuid
 
 import pytest
 
 from amends import stores
 from amends.arcp import Limits, Runtime
-from amends.arcp.runtime.cluster.takeover import _take_over
 from amends.arcp.runtime.entries import ACTIVE, JobEntry, JobSpec, encode, job_log
 from tests.arcp.agents import echo, waiting
 from tests.arcp.raw import TOKENS, connected, dial
@@ -57,7 +57,7 @@ async def test_two_nodes_on_nats(nats_url, begin):
     front, back = await begin(nats_url, agents=False), await begin(nats_url, agents=False)
     back.register_agent("echo", echo)
     back.register_agent("waiting", waiting)
-    await back._node.announce()
+    await back._node.membership.announce()
     raw, other = await connected(front), await connected(back)
     assert (await raw.run("echo", 5))["payload"]["result"] == 5
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
@@ -148,7 +148,7 @@ async def test_an_end_that_is_only_in_the_log(node):
     """The tables are updated from the log."""
     spec = job_spec()
     row = await write_job(node, spec, [accepted_entry(spec), terminal_entry()], "dead")
-    await _take_over(node, "dead", row)
+    await node.takeover.take_over("dead", row)
     assert await rows(node, ACTIVE) == []
     assert [key.partition("/")[2] for key in await rows(node, "arcp.jobs")] == [spec.job_id]
 
@@ -157,7 +157,7 @@ async def test_a_row_without_a_job(node):
     """The job was never accepted: the row is deleted."""
     spec = job_spec()
     row = await write_job(node, spec, [], "dead")
-    await _take_over(node, "dead", row)
+    await node.takeover.take_over("dead", row)
     assert await rows(node, ACTIVE) == []
 
 
@@ -165,7 +165,7 @@ async def test_an_active_row_of_the_previous_owner(node):
     """The job has a new owner: the old row is deleted and the job is not changed."""
     spec = job_spec()
     row = await write_job(node, spec, [accepted_entry(spec), JobEntry("started", 1, 2, "other", 0.0)], "dead")
-    await _take_over(node, "dead", row)
+    await node.takeover.take_over("dead", row)
     assert not [key for key in await rows(node, ACTIVE) if key.startswith("dead/")]
     assert (await node.ledger.tail(spec.job_id))[1].node == "other"
 
@@ -175,14 +175,12 @@ async def test_a_cancelled_job_of_a_dead_node(node):
     spec = job_spec()
     row = await write_job(node, spec, [accepted_entry(spec)], "dead")
     await node.store.table("arcp.cancels").put(spec.job_id, b"")
-    await _take_over(node, "dead", row)
+    await node.takeover.take_over("dead", row)
     assert b"CANCELLED" in bytes((await node.ledger.tail(spec.job_id))[1].payload)
 
 
 async def test_queue_messages_of_jobs_that_cannot_start(node):
     """A message that is redelivered after the job's end, or while another node has the job, has no effect."""
-    from amends.arcp.runtime.cluster.dispatch import _take_one_of_each
-
     for entries in (
         [lambda g: accepted_entry(g), lambda g: terminal_entry()],
         [lambda g: accepted_entry(g, "other")],
@@ -194,7 +192,7 @@ async def test_queue_messages_of_jobs_that_cannot_start(node):
         queue = node.store.queue("arcp.run.echo@1.0.0")
         await queue.put(spec.job_id.encode(), key=spec.job_id)
         before = await node.ledger.tail(spec.job_id)
-        while await _take_one_of_each(node):
+        while await node.dispatcher.take_one_of_each():
             pass
         assert await node.ledger.tail(spec.job_id) == before
         assert (await queue.size()).ready == 0
@@ -206,7 +204,7 @@ async def test_a_requeued_job_that_was_cancelled(node):
     await node.ledger.accept(spec, here=True)
     await node.store.table("arcp.cancels").put(spec.job_id, b"")
     await node.ledger.requeue(spec, await node.ledger.tail(spec.job_id))
-    node.queue_wakeup.set()
+    node.capacity.queue_wakeup.set()
     async with asyncio.timeout(100):
         while not (await node.ledger.tail(spec.job_id))[1].ended:
             await asyncio.sleep(0.01)
@@ -236,9 +234,9 @@ class Failing:
         return getattr(self._store, name)
 
     @property
-    def url(self):
-        # Not a memory URL, because writes to this store may fail and may wait.
-        return "failing:"
+    def traits(self):
+        """Writes to this store may fail and may wait."""
+        return dataclasses.replace(self._store.traits, immediate=False)
 
     async def transaction(self, work, *, short=False):
         if self.times > 0:

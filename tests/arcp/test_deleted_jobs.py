@@ -8,7 +8,6 @@ import pytest
 
 from amends.arcp import connect
 from amends.arcp.errors import JobNotFoundError
-from amends.arcp.runtime.cluster.takeover import evict
 from amends.arcp.runtime.server import feeds
 from amends.stores import StoreUnavailableError
 from amends.stores.nats import notifications
@@ -84,7 +83,7 @@ async def test_subscribers_get_an_error_when_the_job_is_deleted(store_url, begin
         handle = await client.subscribe(job_id)
         await raw.send("job.cancel", {}, job_id=job_id)
         await raw.end(job_id)
-        await evict(first.node)
+        await first.node.ended.expire()
         await wait_until_deleted(first, job_id)
         reading.set()
         error = await watcher.until("job.error")
@@ -140,7 +139,7 @@ async def test_a_deletion_that_fails_is_repeated(begin, monkeypatch):
 
         patch.setattr(runtime.node.ledger, "delete", fails)
         with pytest.raises(StoreUnavailableError):
-            await evict(runtime.node)
-    await evict(runtime.node)
+            await runtime.node.ended.expire()
+    await runtime.node.ended.expire()
     assert await runtime.node.ledger.is_deleted(job_id)
     await raw.close()

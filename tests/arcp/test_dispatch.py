@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from amends.arcp.runtime.cluster import takeover as maintenance
-from amends.arcp.runtime.jobs import cancel as cancelling
+from amends.arcp.runtime.cluster import control
+from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.stores import StoreUnavailableError
 from tests.arcp.raw import connected
 from tests.arcp.test_credentials import Gateway, wait_until_revoked
@@ -43,7 +43,7 @@ async def test_the_last_place_is_taken_once(store_url, begin, monkeypatch):
     back = await begin(store_url, agents=False, limits={"running": 2})
     for number in range(5):
         back.register_agent(f"agent{number}", crowd.agent)
-    await back.node.announce()
+    await back.node.membership.announce()
     spec_and_tail = back.node.ledger.spec_and_tail
 
     async def slow(job_id):
@@ -94,7 +94,7 @@ async def test_a_queue_that_cannot_be_read_for_a_while(store_url, begin, monkeyp
     assert (await raw.end(job_id))["payload"]["result"] == 5
     assert "can be taken from" in caplog.text
     async with asyncio.timeout(100):
-        while able.node.running:
+        while able.node.capacity.running:
             await asyncio.sleep(0.01)
     await raw.close()
 
@@ -121,7 +121,7 @@ async def test_another_node_takes_the_job_first(store_url, begin, monkeypatch):
     await lost.wait()
     assert (await raw.end(job_id))["payload"]["result"] == 5
     async with asyncio.timeout(100):
-        while node.running:
+        while node.capacity.running:
             await asyncio.sleep(0.01)
     await raw.close()
 
@@ -137,15 +137,15 @@ async def test_a_node_takes_a_job_that_it_still_runs(store_url, begin):
     other = await begin(store_url, agents=False)
     old, ledger = node.jobs[job_id], other.node.ledger
     await ledger.requeue(await ledger.spec(job_id), await ledger.tail(job_id))
-    node.queue_wakeup.set()
+    node.capacity.queue_wakeup.set()
     async with asyncio.timeout(100):
         while node.jobs.get(job_id) in {old, None}:
             await asyncio.sleep(0.01)
-    assert (old.phase, node.running, node.quota.here) == ("ended", 1, {"alice": 1})
+    assert (old.phase, node.capacity.running, node.quota.here) == ("ended", 1, {"alice": 1})
     crowd.release.set()
     assert (await raw.end(job_id))["payload"]["result"] == 5
     async with asyncio.timeout(100):
-        while node.running:
+        while node.capacity.running:
             await asyncio.sleep(0.01)
     assert not node.quota.here
     await raw.close()
@@ -156,20 +156,20 @@ async def test_cancelled_while_it_is_taken(store_url, begin, monkeypatch):
     front = await begin(store_url, agents=False)
     back = await begin(store_url, limits={"running": 0})
     raw = await connected(front)
-    await front.node.refresh_peers()
+    await front.node.membership.refresh_peers()
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
-    end_queued = cancelling.end_queued
+    end_queued = Cancellation.end_queued
     too_late = []
 
-    async def late(node, spec, *given):
+    async def late(self, spec, *given):
         able = await begin(store_url)
         async with asyncio.timeout(100):
             while job_id not in able.node.jobs:
                 await asyncio.sleep(0.01)
-        too_late.append(not await end_queued(node, spec, *given))
+        too_late.append(not await end_queued(self, spec, *given))
         return not too_late[-1]
 
-    monkeypatch.setattr(cancelling, "end_queued", late)
+    monkeypatch.setattr(Cancellation, "end_queued", late)
     request = await raw.send("job.cancel", {"reason": "enough"}, job_id=job_id)
     end = await raw.end(job_id)
     assert (end["payload"]["code"], end["payload"]["details"]) == ("CANCELLED", {"reason": "enough"})
@@ -205,7 +205,7 @@ async def test_cancelled_while_its_end_is_written(begin, monkeypatch):
     assert answer["payload"]["code"] == "INVALID_REQUEST"
     go_on.set()
     assert (await raw.end(job_id))["payload"]["result"] == "done"
-    await cancelling.cancel_children(runtime.node, [job_id, "job_that_never_was"])
+    await runtime.node.cancellation.cancel_children([job_id, "job_that_never_was"])
     await raw.close()
 
 
@@ -241,7 +241,7 @@ async def test_maintenance_survives_a_failing_store(store_url, begin, monkeypatc
 
         monkeypatch.setattr(where, name, stand_in)
 
-    once("announce", node.workers)
+    once("announce", node.membership._workers)
     once("expire", node.sessions)
     async with asyncio.timeout(100):
         while len(failed) < 2 or not [row async for row in node.store.table("arcp.nodes").scan()]:
@@ -255,7 +255,7 @@ async def test_maintenance_survives_a_failing_store(store_url, begin, monkeypatc
 
 async def test_the_control_log_is_trimmed(store_url, begin, monkeypatch):
     """All cancellations from another node are read, though the log keeps only a few of them."""
-    monkeypatch.setattr(maintenance, "_CONTROL_KEPT", 2)
+    monkeypatch.setattr(control, "_CONTROL_KEPT", 2)
     back = await begin(store_url)
     front = await begin(store_url, agents=False)
     raw = await connected(front)
@@ -288,7 +288,7 @@ async def test_a_rerun_job_is_not_deleted(store_url, begin):
     await raw.run("twice", idempotency_key="k")
     job_id = (await raw.submit("twice", idempotency_key="k"))["payload"]["job_id"]
     await raw.until("job.event")
-    await asyncio.gather(maintenance.evict(runtime.node), maintenance.evict(runtime.node))
+    await asyncio.gather(runtime.node.ended.expire(), runtime.node.ended.expire())
     go.set()
     assert (await raw.end(job_id))["payload"]["result"] == 2
     await raw.close()

@@ -10,7 +10,8 @@ import pytest
 
 from amends import stores
 from amends.arcp import Limits
-from amends.arcp.runtime.cluster import takeover as maintenance
+from amends.arcp.runtime.cluster import takeover
+from amends.arcp.runtime.cluster.retention import EndedJobs
 from amends.arcp.runtime.entries import ACTIVE, KEYS, JobSpec, encode
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.wire import new_id
@@ -245,8 +246,8 @@ async def test_a_job_that_is_starting_is_not_taken_over(store_url, begin, monkey
     async def slow(*args, **options):
         entry = await write(*args, **options)
         with monkeypatch.context() as patch:
-            patch.setattr(maintenance, "time", SimpleNamespace(time=lambda: time.time() + 3600))
-            await maintenance.recover_orphans(node)
+            patch.setattr(takeover, "time", SimpleNamespace(time=lambda: time.time() + 3600))
+            await node.takeover.recover_orphans()
         entries.append(entry)
         return entry
 
@@ -260,7 +261,7 @@ async def test_a_job_that_is_starting_is_not_taken_over(store_url, begin, monkey
         monkeypatch.setattr(node.ledger, "rerun", slow)
         assert (await raw.run("flaky", {"fails": 1}, idempotency_key="k"))["type"] == "job.result"
     assert len(entries) == 1
-    assert (node.taken_over, node.being_written) == (0, set())
+    assert (node.takeover.taken_over, node.capacity.being_written) == (0, set())
     await raw.close()
 
 
@@ -278,7 +279,7 @@ async def test_the_store_fails_during_a_rerun(store_url, begin, monkeypatch):
         patch.setattr(node.ledger, "rerun", failing)
         answer = await raw.submit("flaky", {"fails": 1}, idempotency_key="k")
         assert answer["type"] == "job.error"
-    assert (node.running, node.being_written) == (0, set())
+    assert (node.capacity.running, node.capacity.being_written) == (0, set())
     assert (await raw.run("flaky", {"fails": 1}, idempotency_key="k"))["type"] == "job.result"
     await raw.close()
 
@@ -287,9 +288,9 @@ async def test_one_node_is_responsible_for_a_queued_job(store_url, begin):
     """Each queued job has exactly one responsible node."""
     nodes = [(await begin(store_url, agents=False))._node for _ in range(3)]
     for node in nodes:
-        await node.refresh_peers()
+        await node.membership.refresh_peers()
     for number in range(20):
-        assert sum(maintenance._is_responsible(node, f"job_{number}") for node in nodes) == 1
+        assert sum(node.membership.is_responsible(f"job_{number}") for node in nodes) == 1
 
 
 async def _wait_for_end(runtime, job_id):
@@ -311,7 +312,7 @@ async def test_a_session_row_that_expires_later_than_expected(store_url, begin):
     async with asyncio.timeout(LONG):
         while raw.session_id not in node.sessions._detached:
             await asyncio.sleep(0.01)
-    node.sessions._detached[raw.session_id] = ("alice", node.loop.time())
+    node.sessions._detached[raw.session_id] = ("alice", node.tasks.loop.time())
     await node.sessions.expire()
     assert raw.session_id in node.sessions._detached
     async with asyncio.timeout(LONG):
@@ -328,13 +329,13 @@ async def test_ended_jobs_of_a_stopped_node_are_deleted(store_url, begin, notice
     second = await begin(store_url, limits={"node_lease": lease})
     raw = await connected(first)
     job_id = (await raw.run("echo", 1))["job_id"]
-    await second.node.refresh_peers()
+    await second.node.membership.refresh_peers()
     await first.stop()
     if noticed == "refresh":
         # A request that refreshes the peers may be the first to notice.
-        await second.node.refresh_peers()
+        await second.node.membership.refresh_peers()
     async with asyncio.timeout(LONG):
-        while job_id not in {ended.job_id for ended in second.node.retained[0].kept}:
+        while job_id not in {ended.job_id for ended in second.node.ended.plain.kept}:
             await asyncio.sleep(0.05)
 
 
@@ -346,7 +347,7 @@ async def test_a_busy_node_renews_its_row(store_url, begin, monkeypatch):
         busy.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(maintenance, "evict", long)
+    monkeypatch.setattr(EndedJobs, "expire", long)
     runtime = await begin(store_url, limits={"node_lease": 1.0})
     await busy.wait()
     nodes, revisions = runtime.node.store.table("arcp.nodes"), set()

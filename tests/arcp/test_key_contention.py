@@ -58,7 +58,7 @@ async def test_tries_are_bounded(store_url, begin, monkeypatch, step):
         answer = await raw.submit("flaky", {"fails": 5}, idempotency_key="k")
     assert (answer["payload"]["code"], answer["payload"]["retryable"]) == ("INTERNAL_ERROR", True)
     assert 1 < tries < 100
-    assert not runtime.node.running
+    assert not runtime.node.capacity.running
     assert not runtime.node.quota.here
     assert (await raw.run("flaky", {"fails": 5}, idempotency_key="k"))["type"] == "job.error"
     await raw.close()

@@ -52,7 +52,7 @@ class Work:
     """One execution of an agent: its node, its epoch, and its start and end."""
 
     def __init__(self, ctx):
-        self.node, self.epoch = ctx._job.node.id, ctx._job.epoch
+        self.node, self.epoch = ctx._job.node, ctx._job.epoch
         self.began, self.ended = time.time(), math.inf
 
 
@@ -68,7 +68,7 @@ class World:
 
     def record_renewals(self, node):
         """Record when a node renews its row; the first time was at its start."""
-        announce = node.announce
+        announce = node.membership.announce
         self.renewals[node.id].append((node.started, time.time()))
 
         async def recording():
@@ -76,7 +76,7 @@ class World:
             await announce()
             self.renewals[node.id].append((began, time.time()))
 
-        node.announce = recording
+        node.membership.announce = recording
 
     def expired(self, node, until):
         """Whether a node's row may have expired at some time before `until`."""

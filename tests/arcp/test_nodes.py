@@ -17,7 +17,7 @@ async def test_agents_of_other_nodes(store_url, begin):
     """A job is submitted on a node without the agent and runs on the one that has it; unknown agents are refused."""
     front, back = await begin(store_url, agents=False), await begin(store_url, agents=False)
     back.register_agent("echo", echo, version="2")
-    await back._node.announce()
+    await back._node.membership.announce()
     raw = await connected(front)
     agents = [agent["name"] for agent in raw.welcome["capabilities"].get("agents", [])]
     assert agents == ["echo"]
@@ -33,7 +33,7 @@ async def test_watching_and_cancelling_across_nodes(store_url, begin):
     """Submit on one node, run on another, subscribe on a third, resume on a fourth and cancel from there."""
     front, back, third, fourth = [await begin(store_url, agents=False) for _ in range(4)]
     back.register_agent("waiting", waiting)
-    await back._node.announce()
+    await back._node.membership.announce()
     raw = await connected(front)
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
     await raw.until("job.event")
@@ -60,7 +60,7 @@ async def test_delegating_to_another_node(store_url, begin):
     front, back = await begin(store_url, agents=False), await begin(store_url, agents=False)
     front.register_agent("delegating", delegating)
     back.register_agent("spending", spending)
-    await back._node.announce()
+    await back._node.membership.announce()
     await asyncio.sleep(0)
     raw = await connected(front)
     lease = {"agent.delegate": ["*"], "tool.call": ["*"], "cost.budget": ["USD:1.00"]}
@@ -100,7 +100,7 @@ async def test_a_node_that_wakes_up_late_finishes_nothing(store_url, begin):
         async def silent():
             pass
 
-        node.announce = silent
+        node.membership.announce = silent
         await node.store.table("arcp.nodes").delete(node.id)
         watcher = await connected(awake)
         request = await watcher.send("job.subscribe", {"job_id": job_id})
@@ -121,8 +121,6 @@ async def test_a_node_that_wakes_up_late_finishes_nothing(store_url, begin):
 
 async def test_a_suspended_node_drops_lost_jobs(store_url, begin):
     """After a pause longer than its lease, a node checks every job that it runs."""
-    from amends.arcp.runtime.cluster.takeover import _drop_lost_jobs
-
     runtime = await begin(store_url)
     raw = await connected(runtime)
     mine = (await raw.submit("waiting"))["payload"]["job_id"]
@@ -133,8 +131,8 @@ async def test_a_suspended_node_drops_lost_jobs(store_url, begin):
         await asyncio.sleep(0.01)
         tail = await node.ledger.tail(lost)
     await node.ledger.requeue(spec, tail)
-    await _drop_lost_jobs(node)
-    assert set(node.jobs) == {mine}
+    await node.takeover.drop_lost_jobs()
+    assert [job.spec.job_id for job in node.jobs] == [mine]
     await raw.close()
 
 
@@ -207,11 +205,9 @@ async def test_an_agent_stops_before_its_job_is_requeued(store_url, begin):
 
 async def test_a_new_node_is_not_considered_dead(store_url, begin, monkeypatch):
     """Jobs are read before nodes, and a node writes its row before it takes a job, so a new node appears alive."""
-    from amends.arcp.runtime.cluster.takeover import recover_orphans
-
     old = await begin(store_url)
     node = old.node
-    refresh, active = node.refresh_peers, node.ledger.active
+    refresh, active = node.membership.refresh_peers, node.ledger.active
 
     async def start_another():
         """Start another node, with a job."""
@@ -231,11 +227,14 @@ async def test_a_new_node_is_not_considered_dead(store_url, begin, monkeypatch):
         read.set()
         await started.wait()
 
-    for name, where, replacement in (("refresh_peers", node, refreshing), ("active", node.ledger, scanning)):
+    for name, where, replacement in (
+        ("refresh_peers", node.membership, refreshing),
+        ("active", node.ledger, scanning),
+    ):
         read, started = asyncio.Event(), asyncio.Event()
         with monkeypatch.context() as patch:
             patch.setattr(where, name, replacement)
-            recovering = asyncio.ensure_future(recover_orphans(node))
+            recovering = asyncio.ensure_future(node.takeover.recover_orphans())
             await read.wait()
             raw, job_id = await start_another()
             started.set()
@@ -264,6 +263,6 @@ async def test_ended_jobs_are_deleted_in_time(store_url, begin):
                 break
             await asyncio.sleep(0.05)
     third = await begin(store_url, limits={"node_lease": 0.3})
-    assert not third._node.retained[0].kept
+    assert not third._node.ended.plain.kept
     names = await store.names()
     assert not [name for name in names["logs"] if name.startswith("arcp.session/")]

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from amends.arcp.runtime.cluster import takeover as maintenance
 from tests.arcp.raw import connected
 
 LIMIT = {"limit": "jobs_per_principal", "value": 3}
@@ -53,7 +52,7 @@ async def test_jobs_queued_during_a_scan_count(store_url, begin, monkeypatch):
     """A job that is queued while the store is read is counted, although the read may miss it."""
     runtime = await begin(store_url, limits={"jobs_per_principal": 3, "running": 1, "node_lease": 60.0})
     raw, node = await connected(runtime), runtime.node
-    refresh, waits, go_on = node.refresh_peers, asyncio.Event(), asyncio.Event()
+    refresh, waits, go_on = node.membership.refresh_peers, asyncio.Event(), asyncio.Event()
 
     async def slowly():
         if not waits.is_set():
@@ -61,8 +60,8 @@ async def test_jobs_queued_during_a_scan_count(store_url, begin, monkeypatch):
             await go_on.wait()
         await refresh()
 
-    monkeypatch.setattr(node, "refresh_peers", slowly)
-    recovering = asyncio.ensure_future(maintenance.recover_orphans(node))
+    monkeypatch.setattr(node.membership, "refresh_peers", slowly)
+    recovering = asyncio.ensure_future(node.takeover.recover_orphans())
     await waits.wait()
     for _ in range(3):
         await accepted(raw)
@@ -97,9 +96,9 @@ async def test_jobs_of_all_nodes_count(store_url, begin):
     )
     jobs = [await accepted(here) for _ in range(3)]
     assert await refused(here) == LIMIT
-    await first.node.announce()
-    await second.node.refresh_peers()
-    await maintenance.recover_orphans(second.node)
+    await first.node.membership.announce()
+    await second.node.membership.refresh_peers()
+    await second.node.takeover.recover_orphans()
     assert second.node.quota.elsewhere["alice"] >= 3
     assert await refused(there) == LIMIT
     await accepted(other)
@@ -156,5 +155,5 @@ async def test_jobs_that_a_node_drops_do_not_count(store_url, begin):
     await raw.until("job.event")
     node.jobs[job_id].drop()
     assert not node.quota.here
-    assert not node.running
+    assert not node.capacity.running
     await raw.close()

@@ -113,7 +113,7 @@ async def test_closing_during_the_handshake(begin):
     raw = Raw(ours, asyncio.ensure_future(runtime.serve(theirs)))
     await raw.send("session.hello", {"auth": {"token": "alice-token"}})
     await raw.close()
-    assert runtime._node.handshakes == 0
+    assert runtime._node.server.handshakes == 0
     for _ in range(3):
         wrong = dial(runtime)
         await wrong.send("session.hello", {"auth": {"token": "wrong"}})
@@ -250,7 +250,7 @@ async def test_a_closed_event_loop_leaves_the_job_in_doubt(sqlite_url, begin):
 
 
 async def test_jobs_do_not_see_each_others_context(begin):
-    """Context variables that an agent sets stay its own over every wait, though jobs may share a task."""
+    """Context variables that an agent sets stay its own over every wait; each job has a task of its own."""
     from contextvars import ContextVar
 
     variable = ContextVar("variable", default="untouched")
@@ -273,57 +273,9 @@ async def test_jobs_do_not_see_each_others_context(begin):
     for input in ("at once", "waits", "at once", "reset", "at once"):
         after = "untouched" if input == "reset" else input
         assert (await raw.run("setting", input))["payload"]["result"] == ["untouched", input, after]
+    assert len(set(tasks)) == len(tasks)
     assert None not in tasks
     await raw.close()
-
-
-async def test_on_first_wait_is_transparent():
-    """Exceptions thrown in, and several waits, reach the coroutine as if it were awaited directly."""
-    from amends.arcp.runtime.server.first_wait import OnFirstWait
-
-    async def body(log):
-        for _ in range(2):
-            try:
-                await asyncio.sleep(10)
-            except asyncio.CancelledError:
-                log.append("thrown")
-                asyncio.current_task().uncancel()
-        await asyncio.sleep(0)
-        log.append("end")
-        return "value"
-
-    for own_context in (True, False):
-        log = []
-        first_wait = OnFirstWait(body(log), lambda log=log: log.append("waits"), own_context=own_context)
-        task = asyncio.ensure_future(_awaiting(first_wait))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.sleep(0)
-        task.cancel()
-        assert await task == "value"
-        assert log == ["waits", "thrown", "thrown", "end"]
-
-    async def at_once():
-        log.append("at once")
-
-    log = []
-    await OnFirstWait(at_once(), lambda: log.append("waits"))
-    assert log == ["at once"]
-
-    async def giving_up():
-        try:
-            await asyncio.sleep(10)
-        except asyncio.CancelledError:
-            return
-
-    task = asyncio.ensure_future(_awaiting(OnFirstWait(giving_up(), lambda: None)))
-    await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.wait([task])
-
-
-async def _awaiting(what):
-    return await what
 
 
 async def test_late_frames_of_a_replaced_connection(begin):
@@ -337,7 +289,7 @@ async def test_late_frames_of_a_replaced_connection(begin):
         """Close like a transport whose closing handshake takes a while."""
 
     session.connection.close = slowly
-    await runtime._node.drop(session)
+    await session.drop()
     await raw.send("job.submit", {"agent": "echo", "input": 1, "idempotency_key": "k"})
     await asyncio.wait_for(raw.serving, 100)
     assert [row async for row in runtime._node.store.table("arcp.keys").scan()] == []

@@ -64,7 +64,7 @@ async def test_a_million_jobs_in_flat_memory(keyed):
             gc.collect()
             held.append(resident())
         await raw.close()
-        assert sum(len(each.kept) for each in runtime._node.retained) < 5_400
+        assert sum(len(each.kept) for each in (runtime._node.ended.plain, runtime._node.ended.keyed)) < 5_400
     growth = held[-1] - held[3]
     assert growth < 8 * 1024 * 1024, [size // 1024 for size in held]
 

@@ -120,7 +120,7 @@ async def test_handshakes_are_limited(begin):
         assert await other.receive() is None
     raw = await connected(runtime)
     assert (await raw.run("echo", 1))["type"] == "job.result"
-    assert runtime._node.handshakes == 0
+    assert runtime._node.server.handshakes == 0
     await raw.close()
 
 

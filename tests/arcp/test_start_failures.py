@@ -59,14 +59,14 @@ async def test_store_fails_while_a_queued_job_starts(store_url, begin, failing):
     left = failing(node)
     await node.ledger.accept(given, here=True)
     await node.ledger.requeue(given, await node.ledger.tail(given.job_id))
-    node.queue_wakeup.set()
+    node.capacity.queue_wakeup.set()
     async with asyncio.timeout(100):
         while not (tail := await node.ledger.tail(given.job_id))[1].ended:
             await asyncio.sleep(0.01)
     assert left() == 0
     assert b'"result":{"USD":"5.00"}' in bytes(tail[1].payload)
     assert not node.jobs
-    assert not node.running
+    assert not node.capacity.running
     assert not node.quota.here
 
 
@@ -80,7 +80,7 @@ async def test_store_fails_while_a_job_is_rerun(store_url, begin, failing):
     answer = await raw.submit("flaky", {"fails": 1}, **asked)
     assert (answer["type"], answer["payload"]["code"], left()) == ("job.error", "INTERNAL_ERROR", 0)
     assert not runtime.node.quota.here
-    assert not runtime.node.running
+    assert not runtime.node.capacity.running
     end = await raw.run("flaky", {"fails": 1}, **asked)
     assert end["payload"]["details"]["in_doubt"] is True
     await raw.close()

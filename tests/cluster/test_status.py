@@ -43,7 +43,7 @@ async def test_a_node_scans_its_own_jobs_and_those_of_dead_nodes(begin, nats_url
     first, second = [await begin(nats_url, limits={"node_lease": 3.0}) for _ in range(2)]
     one, two = first.node.id, second.node.id
     async with asyncio.timeout(100):
-        while owners.get(one, []).count(one) < 3 or two not in first.node.peers:
+        while owners.get(one, []).count(one) < 3 or two not in first.node.membership.peers:
             await asyncio.sleep(0.05)
     assert owners[one][0] is None
     assert set(owners[one]) == {None, one, ""}

@@ -117,7 +117,7 @@ async def test_versions_of_other_nodes(begin, nats_url):
         return input
 
     back.register_agent("late", late, version="2")
-    await back.node.announce()
+    await back.node.membership.announce()
     assert (await raw.run("late@2", 1))["payload"]["result"] == 1
     assert (await raw.submit("late@3", 1))["payload"]["code"] == "AGENT_VERSION_NOT_AVAILABLE"
     await raw.close()
@@ -136,8 +136,8 @@ async def test_the_status_of_a_cluster(begin, nats_url):
     dead = Ledger(front.node.store, "node_dead", Limits())
     spec = await front.node.ledger.spec(running)
     await dead.write_owner(spec, dead.accepted_entry(spec, here=True))
-    await back.node.announce()
-    await front.node.announce()
+    await back.node.membership.announce()
+    await front.node.membership.announce()
     found = await read_status(front.node.store)
     by_name = {node.name: node for node in found.nodes}
     assert set(by_name) == {"front", "back", None}
@@ -167,7 +167,7 @@ async def test_the_status_command(begin, nats_url, tmp_path):
     runtime = await begin(nats_url, name="one", limits={"node_lease": 3600.0})
     raw = await connected(runtime)
     await raw.run("raising", {"code": "PERMISSION_DENIED"})
-    await runtime.node.announce()
+    await runtime.node.membership.announce()
     printed = json.loads((await asyncio.to_thread(run_status, nats_url, capture_output=True)).stdout)
     assert [node["name"] for node in printed["nodes"]] == ["one"]
     assert printed["errors"] == {"PERMISSION_DENIED": 1}
@@ -229,7 +229,7 @@ async def test_metrics(begin, nats_url, measured):
     await raw.submit("waiting")
     await raw.submit("echo", 2)
     async with asyncio.timeout(100):
-        while not runtime.node.waiting:
+        while not runtime.node.takeover.waiting:
             await asyncio.sleep(0.02)
     numbers = _numbers(measured)
     assert numbers["amends.arcp.jobs.running", ""] == 1
@@ -267,7 +267,7 @@ async def test_the_text_of_the_status(begin, nats_url, capsys):
     runtime = await begin(nats_url, name="one")
     raw = await connected(runtime)
     await raw.run("raising", {"code": "PERMISSION_DENIED"})
-    await runtime.node.announce()
+    await runtime.node.membership.announce()
     dead = Ledger(runtime.node.store, "node_dead", Limits())
     spec = await runtime.node.ledger.spec(raw.seen[-1]["job_id"])
     await dead.write_owner(spec, dead.accepted_entry(spec, here=True))
@@ -340,7 +340,7 @@ async def test_a_queue_that_cannot_be_read(begin, nats_url, monkeypatch, caplog)
     async with asyncio.timeout(100):
         await failed.wait()
     front = await begin(nats_url, agents=False)
-    await runtime.node.announce()
+    await runtime.node.membership.announce()
     raw = await connected(front)
     assert (await raw.run("echo", 1))["payload"]["result"] == 1
     assert "the store failed" in caplog.text

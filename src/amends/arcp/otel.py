@@ -83,7 +83,7 @@ def _callback(read: Callable[[Node], _Numbers]) -> Callable[[Any], list[metrics.
 
 
 def _running(node: Node) -> _Numbers:
-    return [(node.running, {})]
+    return [(node.capacity.running, {})]
 
 
 def _sessions(node: Node) -> _Numbers:
@@ -91,23 +91,24 @@ def _sessions(node: Node) -> _Numbers:
 
 
 def _nodes(node: Node) -> _Numbers:
-    return [(1 + len(node.peers), {})]
+    return [(1 + len(node.membership.peers), {})]
 
 
 def _waiting(node: Node) -> _Numbers:
-    return [(count, {"amends.agent": agent}) for agent, (count, _) in list(node.waiting.items())]
+    return [(count, {"amends.agent": agent}) for agent, (count, _) in list(node.takeover.waiting.items())]
 
 
 def _lag(node: Node) -> _Numbers:
     now = time.time()
     return [
-        (max(0.0, now - since), {"amends.agent": agent}) for agent, (_, since) in list(node.waiting.items())
+        (max(0.0, now - since), {"amends.agent": agent})
+        for agent, (_, since) in list(node.takeover.waiting.items())
     ]
 
 
 def _ended(node: Node) -> _Numbers:
-    return [(count, {"error.code": code} if code else {}) for code, count in list(node.counts.items())]
+    return [(count, {"error.code": code} if code else {}) for code, count in list(node.runner.counts.items())]
 
 
 def _taken_over(node: Node) -> _Numbers:
-    return [(node.taken_over, {})]
+    return [(node.takeover.taken_over, {})]

@@ -25,6 +25,7 @@ __all__ = [
     "KEYS",
     "NODES",
     "SESSIONS",
+    "STREAMED",
     "Control",
     "JobEntry",
     "JobSpec",
@@ -48,6 +49,9 @@ Kind = Literal["accepted", "annulled", "queued", "requeued", "started", "child",
 
 FRAME_TYPES: dict[str, str] = {"event": "job.event", "result": "job.result", "error": "job.error"}
 """Message types of the entries that are sent to clients; entries of other kinds are internal."""
+
+STREAMED = "streamed"
+"""The label of the terminal entry of a run whose result was sent in chunks."""
 
 _TERMINAL = frozenset({"result", "error"})
 
@@ -107,6 +111,8 @@ class JobEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The node that runs the job; empty while the job waits in its queue."""
     at: float
     payload: msgspec.Raw = msgspec.Raw(b"null")
+    label: str = ""
+    """The kind of an event (`log`, `metric`, …), or `STREAMED` for the end of a streamed result."""
 
     @property
     def ended(self) -> bool:

@@ -91,6 +91,8 @@ class Ledger:
         self.store = store
         self.node = node
         self._limits = limits
+        self.combines_writes = store.traits.transactions and not store.traits.immediate
+        """Whether transactions make callers wait, so that related changes are written in one transaction."""
         self.keys = Owners(store, KEYS)
 
     # -- reading
@@ -197,7 +199,7 @@ class Ledger:
         try:
             await steps.commit(self.store)
         except ConflictError:
-            if not self.store.supports_transactions and await self.tail(spec.job_id) is not None:
+            if not self.store.traits.transactions and await self.tail(spec.job_id) is not None:
                 await self.store.table(ACTIVE).delete(self._active_key(spec.job_id, entry.node))
                 raise InternalError(
                     "Another submission with the same key is in progress: submit again"

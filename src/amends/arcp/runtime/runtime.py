@@ -6,29 +6,18 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from amends import stores
 from amends.arcp.runtime.agents import Agents
-from amends.arcp.runtime.cluster.dispatch import dispatch, stop_dispatch
-from amends.arcp.runtime.cluster.takeover import (
-    follow_control,
-    heartbeat,
-    in_doubt,
-    maintain,
-    take_over_retention,
-)
-from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.credentials.provider import CredentialProvider
-from amends.arcp.runtime.jobs.job import RUNNING, Job
+from amends.arcp.runtime.jobs.job import Job
+from amends.arcp.runtime.jobs.outcome import in_doubt
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.node import Node
-from amends.arcp.runtime.server import connection as connections
 from amends.arcp.runtime.server.auth import Authenticate, authenticator
-from amends.arcp.runtime.server.heartbeat import ping_sessions
 from amends.arcp.tokens import environment_tokens
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
@@ -40,12 +29,9 @@ _log = logging.getLogger("amends.arcp")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_POLL = {"memory": 0.02, "sqlite": 0.05}
-"""Seconds between reads of a shared store that does not notify, by the scheme of its URL."""
-_POLL_OTHER = 5.0
+
 _SHOWN = 5
 """Jobs that are named in the log while `stop` waits for them."""
-_DISPATCH = 0
 
 
 class Runtime:
@@ -87,13 +73,12 @@ class Runtime:
         self._store = store
         if tokens is None and authenticate is None:
             tokens = environment_tokens() or None
-        self._authenticate = authenticator(tokens, authenticate)
+        self._authenticators = [authenticator(tokens, authenticate)]
         self._may_observe = may_observe
         self._provider = credentials
         self._agents = Agents()
         self._node: Node | None = None
         self._opened: Store | None = None
-        self._background: list[asyncio.Task[None]] = []
 
     @overload
     def register_agent(
@@ -142,7 +127,7 @@ class Runtime:
         def add(function: Function) -> Function:
             self._agents.add(name, function, version=version, default=default, repeatable=repeatable)
             if self._node is not None:
-                self._node.spawn(self._node.announce())
+                self._node.tasks.spawn(self._node.membership.announce())
             return function
 
         return add if function is None else add(function)
@@ -157,14 +142,14 @@ class Runtime:
             tokens: a mapping from bearer token to principal.
 
         """
-        further, before = authenticator(tokens, None), self._authenticate
+        self._authenticators.insert(0, authenticator(tokens, None))
 
-        async def authenticate(token: str) -> str | None:
-            return await further(token) or await before(token)
-
-        self._authenticate = authenticate
-        if self._node is not None:
-            self._node.authenticate = authenticate
+    async def _authenticate(self, token: str) -> str | None:
+        for authenticate in list(self._authenticators):
+            principal = await authenticate(token)
+            if principal is not None:
+                return principal
+        return None
 
     # -- lifecycle
 
@@ -181,38 +166,23 @@ class Runtime:
             store = self._opened = await stores.open(self._store or "memory:")
         else:
             store = self._store
-        exclusive = self._opened is not None and self._store in {None, "memory:"}
-        lifecycle = None if self._provider is None else CredentialLifecycle(self._provider)
         node = Node(
             store,
             name=self.name,
             agents=self._agents,
             limits=self.limits,
-            exclusive=exclusive,
+            # A store that was passed in may also be used by another runtime of this process.
+            exclusive=self._opened is not None and store.traits.exclusive,
             authenticate=self._authenticate,
             may_observe=self._may_observe,
-            credentials=lifecycle,
+            provider=self._provider,
         )
-        if lifecycle is not None:
-            lifecycle.bind(node)
         try:
-            await node.announce()
-            if not exclusive:
-                await take_over_retention(node)
+            await node.start()
         except BaseException:
             await self._close()
             raise
         self._node = node
-        every = None if exclusive else _POLL.get(store.url.partition(":")[0], _POLL_OTHER)
-        background = [
-            partial(dispatch, node, every),
-            partial(ping_sessions, node),
-            partial(heartbeat, node),
-            partial(maintain, node),
-        ]
-        if every is not None:
-            background.append(partial(follow_control, node, every))
-        self._background = [node.supervise(work) for work in background]
 
     async def stop(self, drain: float | None = None) -> None:
         """
@@ -224,28 +194,28 @@ class Runtime:
         node = self._node
         if node is None:
             return
-        await stop_dispatch(node, self._background[_DISPATCH])
-        deadline = node.loop.time() + (self.limits.drain if drain is None else drain)
+        await node.stop_dispatch()
+        deadline = node.tasks.loop.time() + (self.limits.drain if drain is None else drain)
         await _wait_for_jobs(node, deadline)
         await self._stop_jobs(node)
         for session in list(node.sessions.attached.values()):
             session.send_message("session.bye", Bye("the runtime stops"))
             await session.wait_until_flushed(1.0)
-            await node.drop(session)
+            await session.drop()
         await self._halt(node)
         with suppress(StoreError):
-            await node.workers.withdraw(node.id)
+            await node.membership.withdraw()
         await self._close()
 
     async def _stop_jobs(self, node: Node) -> None:
         # Jobs that are ending only have to write their end.
-        jobs = [job for job in node.jobs.values() if job.phase is RUNNING]
+        jobs = [job for job in node.jobs if job.is_running]
         requeued = [job for job in jobs if job.spec.repeatable and not node.exclusive]
         for job in jobs:
             if job not in requeued:
                 job.stop(in_doubt("The runtime was stopped; the job may have had its effect"))
         await self._requeue(node, requeued)
-        await _wait_for_jobs(node, node.loop.time() + self.limits.cancel_grace + 5.0)
+        await _wait_for_jobs(node, node.tasks.loop.time() + self.limits.cancel_grace + 5.0)
 
     async def _requeue(self, node: Node, jobs: list[Job]) -> None:
         """Put jobs back into their queues, after their agents have stopped, so that no job runs twice at a time."""
@@ -269,13 +239,7 @@ class Runtime:
 
     async def _halt(self, node: Node) -> None:
         self._node = None
-        node.closed = node.draining = True
-        for task in list(node.tasks):
-            task.cancel()
-        if node.tasks:
-            await asyncio.wait(list(node.tasks), timeout=5.0)
-        for session in list(node.sessions.attached.values()):
-            await session.connection.close(1001, "")
+        await node.halt()
 
     async def _close(self) -> None:
         if self._opened is not None:
@@ -305,7 +269,7 @@ class Runtime:
 
     @property
     def node(self) -> Node | None:
-        """The shared state of the running runtime, for monitoring; None while it is stopped."""
+        """The parts of the running runtime, for monitoring; None while it is stopped."""
         return self._node
 
     # -- connections
@@ -315,7 +279,7 @@ class Runtime:
         if self._node is None:
             await connection.close(1013, "")
             raise RuntimeError("start the runtime first: `async with runtime:`")
-        await connections.serve(self._node, connection)
+        await self._node.server.serve(connection)
 
     def listen(
         self, host: str = "127.0.0.1", port: int = 7777, **options: Any
@@ -328,14 +292,15 @@ class Runtime:
 
 async def _wait_for_jobs(node: Node, deadline: float) -> None:
     """Wait until no job runs on this node or the deadline has passed."""
-    if node.jobs and deadline > node.loop.time():
+    now = node.tasks.loop.time()
+    if node.jobs and deadline > now:
         _log.info(
             "closing: waiting up to %.1f s for %d jobs: %s",
-            deadline - node.loop.time(),
+            deadline - now,
             len(node.jobs),
-            ", ".join(f"{job.spec.job_id} of {job.spec.agent}" for job in islice(node.jobs.values(), _SHOWN)),
+            ", ".join(f"{job.spec.job_id} of {job.spec.agent}" for job in islice(node.jobs, _SHOWN)),
         )
-    while node.jobs and (left := deadline - node.loop.time()) > 0:
-        tasks = [job.task for job in node.jobs.values() if job.task is not None and not job.task.done()]
+    while node.jobs and (left := deadline - node.tasks.loop.time()) > 0:
+        tasks = [job.task for job in node.jobs if job.task is not None and not job.task.done()]
         # A job whose agent did not stop has no task to wait for; it ends after one write.
         await (asyncio.wait(tasks, timeout=min(left, 0.1)) if tasks else asyncio.sleep(min(left, 0.01)))

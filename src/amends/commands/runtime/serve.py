@@ -84,7 +84,7 @@ async def work(args: argparse.Namespace) -> int:
 
 def _say_what_is_awaited(args: argparse.Namespace, runtime: Runtime) -> None:
     """Print to stderr which jobs the command waits for, and for how long."""
-    jobs = [] if runtime.node is None else list(runtime.node.jobs.values())
+    jobs = [] if runtime.node is None else list(runtime.node.jobs)
     if jobs:
         names = ", ".join(f"{job.spec.job_id} of {job.spec.agent}" for job in jobs[:_SHOWN])
         more = f" and {len(jobs) - _SHOWN} more" if len(jobs) > _SHOWN else ""

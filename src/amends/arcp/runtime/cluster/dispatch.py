@@ -11,20 +11,21 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from amends.arcp.runtime.agents import Agent
+from amends.arcp.runtime.agents import Agent, Agents
+from amends.arcp.runtime.cluster.capacity import Capacity
+from amends.arcp.runtime.cluster.quota import Quota
+from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import queue_of
-from amends.arcp.runtime.jobs.cancel import cancellation, end_queued
+from amends.arcp.runtime.jobs.cancel import Cancellation, cancellation
 from amends.arcp.runtime.jobs.job import Job
-from amends.arcp.runtime.jobs.run import run
-from amends.arcp.runtime.jobs.submit import create_job, remaining_budget
-from amends.stores import ConflictError, Lease, LeaseLostError, StoreError
+from amends.arcp.runtime.jobs.run import Runner
+from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.jobs.submit import Launcher, remaining_budget
+from amends.stores import ConflictError, Lease, LeaseLostError, Queue, StoreError
 
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
-
-__all__ = ["dispatch", "stop_dispatch"]
+__all__ = ["Dispatcher"]
 
 _log = logging.getLogger("amends.arcp")
 _WAIT = 5.0
@@ -37,58 +38,175 @@ _TAKERS = 16
 T = TypeVar("T")
 
 
-async def dispatch(node: Node, every: float | None) -> None:
-    """
-    Take jobs while there is capacity.
+class Dispatcher:
+    """Starts queued jobs on one node."""
 
-    The queues are read `every` so many seconds, or only after `Node.queue_wakeup` is set if `every` is None. On stores
-    that notify, tasks wait at the queues instead.
-    """
-    if node.notified:
-        await _wait_at_all_queues(node)
-    while not node.draining:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(every):
-                await node.queue_wakeup.wait()
-        node.queue_wakeup.clear()
+    def __init__(
+        self,
+        agents: Agents,
+        jobs: RunningJobs,
+        capacity: Capacity,
+        quota: Quota,
+        launcher: Launcher,
+        runner: Runner,
+        cancel: Cancellation,
+        credentials: CredentialLifecycle | None,
+        *,
+        every: float | None,
+    ) -> None:
+        """
+        Args:
+            agents: the agents of this node.
+            jobs: the jobs that run here.
+            capacity: the places for them.
+            quota: the jobs per principal.
+            launcher: creates jobs.
+            runner: runs them.
+            cancel: ends queued jobs that were cancelled.
+            credentials: the credentials of jobs.
+            every: seconds between two reads of the queues; None if only `Capacity.queue_wakeup` causes a read. On
+                stores that notify, tasks wait at the queues instead.
+        """
+        self._agents = agents
+        self._jobs = jobs
+        self._ledger = jobs.ledger
+        self.capacity = capacity
+        self._quota = quota
+        self._launcher = launcher
+        self._runner = runner
+        self._cancel = cancel
+        self._credentials = credentials
+        self._every = every
+        self._interruptible: set[asyncio.Task[None]] = set()
+        """Tasks that wait for a queue and hold no message; they may be cancelled when the node stops."""
+
+    async def dispatch(self) -> None:
+        """Take jobs while there is capacity, until the node stops."""
+        capacity = self.capacity
+        if self._ledger.store.traits.notifies:
+            await self._wait_at_all_queues()
+        while not capacity.draining:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._every):
+                    await capacity.queue_wakeup.wait()
+            capacity.queue_wakeup.clear()
+            try:
+                while await self.take_one_of_each():
+                    pass
+            except StoreError:
+                _log.warning("no jobs can be taken from the queues: the store failed")
+                await asyncio.sleep(1.0)
+
+    async def take_one_of_each(self) -> bool:
+        """Take one job of every agent. Returns whether there was any."""
+        found = False
+        for agent in self._agents.all():
+            if self.capacity.full or self.capacity.draining:
+                return False
+            lease = await self.queue(agent).take()
+            if lease is None:
+                self.capacity.backlog.discard(agent.ref)
+            else:
+                found = True
+                with suppress(LeaseLostError):
+                    await self.take(agent, lease)
+        return found
+
+    def queue(self, agent: Agent) -> Queue:
+        """Return the queue of an agent."""
+        return self._ledger.store.queue(queue_of(agent.ref), lease=self._jobs.limits.node_lease)
+
+    async def _wait_at_all_queues(self) -> None:
+        """Wait at the queue of every agent, including agents that are registered later."""
+        waiting: dict[str, _Takers] = {}
+        while not self.capacity.draining:
+            seen = self._agents.changed.count
+            for agent in self._agents.all():
+                if agent.ref not in waiting:
+                    waiting[agent.ref] = _Takers(self, agent)
+            await self._agents.changed.wait(seen, _AGENTS_POLL)
+        while tasks := [task for takers in waiting.values() for task in takers.tasks]:
+            await asyncio.wait(tasks)
+
+    def supervise(self, takers: _Takers) -> asyncio.Task[None]:
+        """Start a task that waits at a queue."""
+        return self._jobs.tasks.supervise(takers.wait)
+
+    async def interruptible(self, waiting: Awaitable[T]) -> T:
+        """Await in a way that `stop` may cancel: the task holds no message at this point."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._interruptible.add(task)
         try:
-            while await _take_one_of_each(node):
-                pass
-        except StoreError:
-            _log.warning("no jobs can be taken from the queues: the store failed")
-            await asyncio.sleep(1.0)
+            return await waiting
+        finally:
+            self._interruptible.discard(task)
 
+    async def stop(self, dispatching: asyncio.Task[None]) -> None:
+        """Stop taking jobs; a job that has been taken from its queue is still started."""
+        self.capacity.draining = True
+        self.capacity.queue_wakeup.set()
+        self._agents.changed.notify()
+        for task in list(self._interruptible):
+            task.cancel()
+        await asyncio.wait([dispatching], timeout=_STOP_TIMEOUT)
 
-async def _take_one_of_each(node: Node) -> bool:
-    """Take one job of every agent. Returns whether there was any."""
-    found = False
-    for agent in node.agents.all():
-        if node.running >= node.limits.running or node.draining:
-            return False
-        lease = await node.store.queue(queue_of(agent.ref), lease=node.limits.node_lease).take()
-        if lease is None:
-            node.backlog.discard(agent.ref)
-        else:
-            found = True
-            with suppress(LeaseLostError):
-                await _take(node, agent, lease)
-    return found
+    # -- starting a job
 
+    async def take(self, agent: Agent, lease: Lease) -> None:
+        """Start the job of a queue message, unless it has ended or another node has it."""
+        # Reserve before the first await, so that no other task uses the same place.
+        self.capacity.reserve()
+        job: Job | None = None
+        try:
+            job = await self._start(agent, lease)
+        finally:
+            if job is None:
+                self.capacity.release()
+        if job is None:
+            return
+        try:
+            if job.run > 1 or job.epoch > 1:
+                job.budget = await remaining_budget(self._ledger, job.spec)
+            if self._credentials is not None:
+                await self._credentials.assign_stored(job)
+        except BaseException:
+            # The run is in the store but does not start here; the takeover of orphans handles it.
+            job.drop()
+            raise
+        self._jobs.tasks.spawn(self._runner.run(job))
+        with suppress(StoreError):
+            await lease.done()
 
-# -- stores whose queues let a consumer wait for the next message
-
-
-async def _wait_at_all_queues(node: Node) -> None:
-    """Wait at the queue of every agent, including agents that are registered later."""
-    waiting: dict[str, _Takers] = {}
-    while not node.draining:
-        seen = node.agents.changed.count
-        for agent in node.agents.all():
-            if agent.ref not in waiting:
-                waiting[agent.ref] = _Takers(node, agent)
-        await node.agents.changed.wait(seen, _AGENTS_POLL)
-    while tasks := [task for takers in waiting.values() for task in takers.tasks]:
-        await asyncio.wait(tasks)
+    async def _start(self, agent: Agent, lease: Lease) -> Job | None:
+        """Write to the job's log that this node runs it. Returns None if the job cannot be started."""
+        ledger, writing = self._ledger, self.capacity.being_written
+        job_id = lease.value.decode()
+        spec, tail = await ledger.spec_and_tail(job_id)
+        if spec is None or tail is None or tail[1].ended or tail[1].node:
+            # The job has ended or another node has it. If that node is dead, the takeover of orphans handles the job.
+            await lease.done()
+            return None
+        # Only requeued jobs are checked: cancelling a job that never started ends it in its log.
+        if tail[1].requeued and await ledger.is_cancelled(job_id):
+            ended = await self._cancel.end_queued(spec, tail, cancellation(None))
+            await (lease.done() if ended else lease.give_back())
+            return None
+        # While the store is slow, this job must not be considered abandoned.
+        writing.add(job_id)
+        try:
+            entry = await ledger.start(spec, tail)
+        except ConflictError:
+            await lease.give_back()
+            return None
+        finally:
+            writing.discard(job_id)
+        job = self._launcher.create_job(spec, agent, entry, tail[0] + 1)
+        self._quota.job_dequeued(spec.principal)
+        self._quota.job_started(spec.principal)
+        if tail[1].requeued:
+            job.emit("status", {"phase": "restarted", "message": "The node that ran the job before is gone"})
+        return job
 
 
 class _Takers:
@@ -99,34 +217,36 @@ class _Takers:
     the same time.
     """
 
-    def __init__(self, node: Node, agent: Agent) -> None:
-        self._node = node
+    def __init__(self, dispatcher: Dispatcher, agent: Agent) -> None:
+        self._dispatcher = dispatcher
+        self._capacity = dispatcher.capacity
         self._agent = agent
-        self._queue = node.store.queue(queue_of(agent.ref), lease=node.limits.node_lease)
+        self._queue = dispatcher.queue(agent)
         self._waiting = 0
         self.tasks: set[asyncio.Task[None]] = set()
         self._add_taker()
 
     def _add_taker(self) -> None:
-        if len(self.tasks) < _TAKERS and not self._node.draining:
-            task = self._node.supervise(self._wait)
+        if len(self.tasks) < _TAKERS and not self._capacity.draining:
+            task = self._dispatcher.supervise(self)
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 
-    async def _wait(self) -> None:
-        node, agent = self._node, self._agent
-        while not node.draining:
+    async def wait(self) -> None:
+        """Wait for messages and start their jobs, until the node stops or another taker waits."""
+        dispatcher, capacity, agent = self._dispatcher, self._capacity, self._agent
+        while not capacity.draining:
             self._waiting += 1
             lease = None
             try:
-                if node.running >= node.limits.running:
-                    node.backlog.add(agent.ref)
-                    node.queue_wakeup.clear()
-                    await _interruptible(node, node.queue_wakeup.wait())
+                if capacity.full:
+                    capacity.backlog.add(agent.ref)
+                    capacity.queue_wakeup.clear()
+                    await dispatcher.interruptible(capacity.queue_wakeup.wait())
                     continue
                 # If the queue may have a backlog, do not wait: an empty answer shows that new jobs can start directly.
-                wait = 0.0 if agent.ref in node.backlog else _WAIT
-                lease = await _interruptible(node, self._queue.take(wait=wait))
+                wait = 0.0 if agent.ref in capacity.backlog else _WAIT
+                lease = await dispatcher.interruptible(self._queue.take(wait=wait))
             except StoreError:
                 _log.warning("no jobs of %s can be taken from its queue: the store failed", agent.ref)
                 await asyncio.sleep(1.0)
@@ -134,102 +254,21 @@ class _Takers:
             finally:
                 self._waiting -= 1
             if lease is None:
-                node.backlog.discard(agent.ref)
+                capacity.backlog.discard(agent.ref)
                 if self._waiting:
                     return
             else:
                 await self._handle_lease(lease)
 
     async def _handle_lease(self, lease: Lease) -> None:
-        node = self._node
         try:
-            if node.running >= node.limits.running:
+            if self._capacity.full:
                 await lease.give_back()
             else:
                 if not self._waiting:
                     self._add_taker()
                 with suppress(LeaseLostError):
-                    await _take(node, self._agent, lease)
+                    await self._dispatcher.take(self._agent, lease)
         except StoreError:
             _log.warning("a job of %s could not be taken from its queue: the store failed", self._agent.ref)
             await asyncio.sleep(1.0)
-
-
-async def _interruptible(node: Node, waiting: Awaitable[T]) -> T:
-    """Await in a way that `stop_dispatch` may cancel: the task holds no message at this point."""
-    task = asyncio.current_task()
-    assert task is not None
-    node.interruptible.add(task)
-    try:
-        return await waiting
-    finally:
-        node.interruptible.discard(task)
-
-
-async def stop_dispatch(node: Node, dispatching: asyncio.Task[None]) -> None:
-    """Stop taking jobs; a job that has been taken from its queue is still started."""
-    node.draining = True
-    node.queue_wakeup.set()
-    node.agents.changed.notify()
-    for task in list(node.interruptible):
-        task.cancel()
-    await asyncio.wait([dispatching], timeout=_STOP_TIMEOUT)
-    with suppress(StoreError):
-        # The row keeps the node's agents: jobs submitted now wait for another node that has them.
-        await node.announce()
-
-
-async def _take(node: Node, agent: Agent, lease: Lease) -> None:
-    """Start the job of a queue message, unless it has ended or another node has it."""
-    # Reserve before the first await, so that no other task uses the same place.
-    node.reserve()
-    job: Job | None = None
-    try:
-        job = await _start(node, agent, lease)
-    finally:
-        if job is None:
-            node.release()
-    if job is None:
-        return
-    try:
-        if job.run > 1 or job.epoch > 1:
-            job.budget = await remaining_budget(node, job.spec)
-        if node.credentials is not None:
-            await node.credentials.assign_stored(job)
-    except BaseException:
-        # The run is in the store but does not start here; `recover_orphans` handles it.
-        job.drop()
-        raise
-    node.spawn(run(job))
-    with suppress(StoreError):
-        await lease.done()
-
-
-async def _start(node: Node, agent: Agent, lease: Lease) -> Job | None:
-    """Write to the job's log that this node runs it. Returns None if the job cannot be started."""
-    job_id = lease.value.decode()
-    spec, tail = await node.ledger.spec_and_tail(job_id)
-    if spec is None or tail is None or tail[1].ended or tail[1].node:
-        # The job has ended or another node has it. If that node is dead, `recover_orphans` handles the job.
-        await lease.done()
-        return None
-    # Only requeued jobs are checked: cancelling a job that never started ends it in its log.
-    if tail[1].requeued and await node.ledger.is_cancelled(job_id):
-        ended = await end_queued(node, spec, tail, cancellation(None))
-        await (lease.done() if ended else lease.give_back())
-        return None
-    # While the store is slow, `recover_orphans` must not consider this job abandoned.
-    node.being_written.add(job_id)
-    try:
-        entry = await node.ledger.start(spec, tail)
-    except ConflictError:
-        await lease.give_back()
-        return None
-    finally:
-        node.being_written.discard(job_id)
-    job = create_job(node, spec, agent, entry, tail[0] + 1)
-    node.quota.job_dequeued(spec.principal)
-    node.quota.job_started(spec.principal)
-    if tail[1].requeued:
-        job.emit("status", {"phase": "restarted", "message": "The node that ran the job before is gone"})
-    return job

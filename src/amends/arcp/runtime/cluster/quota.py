@@ -10,16 +10,15 @@ principal are counted in the store.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from amends.arcp.runtime.entries import Summary
+from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.limits import Limits
 from amends.errors.arcp import InternalError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
 
 __all__ = ["Quota"]
 
@@ -33,8 +32,12 @@ _REMEMBERED = 1_000
 class Quota:
     """The numbers of unfinished jobs per principal, as one node knows them."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, ledger: Ledger, limits: Limits, *, exclusive: bool) -> None:
+        """`exclusive`: no other node uses the store, so only queued jobs are elsewhere."""
+        self._ledger = ledger
+        self._limit = limits.jobs_per_principal
+        self._exclusive = exclusive
+        self._loop = asyncio.get_running_loop()
         self.here: dict[str, int] = {}
         """Jobs of each principal that run on this node."""
         self.elsewhere: Counter[str] = Counter()
@@ -54,14 +57,15 @@ class Quota:
 
     async def admit(self, principal: str) -> None:
         """
-        Count the jobs of a principal that seems to have reached its limit.
+        Check that a principal may have another job. Its jobs are counted in the store if it seems to have too many.
 
         Raises:
             InternalError: the principal has reached its limit.
 
         """
-        limit = self._node.limits.jobs_per_principal
-        if await self._count(principal) >= limit:
+        limit = self._limit
+        known = self.here.get(principal, 0) + self.elsewhere.get(principal, 0)
+        if known >= limit and await self._count(principal) >= limit:
             raise InternalError(
                 "The principal has too many unfinished jobs",
                 retryable=False,
@@ -70,14 +74,14 @@ class Quota:
 
     async def _count(self, principal: str) -> int:
         here = self.here.get(principal, 0)
-        now = self._node.loop.time()
+        now = self._loop.time()
         at, elsewhere = self._recent.get(principal, (0.0, 0))
         if now - at > _FRESH or not at:
             # Jobs of this node are in `here`; some of them may not be in the store yet.
             elsewhere = 0
             with self.counting() as meanwhile:
-                async for owner, row in self._node.ledger.active("" if self._node.exclusive else None):
-                    elsewhere += owner != self._node.id and row.principal == principal
+                async for owner, row in self._ledger.active("" if self._exclusive else None):
+                    elsewhere += owner != self._ledger.node and row.principal == principal
             if len(self._recent) >= _REMEMBERED:
                 self._recent.clear()
             self._recent[principal] = (now, elsewhere)
@@ -111,7 +115,7 @@ class Quota:
 
     def reported(self) -> dict[str, int]:
         """Return the numbers of jobs that this node reports to the others."""
-        least = self._node.limits.jobs_per_principal / _REPORTED_SHARE
+        least = self._limit / _REPORTED_SHARE
         return {principal: count for principal, count in self.here.items() if count >= least}
 
     def update(

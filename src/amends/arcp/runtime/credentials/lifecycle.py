@@ -11,19 +11,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container
+from typing import Any
 
 import msgspec
 
-from amends.arcp.runtime.credentials.provider import CredentialProvider, Outstanding, grant_of
+from amends.arcp.runtime.credentials.provider import CredentialProvider, Holder, Outstanding, grant_of
 from amends.arcp.runtime.credentials.rotation import Rotation
 from amends.arcp.runtime.entries import CREDENTIALS, JobSpec, encode
+from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.tasks import Tasks
 from amends.errors.arcp import InternalError
 from amends.stores import ConflictError, StoreError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.jobs.job import Job
-    from amends.arcp.runtime.node import Node
 
 __all__ = ["CredentialLifecycle"]
 
@@ -36,16 +36,22 @@ _read = msgspec.json.Decoder(Outstanding).decode
 class CredentialLifecycle:
     """Issues, assigns, rotates and revokes the credentials of one provider."""
 
-    def __init__(self, provider: CredentialProvider) -> None:
+    def __init__(
+        self,
+        provider: CredentialProvider,
+        ledger: Ledger,
+        limits: Limits,
+        tasks: Tasks,
+        running: Container[str],
+    ) -> None:
+        """`running`: the ids of the jobs that run on this node."""
         self._provider = provider
-        self._rotation = Rotation(provider)
-        self._node: Node
+        self._ledger = ledger
+        self._limits = limits
+        self._tasks = tasks
+        self._running = running
+        self._rotation = Rotation(provider, ledger.store, tasks)
         self._revoking: set[str] = set()
-
-    def bind(self, node: Node) -> None:
-        """Set the node that this object works for."""
-        self._node = node
-        self._rotation.bind(node)
 
     async def issue(self, spec: JobSpec) -> Outstanding:
         """
@@ -55,7 +61,7 @@ class CredentialLifecycle:
             InternalError: the provider failed. Credentials that it may have issued are revoked in the background.
 
         """
-        table = self._node.store.table(CREDENTIALS)
+        table = self._ledger.store.table(CREDENTIALS)
         left = await table.get(spec.job_id)
         try:
             if left is not None:
@@ -68,24 +74,24 @@ class CredentialLifecycle:
             if isinstance(error, StoreError):
                 raise
             _log.exception("credentials for job %s could not be issued", spec.job_id)
-            self._node.spawn(self.revoke(spec.job_id))
+            self._tasks.spawn(self.revoke(spec.job_id))
             raise InternalError("Credentials could not be issued") from error
         outstanding = Outstanding(time.time(), tuple(credential.id for credential in minted), minted, due=due)
         await table.put(spec.job_id, encode(outstanding))
         return outstanding
 
-    def assign(self, job: Job, outstanding: Outstanding) -> None:
+    def assign(self, job: Holder, outstanding: Outstanding) -> None:
         """Give a job that runs on this node its credentials, and schedule their rotation."""
         job.credentials = outstanding.wire()
         self._rotation.schedule(job, outstanding)
 
-    async def assign_stored(self, job: Job) -> None:
+    async def assign_stored(self, job: Holder) -> None:
         """Assign the credentials in the store to a job that was taken from a queue."""
         outstanding = await self.outstanding(job.spec.job_id)
         if outstanding is not None:
             self.assign(job, outstanding)
 
-    async def rotate(self, job: Job, id: str) -> dict[str, Any]:
+    async def rotate(self, job: Holder, id: str) -> dict[str, Any]:
         """
         Rotate a credential of a job that runs on this node. Returns it in its wire form.
 
@@ -97,7 +103,7 @@ class CredentialLifecycle:
 
     async def outstanding(self, job_id: str) -> Outstanding | None:
         """Return a job's outstanding credentials, or None."""
-        row = await self._node.store.table(CREDENTIALS).get(job_id)
+        row = await self._ledger.store.table(CREDENTIALS).get(job_id)
         return None if row is None else _read(row.value)
 
     async def revoke(self, job_id: str) -> None:
@@ -106,7 +112,7 @@ class CredentialLifecycle:
             return
         self._revoking.add(job_id)
         pause = _FIRST_PAUSE
-        table = self._node.store.table(CREDENTIALS)
+        table = self._ledger.store.table(CREDENTIALS)
         since: float | None = None
         try:
             # A rotation in progress has to store its new value first, so that the value is revoked too.
@@ -145,12 +151,12 @@ class CredentialLifecycle:
 
         This covers crashes, and providers that were unavailable longer than `revoke` and `rotate` tried.
         """
-        long_ago = time.time() - 2 * self._node.limits.node_lease
-        async for row in self._node.store.table(CREDENTIALS).scan():
-            tail = await self._node.ledger.tail(row.key)
+        long_ago = time.time() - 2 * self._limits.node_lease
+        async for row in self._ledger.store.table(CREDENTIALS).scan():
+            tail = await self._ledger.tail(row.key)
             outstanding = _read(row.value)
             # A node may be about to write the job that belongs to a young row.
             if (tail is None and outstanding.since < long_ago) or (tail is not None and tail[1].ended):
-                self._node.spawn(self.revoke(row.key))
-            elif outstanding.replaced and row.key in self._node.jobs:
+                self._tasks.spawn(self.revoke(row.key))
+            elif outstanding.replaced and row.key in self._running:
                 self._rotation.retire_replaced(row.key, outstanding)

@@ -1,15 +1,16 @@
 """
 Credentials provisioned for jobs (section 9.8): their types, and the protocols that a provider implements.
 
-A runtime with a provider offers the feature and revokes what was issued: see `credential_lifecycle` and `rotation`.
+A runtime with a provider offers the feature and revokes what was issued: see `lifecycle` and `rotation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
 from amends.arcp.wire import text_of
@@ -19,9 +20,9 @@ __all__ = [
     "Credential",
     "CredentialProvider",
     "Grant",
+    "Holder",
     "Outstanding",
     "RotatingCredentialProvider",
-    "carries_secret",
     "grant_of",
     "to_wire",
     "without_secret",
@@ -29,7 +30,6 @@ __all__ = [
 
 ROTATED = "credential_rotated"
 """The phase of the `status` event that carries a credential's new value (9.8.2)."""
-_ROTATED = b'"credential_rotated"'
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +83,23 @@ class RotatingCredentialProvider(CredentialProvider, Protocol):
         """Invalidate this value of a credential and no other. It may be called more than once."""
 
 
+class Holder(Protocol):
+    """A job that runs on this node and has credentials."""
+
+    spec: JobSpec
+    credentials: list[dict[str, Any]] | None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the job has not begun to end."""
+
+    def emit(self, kind: str, body: dict[str, Any]) -> None:
+        """Report an event of the job."""
+
+    def after(self, seconds: float, act: Callable[..., Any], *given: Any) -> None:
+        """Call a function after some seconds, unless the job has ended by then."""
+
+
 class Outstanding(msgspec.Struct, frozen=True, omit_defaults=True):
     """The row of a job's credentials; it exists from before they are issued until all of them are revoked."""
 
@@ -118,18 +135,13 @@ def grant_of(spec: JobSpec) -> Grant:
     )
 
 
-def carries_secret(entry: JobEntry) -> bool:
-    """Whether an event contains a credential's new value."""
-    return entry.kind == "event" and _ROTATED in bytes(entry.payload)
-
-
 def without_secret(entry: JobEntry) -> JobEntry:
     """Remove a credential's new value from an event, for sessions of other principals than the job's (14)."""
-    if not carries_secret(entry):
+    if entry.label != "status":
         return entry
     event = msgspec.json.decode(entry.payload)
     body = event.get("body") or {}
-    if event.get("kind") != "status" or body.get("phase") != ROTATED:
+    if body.get("phase") != ROTATED:
         return entry
     body.pop("value", None)
-    return JobEntry(entry.kind, entry.run, entry.epoch, entry.node, entry.at, msgspec.Raw(encode(event)))
+    return replace(entry, payload=msgspec.Raw(encode(event)))

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -21,18 +21,15 @@ from amends.arcp.runtime.credentials.provider import (
     ROTATED,
     Credential,
     CredentialProvider,
+    Holder,
     Outstanding,
     grant_of,
     to_wire,
 )
 from amends.arcp.runtime.entries import CREDENTIALS, encode
-from amends.arcp.runtime.jobs.job import RUNNING
+from amends.arcp.runtime.tasks import Tasks
 from amends.errors.arcp import ARCPError, InternalError
-from amends.stores import ConflictError, StoreError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.jobs.job import Job
-    from amends.arcp.runtime.node import Node
+from amends.stores import ConflictError, Store, StoreError
 
 __all__ = ["Rotation"]
 
@@ -47,15 +44,12 @@ _read = msgspec.json.Decoder(Outstanding).decode
 class Rotation:
     """Rotates the credentials of the jobs that run on one node."""
 
-    def __init__(self, provider: CredentialProvider) -> None:
+    def __init__(self, provider: CredentialProvider, store: Store, tasks: Tasks) -> None:
         self._provider: Any = provider
-        self._node: Node
+        self._store = store
+        self._tasks = tasks
         self._in_progress: dict[tuple[str, str], asyncio.Task[dict[str, Any] | InternalError]] = {}
         self._retiring: set[tuple[str, str]] = set()
-
-    def bind(self, node: Node) -> None:
-        """Set the node that this object works for."""
-        self._node = node
 
     def due(self, minted: Iterable[Credential]) -> dict[str, float]:
         """
@@ -74,7 +68,7 @@ class Rotation:
             raise TypeError("a credential with rotate_after needs a provider with rotate() and retire()")
         return due
 
-    def schedule(self, job: Job, outstanding: Outstanding) -> None:
+    def schedule(self, job: Holder, outstanding: Outstanding) -> None:
         """Schedule the rotations of a job's credentials, and retire values that were already replaced."""
         for id, due in outstanding.due.items():
             self._schedule_one(job, id, due)
@@ -83,9 +77,9 @@ class Rotation:
     def retire_replaced(self, job_id: str, outstanding: Outstanding) -> None:
         """Retire values that were replaced and are still valid."""
         for credential in outstanding.replaced:
-            self._node.spawn(self._retire(job_id, credential))
+            self._tasks.spawn(self._retire(job_id, credential))
 
-    async def rotate(self, job: Job, id: str) -> dict[str, Any]:
+    async def rotate(self, job: Holder, id: str) -> dict[str, Any]:
         """
         Rotate a credential now. A call during a rotation of the same credential waits for that one.
 
@@ -96,7 +90,7 @@ class Rotation:
         key = (job.spec.job_id, id)
         task = self._in_progress.get(key)
         if task is None:
-            task = self._in_progress[key] = self._node.spawn(self._rotate(job, id))
+            task = self._in_progress[key] = self._tasks.spawn(self._rotate(job, id))
             task.add_done_callback(lambda _: self._in_progress.pop(key, None))
         # If the caller is cancelled, the new value must still be stored.
         rotated = await asyncio.shield(task)
@@ -112,13 +106,13 @@ class Rotation:
 
     # -- one rotation
 
-    async def _rotate(self, job: Job, id: str) -> dict[str, Any] | InternalError:
+    async def _rotate(self, job: Holder, id: str) -> dict[str, Any] | InternalError:
         job_id = job.spec.job_id
         old: Credential | None = None
         fresh: Credential | None = None
         outstanding: Outstanding | None = None
         try:
-            row = await self._node.store.table(CREDENTIALS).get(job_id)
+            row = await self._store.table(CREDENTIALS).get(job_id)
             old = None if row is None else _by_id(_read(row.value), id)
             if old is None:
                 return InternalError("The job has no such credential", retryable=False)
@@ -130,7 +124,7 @@ class Rotation:
             return InternalError("The credential could not be rotated")
         if outstanding is None:
             # The new value was issued but not stored, so it must not stay valid.
-            self._node.spawn(self._retire(job_id, fresh))
+            self._tasks.spawn(self._retire(job_id, fresh))
             return InternalError("The credential could not be rotated")
         job.credentials = outstanding.wire()
         try:
@@ -143,20 +137,20 @@ class Rotation:
             )
         if id in outstanding.due:
             self._schedule_one(job, id, outstanding.due[id])
-        self._node.spawn(self._retire(job_id, old))
+        self._tasks.spawn(self._retire(job_id, old))
         return to_wire(fresh)
 
-    async def _mint(self, job: Job, old: Credential) -> Credential:
+    async def _mint(self, job: Holder, old: Credential) -> Credential:
         async with asyncio.timeout(_MINT_TIMEOUT):
             fresh: Credential = await self._provider.rotate(grant_of(job.spec), old)
         if fresh.id != old.id:
-            self._node.spawn(self._retire(job.spec.job_id, fresh))
+            self._tasks.spawn(self._retire(job.spec.job_id, fresh))
             raise TypeError("the provider returned a rotated credential with another id")
         return fresh
 
     async def _store_new_value(self, job_id: str, old: Credential, fresh: Credential) -> Outstanding | None:
         """Store a new value in place of the old one. Returns None if the job has ended or the value was replaced."""
-        table = self._node.store.table(CREDENTIALS)
+        table = self._store.table(CREDENTIALS)
         while (row := await table.get(job_id)) is not None:
             outstanding = _read(row.value)
             if _by_id(outstanding, old.id) != old:
@@ -177,13 +171,13 @@ class Rotation:
 
     # -- scheduled rotation
 
-    def _schedule_one(self, job: Job, id: str, due: float) -> None:
-        job.after(max(0.0, due - time.time()), lambda: self._node.spawn(self._rotate_until_done(job, id)))
+    def _schedule_one(self, job: Holder, id: str, due: float) -> None:
+        job.after(max(0.0, due - time.time()), lambda: self._tasks.spawn(self._rotate_until_done(job, id)))
 
-    async def _rotate_until_done(self, job: Job, id: str) -> None:
+    async def _rotate_until_done(self, job: Holder, id: str) -> None:
         """Rotate a credential that is due, repeating until it succeeds or the job ends."""
         pause = _FIRST_PAUSE
-        while job.phase is RUNNING:
+        while job.is_running:
             try:
                 await self.rotate(job, id)
             except InternalError as error:
@@ -233,7 +227,7 @@ class Rotation:
             self._retiring.discard(key)
 
     async def _remove_replaced(self, job_id: str, credential: Credential) -> None:
-        table = self._node.store.table(CREDENTIALS)
+        table = self._store.table(CREDENTIALS)
         while (row := await table.get(job_id)) is not None:
             outstanding = _read(row.value)
             if credential not in outstanding.replaced:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
+from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.result_stream import ResultStream
 from amends.arcp.wire import new_id
 from amends.core.fault import Fault
@@ -15,10 +17,23 @@ from amends.dialects.translation import translate
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError
 
-if TYPE_CHECKING:
-    from amends.arcp.runtime.jobs.job import Job
+__all__ = ["Context", "Delegate"]
 
-__all__ = ["Context"]
+
+class Delegate(Protocol):
+    """Runs a delegated job, and returns its result."""
+
+    def __call__(
+        self,
+        context: Context,
+        agent: str,
+        input: Any,
+        *,
+        lease: Mapping[str, Any] | None,
+        expires_at: str | None,
+        max_runtime: float | None,
+    ) -> Awaitable[Any]:
+        """See `Context.delegate`."""
 
 
 class Context:
@@ -29,16 +44,25 @@ class Context:
     store or a subscribed session cannot keep up.
     """
 
-    __slots__ = ("_calls", "_job", "_stream", "deadline")
+    __slots__ = ("_calls", "_credentials", "_delegate", "_job", "_stream", "deadline")
 
-    def __init__(self, job: Job, deadline: float | None) -> None:
+    def __init__(
+        self, job: Job, deadline: float | None, credentials: CredentialLifecycle | None, delegate: Delegate
+    ) -> None:
         self._job = job
+        self._credentials = credentials
+        self._delegate = delegate
         self._calls: dict[str, None] = {}
         self._stream: ResultStream | None = None
         self.deadline = deadline
         """Time on the event loop's clock at which the run is stopped; None if it has no limit."""
 
     # -- facts about the run
+
+    @property
+    def job(self) -> Job:
+        """The job itself; for the runtime's own parts."""
+        return self._job
 
     @property
     def job_id(self) -> str:
@@ -101,7 +125,7 @@ class Context:
             InternalError: the provider failed; the old value stays in use.
 
         """
-        lifecycle = self._job.node.credentials
+        lifecycle = self._credentials
         if lifecycle is None or all(one["id"] != id for one in self._job.credentials or ()):
             raise ValueError(f"the job has no credential {id!r}")
         return await lifecycle.rotate(self._job, id)
@@ -219,7 +243,7 @@ class Context:
         if error.code == "LEASE_EXPIRED" and self._job.expired is None:
             # 9.5: the agent gets the grace period to clean up; then the job ends.
             self._job.expired = error
-            self._job.after(self._job.node.limits.cancel_grace, self._job.stop, error)
+            self._job.after(self._job.host.limits.cancel_grace, self._job.stop, error)
         return error
 
     async def delegate(
@@ -240,11 +264,8 @@ class Context:
             FaultError: the delegated job failed, with the error that its own client would get.
 
         """
-        from amends.arcp.runtime.jobs.delegate import delegate_job
-
-        return await delegate_job(
+        return await self._delegate(
             self,
-            self._job,
             agent,
             input,
             lease=lease,
@@ -279,7 +300,7 @@ class Context:
     async def _emit(self, kind: str, body: dict[str, Any]) -> None:
         job = self._job
         job.emit(kind, body)
-        if job.feeds or job.outbox:
+        if job.followers or job.outbox:
             await job.wait_for_room()
 
 

@@ -11,89 +11,141 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.agents import resolve
+from amends.arcp.runtime.cluster.membership import Membership
+from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
-from amends.arcp.runtime.jobs.result_assembly import assemble
-from amends.arcp.runtime.jobs.run import run
+from amends.arcp.runtime.jobs.context import Context
+from amends.arcp.runtime.jobs.job import Job
+from amends.arcp.runtime.jobs.result_assembly import assemble, is_streamed
+from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.spec import accepted_payload
-from amends.arcp.runtime.jobs.submit import remaining_budget, start_or_queue
+from amends.arcp.runtime.jobs.submit import Launcher, remaining_budget
+from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import new_id
 from amends.dialects import arcp as dialect
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, InternalError
 
-if TYPE_CHECKING:
-    from amends.arcp.runtime.jobs.context import Context
-    from amends.arcp.runtime.jobs.job import Job
-    from amends.arcp.runtime.node import Node
-
-__all__ = ["delegate_job"]
+__all__ = ["Delegation"]
 
 _PAUSE = 0.05
 
 
-async def delegate_job(
-    context: Context,
-    job: Job,
-    agent: str,
-    input: Any,
-    *,
-    lease: Mapping[str, Any] | None,
-    expires_at: str | None,
-    max_runtime: float | None,
-) -> Any:
-    """Implement `Context.delegate`."""
-    node = job.node
-    delegate_id = new_id("del")
-    request = {name: list(patterns) for name, patterns in (lease or {}).items()}
-    body: dict[str, Any] = {
-        "delegate_id": delegate_id,
-        "agent": agent,
-        "input": input,
-        "lease_request": request,
-    }
-    if expires_at is not None:
-        body["lease_constraints"] = {"expires_at": expires_at}
-    job.emit("delegate", body)
-    await job.wait_for_room()
-    try:
-        name, version = resolve(agent, await node.known_agents(agent))
-        narrowed = _narrow_lease(job, name, request, body.get("lease_constraints"))
-    except ARCPError as refusal:
-        # R8: the refusal is reported on the delegating job, and its agent decides how to go on.
-        raise context.report_refusal(refusal, delegate_id) from None
-    spec = JobSpec(
-        job_id=new_id("job"),
-        principal=job.spec.principal,
-        session=job.spec.session,
-        agent=f"{name}@{version}",
-        created=time.time(),
-        trace=job.spec.trace,
-        input=input,
-        grants=narrowed.grants,
-        expires_at=narrowed.expires_at,
-        max_runtime=max_runtime,
-        parent=job.spec.job_id,
-        delegate=delegate_id,
-        repeatable=await node.repeatable(name, version),
-    )
-    allotted = narrowed.budget
-    job.budget = _adjust(job.budget, allotted, -1)
-    job.children[spec.job_id] = None
-    end, left = await _run_child(job, spec)
-    job.children.pop(spec.job_id, None)
-    job.budget = _adjust(job.budget, left, 1)
-    for currency, amount in _adjust(allotted, left, -1).left.items():
-        if amount > 0:
-            # The budget already reflects this cost; the metric makes the job's total cost visible to clients.
-            job.emit("metric", {"name": "cost.delegated", "value": f"{amount:f}", "unit": currency})
-    return await _child_outcome(node, spec, end)
+class Delegation:
+    """Runs the jobs that agents of this node delegate."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        tasks: Tasks,
+        membership: Membership,
+        launcher: Launcher,
+        runner: Runner,
+        credentials: CredentialLifecycle | None,
+    ) -> None:
+        self._ledger = ledger
+        self._tasks = tasks
+        self._membership = membership
+        self._launcher = launcher
+        self._runner = runner
+        self._credentials = credentials
+        runner.delegate = self.delegate
+
+    async def delegate(
+        self,
+        context: Context,
+        agent: str,
+        input: Any,
+        *,
+        lease: Mapping[str, Any] | None,
+        expires_at: str | None,
+        max_runtime: float | None,
+    ) -> Any:
+        """Implement `Context.delegate`."""
+        job = context.job
+        delegate_id = new_id("del")
+        request = {name: list(patterns) for name, patterns in (lease or {}).items()}
+        body: dict[str, Any] = {
+            "delegate_id": delegate_id,
+            "agent": agent,
+            "input": input,
+            "lease_request": request,
+        }
+        if expires_at is not None:
+            body["lease_constraints"] = {"expires_at": expires_at}
+        job.emit("delegate", body)
+        await job.wait_for_room()
+        try:
+            name, version = resolve(agent, await self._membership.known_agents(agent))
+            narrowed = _narrow_lease(job, name, request, body.get("lease_constraints"))
+        except ARCPError as refusal:
+            # R8: the refusal is reported on the delegating job, and its agent decides how to go on.
+            raise context.report_refusal(refusal, delegate_id) from None
+        spec = JobSpec(
+            job_id=new_id("job"),
+            principal=job.spec.principal,
+            session=job.spec.session,
+            agent=f"{name}@{version}",
+            created=time.time(),
+            trace=job.spec.trace,
+            input=input,
+            grants=narrowed.grants,
+            expires_at=narrowed.expires_at,
+            max_runtime=max_runtime,
+            parent=job.spec.job_id,
+            delegate=delegate_id,
+            repeatable=await self._membership.repeatable(name, version),
+        )
+        allotted = narrowed.budget
+        job.budget = _adjust(job.budget, allotted, -1)
+        job.children[spec.job_id] = None
+        end, left = await self._run_child(job, spec)
+        job.children.pop(spec.job_id, None)
+        job.budget = _adjust(job.budget, left, 1)
+        for currency, amount in _adjust(allotted, left, -1).left.items():
+            if amount > 0:
+                # The budget already reflects this cost; the metric makes the job's total cost visible to clients.
+                job.emit("metric", {"name": "cost.delegated", "value": f"{amount:f}", "unit": currency})
+        return await self._outcome(spec, end)
+
+    async def _run_child(self, job: Job, spec: JobSpec) -> tuple[JobEntry, Budget]:
+        """Run the child on this node or another one, and wait for its end. Returns its last entry and unused budget."""
+        issued = None if self._credentials is None else await self._credentials.issue(spec)
+        child = await self._launcher.start_or_queue(spec, child=True)
+        job.record_child(encode(accepted_payload(spec, None)))
+        if child is not None:
+            if self._credentials is not None and issued is not None:
+                self._credentials.assign(child, issued)
+            waiter: asyncio.Future[JobEntry] = self._tasks.loop.create_future()
+            child.waiters.append(waiter)
+            self._tasks.spawn(self._runner.run(child))
+            await asyncio.wait([waiter])
+            if not waiter.cancelled():
+                return waiter.result(), child.budget
+        while True:
+            # The child runs on another node, or was taken over by one.
+            tail = await self._ledger.tail(spec.job_id)
+            if tail is not None and tail[1].ended:
+                return tail[1], await remaining_budget(self._ledger, spec)
+            await asyncio.sleep(_PAUSE)
+
+    async def _outcome(self, spec: JobSpec, end: JobEntry) -> Any:
+        """Return the child's result, assembled from its chunks if it was streamed, or raise its error."""
+        if is_streamed(end):
+            return await assemble(self._ledger, spec.job_id, end.run)
+        payload = msgspec.json.decode(end.payload)
+        if end.kind == "error":
+            fault = dialect.decode(payload)
+            raise InternalError() if fault is None else FaultError.from_fault(fault)
+        return payload.get("result")
 
 
 def _narrow_lease(job: Job, name: str, request: dict[str, Any], constraints: Any) -> Lease:
@@ -105,42 +157,6 @@ def _narrow_lease(job: Job, name: str, request: dict[str, Any], constraints: Any
     if isinstance(narrowed, ARCPError):
         raise narrowed
     return narrowed
-
-
-async def _run_child(job: Job, spec: JobSpec) -> tuple[JobEntry, Budget]:
-    """Run the child on this node or another one, and wait for its end. Returns its last entry and unused budget."""
-    node = job.node
-    issued = None if node.credentials is None else await node.credentials.issue(spec)
-    child = await start_or_queue(node, spec, child=True)
-    if child is not None:
-        child.write_accepted()
-    job.record_child(encode(accepted_payload(spec, None)))
-    if child is not None:
-        if node.credentials is not None and issued is not None:
-            node.credentials.assign(child, issued)
-        waiter: asyncio.Future[JobEntry] = node.loop.create_future()
-        child.waiters.append(waiter)
-        node.spawn(run(child))
-        await asyncio.wait([waiter])
-        if not waiter.cancelled():
-            return waiter.result(), child.budget
-    while True:
-        # The child runs on another node, or was taken over by one.
-        tail = await node.ledger.tail(spec.job_id)
-        if tail is not None and tail[1].ended:
-            return tail[1], await remaining_budget(node, spec)
-        await asyncio.sleep(_PAUSE)
-
-
-async def _child_outcome(node: Node, spec: JobSpec, end: JobEntry) -> Any:
-    """Return the child's result, assembled from its chunks if it was streamed, or raise its error."""
-    payload = msgspec.json.decode(end.payload)
-    if end.kind == "error":
-        fault = dialect.decode(payload)
-        raise InternalError() if fault is None else FaultError.from_fault(fault)
-    if "result_id" not in payload:
-        return payload.get("result")
-    return await assemble(node.ledger, spec.job_id, end.run)
 
 
 def _adjust(budget: Budget, other: Budget, sign: int) -> Budget:

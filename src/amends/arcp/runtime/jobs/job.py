@@ -13,30 +13,45 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
 from amends.arcp.leases import Budget, Lease
-from amends.arcp.runtime.entries import JobEntry, JobSpec, SessionEntry, encode, job_log
+from amends.arcp.runtime.agents import Agent
+from amends.arcp.runtime.entries import JobEntry, JobSpec, encode, job_log
+from amends.arcp.runtime.jobs.followers import Claim, Follower
+from amends.arcp.runtime.jobs.outcome import Outcome
+from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Event
 from amends.durable.batch import Batch
 from amends.errors.arcp import ARCPError, InternalError
 from amends.stores import ConflictError, StoreError, StoreUnavailableError
 
-if TYPE_CHECKING:
-    from amends.arcp.runtime.agents import Agent
-    from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.server.feeds import Feed
-
-__all__ = ["ENDED", "ENDING", "RUNNING", "Job"]
+__all__ = ["ENDED", "ENDING", "RUNNING", "Host", "Job"]
 
 RUNNING, ENDING, ENDED = "running", "ending", "ended"
 
 _log = logging.getLogger("amends.arcp")
 _PAUSE = 0.05
 _NO_LEASE, _NO_BUDGET = Lease(), Budget()
+
+
+class Host(Protocol):
+    """What a job uses of the node that runs it."""
+
+    limits: Limits
+    ledger: Ledger
+    tasks: Tasks
+
+    def remove(self, job: Job) -> None:
+        """Remove a job that has ended or belongs to another node."""
+
+    def abandon(self, job: Job) -> None:
+        """End a job whose agent did not stop within the grace period."""
 
 
 class Job:
@@ -55,13 +70,13 @@ class Job:
         "epoch",
         "events",
         "expired",
-        "feeds",
+        "followers",
+        "host",
         "last",
         "lease",
         "node",
         "outbox",
         "phase",
-        "result_id",
         "run",
         "spec",
         "stopping",
@@ -69,8 +84,10 @@ class Job:
         "waiters",
     )
 
-    def __init__(self, node: Node, spec: JobSpec, agent: Agent, *, run: int, epoch: int, last: int) -> None:
-        self.node = node
+    def __init__(self, host: Host, spec: JobSpec, agent: Agent, *, run: int, epoch: int, last: int) -> None:
+        self.host = host
+        self.node = host.ledger.node
+        """The id of the node that runs the job."""
         self.spec = spec
         self.agent = agent
         self.run = run
@@ -82,18 +99,22 @@ class Job:
         self.stopping: ARCPError | None = None
         self.expired: ARCPError | None = None
         self.task: asyncio.Task[None] | None = None
-        self.feeds: list[Feed] = []
+        self.followers: list[Follower] = []
         self.outbox: list[JobEntry] = []
         self.events = 0
         self.children: dict[str, None] = {}
         self.credentials: list[dict[str, Any]] | None = None
         self.waiters: list[asyncio.Future[JobEntry]] = []
-        self.result_id: str | None = None
         self._flushing = False
         self._outbox_bytes = 0
         self._write_waiters: list[asyncio.Future[None]] = []
         self._idle: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the run has not begun to end."""
+        return self.phase is RUNNING
 
     # -- events
 
@@ -107,14 +128,14 @@ class Job:
         """
         if self.phase is not RUNNING:
             return
-        limits = self.node.limits
+        limits = self.host.limits
         self.events += 1
         if self.events > limits.events_per_job:
             raise _limit_error("events_per_job", limits.events_per_job)
         payload = encode(Event(kind, now_text(), body, self.run if self.run > 1 else None))
         if len(payload) > limits.event_bytes:
             raise _limit_error("event_bytes", limits.event_bytes)
-        self._put(self.entry("event", payload))
+        self._put(self.entry("event", payload, kind))
 
     def record_child(self, accepted: bytes) -> None:
         """Write to the log that this job delegated another one, for the sessions subscribed to this one."""
@@ -125,28 +146,22 @@ class Job:
         self._outbox_bytes += len(entry.payload)
         if not self._flushing:
             self._flushing = True
-            self.node.run_or_spawn(self._flush())
+            self.host.tasks.run_or_spawn(self._flush())
 
-    def write_accepted(self) -> None:
-        """Write a job that has only been started in memory, because its agent is about to wait."""
-        if self.outbox and not self._flushing and self.phase is RUNNING:
-            self._flushing = True
-            self.node.run_or_spawn(self._flush())
-
-    def entry(self, kind: str, payload: bytes) -> JobEntry:
+    def entry(self, kind: str, payload: bytes, label: str = "") -> JobEntry:
         """Create an entry of this run."""
-        return JobEntry(kind, self.run, self.epoch, self.node.id, time.time(), msgspec.Raw(payload))
+        return JobEntry(kind, self.run, self.epoch, self.node, time.time(), msgspec.Raw(payload), label)
 
     async def wait_for_room(self) -> None:
         """Wait while the store or a subscribed session cannot keep up; `heartbeat` drops sessions that do not read."""
-        limits = self.node.limits
+        limits = self.host.limits
         while len(self.outbox) >= limits.buffered or self._outbox_bytes > limits.buffered_bytes:
-            waiter: asyncio.Future[None] = self.node.loop.create_future()
+            waiter: asyncio.Future[None] = self.host.tasks.loop.create_future()
             self._write_waiters.append(waiter)
             await waiter
-        for feed in tuple(self.feeds):
-            if feed.session.full:
-                await feed.session.wait_for_room()
+        for follower in tuple(self.followers):
+            if follower.full:
+                await follower.wait_for_room()
 
     # -- writing
 
@@ -155,7 +170,7 @@ class Job:
             while self.outbox and self.phase is not ENDED:
                 entries, self.outbox = self.outbox, []
                 self._outbox_bytes = 0
-                write = partial(self.node.ledger.write, self.spec, entries, self.last)
+                write = partial(self.host.ledger.write, self.spec, entries, self.last)
                 if not await self._persist(write, len(entries)):
                     return
                 self._publish(entries)
@@ -173,7 +188,7 @@ class Job:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    async def end(self, kind: str, payload: bytes, status: str) -> bool:
+    async def end(self, outcome: Outcome) -> bool:
         """Write the remaining events and the terminal entry. Returns False if the job was taken over."""
         self.phase = ENDING
         for timer in self._timers:
@@ -181,35 +196,36 @@ class Job:
         if self._flushing:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
-        if self.node.combines_writes and any(feed.session.has_unnumbered for feed in self.feeds):
+        if self.host.ledger.combines_writes and any(follower.unnumbered for follower in self.followers):
             # Let these sessions send first (usually `job.accepted`). Once their queues are empty, the transaction of
             # this job's end can include the event numbers, which saves a second transaction.
             await asyncio.sleep(0)
         if self.phase is ENDED:
             return False
-        entries = [*self.outbox, self.entry(kind, payload)]
+        entries = [*self.outbox, self.entry(outcome.kind, outcome.payload, outcome.label)]
         self.outbox = []
-        claims = self._claim_feeds(entries)
+        claims = self._claim_numbers(entries)
 
         def add_claims(steps: Batch) -> None:
-            for feed, (_, session_entry) in claims.items():
-                feed.session.add_to(steps, session_entry)
+            for claim in claims:
+                claim.add_to(steps)
 
         def release_claims() -> bool:
             """Give up the claims after a session was resumed elsewhere; the job's end is written without them."""
             had_claims = bool(claims)
-            for feed in claims:
-                feed.session.release_claim()
+            for claim in claims:
+                claim.release()
             claims.clear()
             return had_claims
 
-        write = partial(self.node.ledger.end, self.spec, entries, self.last, status, self.node.id, add_claims)
+        ledger = self.host.ledger
+        write = partial(ledger.end, self.spec, entries, self.last, outcome.status, self.node, add_claims)
         written = await self._persist(write, len(entries), release_claims)
-        for feed, (frames, _) in claims.items():
+        for claim in claims:
             if written:
-                feed.send_claimed(frames)
+                claim.send()
             else:
-                feed.session.release_claim()
+                claim.release()
         if written:
             self._publish(entries)
             self.phase = ENDED
@@ -218,24 +234,18 @@ class Job:
                     waiter.set_result(entries[-1])
         return written
 
-    def _claim_feeds(
-        self, entries: list[JobEntry]
-    ) -> dict[Feed, tuple[list[tuple[int, JobEntry]], SessionEntry]]:
+    def _claim_numbers(self, entries: list[JobEntry]) -> list[Claim]:
         """Reserve event numbers in the sessions that have nothing else to number at the moment."""
-        if not self.node.combines_writes:
-            return {}
-        claims = {}
-        for feed in self.feeds:
-            claim = feed.claim(self.last + 1, entries)
-            if claim is not None:
-                claims[feed] = claim
-        return claims
+        if not self.host.ledger.combines_writes:
+            return []
+        claims = [follower.claim(self.last + 1, entries) for follower in self.followers]
+        return [claim for claim in claims if claim is not None]
 
     def _publish(self, entries: list[JobEntry]) -> None:
         first = self.last + 1
         self.last += len(entries)
-        for feed in tuple(self.feeds):
-            feed.push(first, entries)
+        for follower in tuple(self.followers):
+            follower.push(first, entries)
 
     async def _persist(
         self,
@@ -264,13 +274,13 @@ class Job:
                     return True
                 break
             except StoreUnavailableError:
-                now = self.node.loop.time()
-                give_up = give_up or now + self.node.limits.node_lease
+                now = self.host.tasks.loop.time()
+                give_up = give_up or now + self.host.limits.node_lease
                 if now > give_up:
                     _log.warning(
                         "job %s is dropped by this node: the store has not answered for %s s",
                         self.spec.job_id,
-                        self.node.limits.node_lease,
+                        self.host.limits.node_lease,
                     )
                     break
                 await asyncio.sleep(_PAUSE)
@@ -283,27 +293,27 @@ class Job:
     async def _is_own_write(self, count: int) -> bool:
         """Whether the newest entry of the log is the last of `count` entries that an earlier try has written."""
         try:
-            tail = await self.node.ledger.tail(self.spec.job_id)
+            tail = await self.host.ledger.tail(self.spec.job_id)
         except StoreError:
             return False
         return (
             tail is not None
             and tail[0] == self.last + count
-            and (tail[1].epoch, tail[1].node) == (self.epoch, self.node.id)
+            and (tail[1].epoch, tail[1].node) == (self.epoch, self.node)
         )
 
     # -- stopping
 
-    def after(self, seconds: float, act: Any, *given: Any) -> None:
+    def after(self, seconds: float, act: Callable[..., Any], *given: Any) -> None:
         """Call a function after some seconds, unless the job has ended by then."""
-        self._timers.append(self.node.loop.call_later(seconds, act, *given))
+        self._timers.append(self.host.tasks.loop.call_later(seconds, act, *given))
 
     def stop(self, why: ARCPError) -> None:
         """Cancel the agent, once. If it is still running after the grace period, the job ends without it."""
         if self.phase is not RUNNING or self.stopping is not None:
             return
         self.stopping = why
-        self.after(self.node.limits.cancel_grace, self.node.abandon, self)
+        self.after(self.host.limits.cancel_grace, self.host.abandon, self)
         self._interrupt()
 
     def drop(self) -> None:
@@ -317,7 +327,7 @@ class Job:
         self._release_writers()
         for timer in self._timers:
             timer.cancel()
-        self.node.remove_job(self)
+        self.host.remove(self)
         for waiter in self.waiters:
             if not waiter.done():
                 waiter.cancel()
@@ -327,7 +337,7 @@ class Job:
     def _interrupt(self) -> None:
         # If the agent's own task calls this, cancel later: an immediate cancellation could hit the runtime's own steps.
         if self.task is not None and self.task is asyncio.current_task():
-            self.node.loop.call_soon(self._cancel)
+            self.host.tasks.loop.call_soon(self._cancel)
         else:
             self._cancel()
 

@@ -9,60 +9,46 @@ result's size; the job itself has succeeded, and a session with the `result_chun
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from amends.arcp.runtime.entries import JobEntry, encode
+from amends.arcp.runtime.entries import STREAMED, JobEntry, encode
+from amends.arcp.runtime.ledger import Ledger
 from amends.dialects import arcp as dialect
 from amends.errors.arcp import InternalError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.ledger import Ledger
-    from amends.arcp.runtime.node import Node
 
 __all__ = ["assemble", "is_streamed", "with_whole_result"]
 
 
-class _End(msgspec.Struct):
-    result_id: str | None = None
-
-
-_read_end = msgspec.json.Decoder(_End).decode
-
-
 def is_streamed(entry: JobEntry) -> bool:
     """Whether this entry is the end of a job whose result was streamed."""
-    return (
-        entry.kind == "result"
-        and b'"result_id"' in bytes(entry.payload)
-        and _read_end(entry.payload).result_id is not None
-    )
+    return entry.label == STREAMED
 
 
 async def assemble(ledger: Ledger, job_id: str, run: int) -> str | bytes:
     """Join the chunks of a run; the result is bytes if any chunk is."""
     pieces: list[str | bytes] = []
     async for _, entry in ledger.history(job_id):
-        event = msgspec.json.decode(entry.payload) if entry.kind == "event" and entry.run == run else {}
-        if event.get("kind") == "result_chunk":
-            body = event["body"]
+        if entry.label == "result_chunk" and entry.run == run:
+            body = msgspec.json.decode(entry.payload)["body"]
             pieces.append(body["data"] if body["encoding"] == "utf8" else b64decode(body["data"]))
     if all(isinstance(piece, str) for piece in pieces):
         return "".join(piece for piece in pieces if isinstance(piece, str))
     return b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
 
 
-async def with_whole_result(node: Node, job_id: str, entry: JobEntry) -> JobEntry:
-    """Replace the end of a streamed result by one that contains the whole result, or an error if that is too large."""
+async def with_whole_result(ledger: Ledger, job_id: str, entry: JobEntry, limit: int) -> JobEntry:
+    """Replace the end of a streamed result by one that contains the whole result; an error beyond `limit` bytes."""
     if not is_streamed(entry):
         return entry
     end = msgspec.json.decode(entry.payload)
-    size, limit = end.pop("result_size"), node.limits.result_bytes
+    size = end.pop("result_size")
     too_large = {"limit": "result_bytes", "value": limit, "result_size": size}
     if size > limit:
         return _not_sendable(entry, end, "The result is too large to be sent in one message", too_large)
-    value = await assemble(node.ledger, job_id, entry.run)
+    value = await assemble(ledger, job_id, entry.run)
     if (len(value.encode()) if isinstance(value, str) else len(value)) != size:
         return _not_sendable(entry, end, "The result is no longer stored", {"result_size": size})
     del end["result_id"]
@@ -71,7 +57,7 @@ async def with_whole_result(node: Node, job_id: str, entry: JobEntry) -> JobEntr
     if len(payload) > limit:
         # JSON escapes and base64 have made it larger than the limit.
         return _not_sendable(entry, end, "The result is too large to be sent in one message", too_large)
-    return JobEntry(entry.kind, entry.run, entry.epoch, entry.node, entry.at, msgspec.Raw(payload))
+    return replace(entry, payload=msgspec.Raw(payload), label="")
 
 
 def _not_sendable(entry: JobEntry, end: dict[str, Any], why: str, details: dict[str, Any]) -> JobEntry:
@@ -80,4 +66,4 @@ def _not_sendable(entry: JobEntry, end: dict[str, Any], why: str, details: dict[
     error |= {"final_status": "error", "completed_at": end.get("completed_at")}
     if "run" in end:
         error["run"] = end["run"]
-    return JobEntry("error", entry.run, entry.epoch, entry.node, entry.at, msgspec.Raw(encode(error)))
+    return replace(entry, kind="error", payload=msgspec.Raw(encode(error)), label="")

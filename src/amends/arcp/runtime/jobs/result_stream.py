@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.wire import new_id
 from amends.errors.arcp import InternalError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.jobs.job import Job
 
 __all__ = ["ResultStream"]
 
@@ -45,7 +43,7 @@ class ResultStream:
             raise ValueError("the result stream is closed")
         if not isinstance(data, str | bytes):
             raise TypeError(f"a streamed result must be str or bytes, not {type(data).__name__}")
-        limits = self._job.node.limits
+        limits = self._job.host.limits
         self.size += len(data.encode()) if isinstance(data, str) else len(data)
         if self.size > limits.streamed_bytes:
             raise InternalError(

@@ -5,22 +5,19 @@ from __future__ import annotations
 import time
 from hashlib import sha256
 from random import getrandbits
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from amends.arcp.leases import Lease
 from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.agents import resolve
+from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.entries import JobSpec
-from amends.arcp.wire import Envelope, new_id, text_of
+from amends.arcp.wire import new_id, text_of
 from amends.arcp.wire.messages import Accepted, Submit
 from amends.durable.keys import key_name
 from amends.errors.arcp import InvalidRequestError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["accepted_payload", "check_lease_not_expired", "spec_from_request", "trace_id_from"]
 
@@ -29,20 +26,29 @@ _NO_LEASE = Lease()
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
-async def spec_from_request(node: Node, session: Session, message: Envelope, request: Submit) -> JobSpec:
+async def spec_from_request(
+    membership: Membership, principal: str, session: str, trace: str | None, request: Submit
+) -> JobSpec:
     """
     Validate a submission, resolve its agent, and return the job's spec.
+
+    Args:
+        membership: the agents of all nodes.
+        principal: who submits the job.
+        session: the id of the session.
+        trace: the trace id of the message, if it has one.
+        request: the submission.
 
     Raises:
         ARCPError: the submission is invalid, or its agent is not available.
 
     """
-    agent = node.agents.lookup(request.agent)
+    agent = membership.agents.lookup(request.agent)
     if agent is not None:
         reference, can_repeat = agent.ref, agent.repeatable
     else:
-        name, version = resolve(request.agent, await node.known_agents(request.agent))
-        reference, can_repeat = f"{name}@{version}", await node.repeatable(name, version)
+        name, version = resolve(request.agent, await membership.known_agents(request.agent))
+        reference, can_repeat = f"{name}@{version}", await membership.repeatable(name, version)
     key = request.idempotency_key
     if key is not None and not 0 < len(key) <= _LONGEST_KEY:
         raise InvalidRequestError(
@@ -57,15 +63,15 @@ async def spec_from_request(node: Node, session: Session, message: Envelope, req
     lease = _lease(request, now, keyed=key is not None)
     return JobSpec(
         job_id=new_id("job"),
-        principal=session.principal,
-        session=session.id,
+        principal=principal,
+        session=session,
         agent=reference,
         created=now,
-        trace=trace_id_from(message.trace_id),
+        trace=trace_id_from(trace),
         input=request.input,
         grants=lease.grants,
         expires_at=lease.expires_at,
-        key=None if key is None else key_name(session.principal, key),
+        key=None if key is None else key_name(principal, key),
         fingerprint="" if key is None else _fingerprint(request),
         max_runtime=limit,
         repeatable=can_repeat,

@@ -10,131 +10,113 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
-from amends.arcp.runtime.jobs.submit import submit
-from amends.arcp.runtime.server.first_wait import OnFirstWait
-from amends.arcp.runtime.server.handshake import open_session
+from amends.arcp.runtime.cluster.capacity import Capacity
+from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.server.handshake import Handshake
 from amends.arcp.runtime.server.refusals import refusal
-from amends.arcp.runtime.server.requests import HANDLERS, Handler
+from amends.arcp.runtime.server.requests import Handler, Requests
+from amends.arcp.runtime.server.session import Session
+from amends.arcp.runtime.server.sessions import Sessions
+from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import Envelope, Malformed, envelope, read, write
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError
 from amends.stores import StoreError
 
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.server.session import Session
-
-__all__ = ["serve"]
+__all__ = ["Server"]
 
 _log = logging.getLogger("amends.arcp")
 _POLICY, _TRY_LATER = 1008, 1013
 
 
-async def serve(node: Node, connection: Connection) -> None:
-    """Run one connection to its end."""
-    if node.handshakes >= node.limits.handshakes or node.draining:
-        await connection.close(_TRY_LATER, "")
-        return
-    node.handshakes += 1
-    try:
-        session = await open_session(node, connection)
-    finally:
-        node.handshakes -= 1
-    if session is None:
-        await connection.close(_POLICY, "")
-        return
-    try:
-        await _serve_requests(session)
-    finally:
-        await node.drop(session)
+class Server:
+    """Serves the connections of one node."""
 
+    def __init__(
+        self,
+        limits: Limits,
+        tasks: Tasks,
+        capacity: Capacity,
+        sessions: Sessions,
+        handshake: Handshake,
+        requests: Requests,
+    ) -> None:
+        self._limits = limits
+        self._tasks = tasks
+        self._capacity = capacity
+        self._sessions = sessions
+        self._handshake = handshake
+        self._requests = requests
+        self.handshakes = 0
+        """Connections that have no session yet."""
 
-async def _serve_requests(session: Session) -> None:
-    """Serve requests until the connection ends. One task reads at a time; see `_read`."""
-    done: asyncio.Future[None] = session.node.loop.create_future()
-    session.node.spawn_bare(_read(session, done))
-    await done
+    async def serve(self, connection: Connection) -> None:
+        """Run one connection to its end."""
+        if self.handshakes >= self._limits.handshakes or self._capacity.draining:
+            await connection.close(_TRY_LATER, "")
+            return
+        self.handshakes += 1
+        try:
+            session = await self._handshake.open_session(connection)
+        finally:
+            self.handshakes -= 1
+        if session is None:
+            await connection.close(_POLICY, "")
+            return
+        try:
+            await self._serve_requests(session)
+        finally:
+            await session.drop()
 
+    async def _serve_requests(self, session: Session) -> None:
+        """
+        Serve one request after another until the connection ends.
 
-async def _read(session: Session, done: asyncio.Future[None]) -> None:
-    """
-    Read and serve requests; a submission is served in this task.
-
-    If a submission has to wait, this task stays with its job and a new task reads on. So most jobs need no task of their
-    own, and no request waits for a job. On stores that notify (NATS) every submission waits for the store, so each gets
-    a task at once; submissions that arrived together start in one turn of the event loop and share their writes.
-    """
-    node, receive = session.node, session.connection.receive
-    replaced = submitting = False
-
-    def start_next_reader() -> None:
-        nonlocal replaced
-        replaced = True
-        session.resume_flushing()
-        node.spawn_bare(_read(session, done))
-
-    try:
+        Each submission gets a task, in which its agent runs too, so no request waits for a job. Submissions that arrived
+        together start in one turn of the event loop and share their writes.
+        """
+        submitting = False
         while not session.closing:
-            frame = await OnFirstWait(receive(), session.resume_flushing)
+            frame = await session.connection.receive()
             if frame is None or session.closing:
                 # The client repeats requests that arrive on an abandoned connection when it reconnects.
-                break
-            session.pause_flushing()
-            session.last_received = node.loop.time()
+                return
+            session.last_received = self._tasks.loop.time()
             message = read(frame)
             if isinstance(message, Malformed):
                 await _close_with_error(session, InvalidRequestError(message.reason))
-                break
+                return
             if message.session_id is not None and message.session_id != session.id:
                 await _close_with_error(session, InvalidRequestError("The frame belongs to another session"))
-                break
+                return
             if session.unconfirmed:
                 session.unconfirmed = False
-                await OnFirstWait(node.sessions.confirm_token(session), session.resume_flushing)
-            if submitting and message.type != "job.submit":
-                # Let the submissions that arrived earlier start first.
-                submitting = False
-                await asyncio.sleep(0)
-            if message.type == "job.submit" and node.notified:
+                await self._sessions.confirm_token(session)
+            if message.type == "job.submit":
                 submitting = True
-                node.spawn_bare(_submit_in_task(session, message))
-            elif message.type == "job.submit":
-                await OnFirstWait(_submit(session, message), start_next_reader, own_context=True)
-                if replaced:
-                    return
+                self._tasks.spawn(self._submit(session, message))
             else:
-                handler = HANDLERS.get(message.type)
+                if submitting:
+                    # Let the submissions that arrived earlier start first.
+                    submitting = False
+                    await asyncio.sleep(0)
+                handler = self._requests.handlers.get(message.type)
                 if handler is not None:
-                    await OnFirstWait(_handle(handler, session, message), session.resume_flushing)
+                    await _handle(handler, session, message)
             if session.full:
-                session.resume_flushing()
                 await session.wait_for_room()
-    finally:
-        if not replaced and not done.done():
-            done.set_result(None)
-        node.discard_current_task()
 
-
-async def _submit_in_task(session: Session, message: Envelope) -> None:
-    try:
-        await _submit(session, message)
-    finally:
-        session.node.discard_current_task()
-
-
-async def _submit(session: Session, message: Envelope) -> None:
-    try:
-        await _handle(submit, session, message)
-    except Exception:  # noqa: BLE001 - no other task sees this failure, so the client is answered here
-        _log.exception("session %s: the submission %s failed unexpectedly", session.id, message.id)
-        session.send_message(
-            "job.error", refusal(InternalError(), request_id=message.id), trace=message.trace_id
-        )
-    finally:
-        session.unwritten_job = None
+    async def _submit(self, session: Session, message: Envelope) -> None:
+        if session.closing:
+            # The client repeats the request when it reconnects.
+            return
+        try:
+            await _handle(self._requests.submit, session, message)
+        except Exception:  # noqa: BLE001 - no other task sees this failure, so the client is answered here
+            _log.exception("session %s: the submission %s failed unexpectedly", session.id, message.id)
+            _refuse(session, message, InternalError())
 
 
 async def _handle(handler: Handler, session: Session, message: Envelope) -> None:
@@ -142,17 +124,18 @@ async def _handle(handler: Handler, session: Session, message: Envelope) -> None
     try:
         await handler(session, message)
     except ARCPError as error:
-        session.send_message("job.error", refusal(error, request_id=message.id), trace=message.trace_id)
+        _refuse(session, message, error)
     except StoreError:
         _log.exception("session %s: the request %s failed because the store failed", session.id, message.id)
-        session.send_message(
-            "job.error", refusal(InternalError(), request_id=message.id), trace=message.trace_id
-        )
+        _refuse(session, message, InternalError())
+
+
+def _refuse(session: Session, message: Envelope, error: ARCPError) -> None:
+    session.send_message("job.error", refusal(error, request_id=message.id), trace=message.trace_id)
 
 
 async def _close_with_error(session: Session, error: FaultError) -> None:
     """Send `session.error` before the connection is closed; the session can be resumed."""
-    session.resume_flushing()
     frame = write(envelope("session.error", refusal(error), session_id=session.id))
     try:
         async with asyncio.timeout(5):

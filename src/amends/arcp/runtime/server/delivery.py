@@ -12,20 +12,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeGuard
 
 from amends.arcp.runtime.entries import FRAME_TYPES, JobEntry, SessionEntry, session_log
 from amends.arcp.runtime.jobs.result_assembly import with_whole_result
-from amends.arcp.runtime.server.session_log import SNAPSHOT_EVERY, SessionLog, session_entries
+from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.server.session_log import (
+    SNAPSHOT_EVERY,
+    Item,
+    QueuedEvent,
+    SessionLog,
+    Subscription,
+    session_entries,
+)
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import VERSION, Envelope, message_id, write
 from amends.durable.batch import Batch, run_without_waiting
 from amends.stores import ConflictError, StoreError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.jobs.job import Job
-    from amends.arcp.runtime.node import Node
 
 __all__ = ["Delivery"]
 
@@ -38,47 +42,41 @@ class Delivery(ABC):
     __slots__ = (
         "_bytes",
         "_claim_index",
-        "_flush_paused",
         "_flush_scheduled",
         "_flush_waiters",
         "_in_flight",
         "_queue",
         "_room_waiters",
         "_session_log",
-        "_unassembled",
         "_wake",
         "closing",
         "connection",
         "id",
+        "jobs",
         "last_sent",
         "next_event",
-        "node",
         "sending_since",
-        "unwritten_job",
     )
 
-    def __init__(self, node: Node, id: str, connection: Connection, next_event: int, log_end: int) -> None:
-        self.node = node
+    def __init__(
+        self, jobs: RunningJobs, id: str, connection: Connection, next_event: int, log_end: int
+    ) -> None:
+        self.jobs = jobs
         self.id = id
         self.connection = connection
         self.next_event = next_event
         self.closing = False
-        self.last_sent = node.loop.time()
+        self.last_sent = jobs.tasks.loop.time()
         self.sending_since: float | None = None
         """Time since which a message has been waiting for the connection to accept it; None if none waits."""
-        self.unwritten_job: Job | None = None
-        """A job that started in this step of the event loop and is not in the store yet."""
-        self._session_log = SessionLog(node.store.log(session_log(id)), next_event, log_end)
-        self._queue: list[Any] = []
+        self._session_log = SessionLog(jobs.ledger.store.log(session_log(id)), next_event, log_end)
+        self._queue: list[Item] = []
         self._bytes = 0
-        self._unassembled = 0
-        """Number of queued results that have to be assembled from their chunks before they are sent."""
         self._in_flight = 0
         self._wake: asyncio.Future[None] | None = None
         self._room_waiters: list[asyncio.Future[None]] = []
         self._flush_waiters: list[asyncio.Future[None]] = []
         self._flush_scheduled = False
-        self._flush_paused = False
         self._claim_index: int | None = None
         """Index in the queue for the messages of the current claim; None if there is no claim."""
 
@@ -89,6 +87,38 @@ class Delivery(ABC):
     @abstractmethod
     async def trim(self) -> None:
         """Remove entries of the session's log that can no longer be requested."""
+
+    # -- what the subscriptions of a session use
+
+    @abstractmethod
+    def is_subscribed(self, feed: Subscription) -> bool:
+        """Whether this is the session's current subscription to its job."""
+
+    @abstractmethod
+    def excludes(self, entry: JobEntry) -> bool:
+        """Whether an event belongs to a feature that this session did not negotiate."""
+
+    @abstractmethod
+    def must_assemble(self, entry: JobEntry) -> bool:
+        """Whether this entry ends a streamed result that this session gets as a whole."""
+
+    @abstractmethod
+    def enqueue_event(
+        self, feed: Subscription, position: int, entry: JobEntry, *, hides_credentials: bool
+    ) -> None:
+        """Queue an entry of a job's log, to be sent under the session's next event number."""
+
+    @abstractmethod
+    def end_subscription(self, feed: Subscription) -> None:
+        """Remove the subscription to a job that has ended."""
+
+    @abstractmethod
+    def follow_child(self, accepted: bytes) -> None:
+        """Subscribe to a job that was delegated by a job of this session (10.1)."""
+
+    @abstractmethod
+    def report_deleted(self, job_id: str) -> None:
+        """End the subscription to a job that is no longer stored, with an error for clients that wait for its end."""
 
     # -- messages without a number
 
@@ -115,31 +145,29 @@ class Delivery(ABC):
     @property
     def full(self) -> bool:
         """Whether the queue has reached `Limits.buffered` or `Limits.buffered_bytes`."""
-        limits = self.node.limits
+        limits = self.jobs.limits
         return len(self._queue) + self._in_flight >= limits.buffered or self._bytes >= limits.buffered_bytes
 
     async def wait_for_room(self) -> None:
         """Wait until the queue has room or the session closes."""
         while self.full and not self.closing:
-            waiter = self.node.loop.create_future()
+            waiter = self.jobs.tasks.loop.create_future()
             self._room_waiters.append(waiter)
             await waiter
 
     async def wait_until_flushed(self, within: float = 5.0) -> None:
         """Wait until all queued messages are sent, for at most `within` seconds."""
         if self._queue or self._in_flight:
-            waiter = self.node.loop.create_future()
+            waiter = self.jobs.tasks.loop.create_future()
             self._flush_waiters.append(waiter)
             await asyncio.wait([waiter], timeout=within)
 
     def _schedule_flush(self) -> None:
-        if self._flush_paused:
-            return
-        if not self.node.synchronous:
+        if not self.jobs.tasks.immediate:
             self._wake_writer()
         elif not self._flush_scheduled:
             self._flush_scheduled = True
-            self.node.loop.call_soon(self.flush)
+            self.jobs.tasks.loop.call_soon(self.flush)
 
     def _wake_writer(self) -> None:
         wake = self._wake
@@ -168,16 +196,14 @@ class Delivery(ABC):
         try:
             while not self.closing:
                 if not self._queue or self._claim_index is not None:
-                    self._wake = self.node.loop.create_future()
+                    self._wake = self.jobs.tasks.loop.create_future()
                     await self._wake
                     self._wake = None
                     continue
                 items, self._queue = self._queue, []
                 self._bytes = 0
                 await self._number(items)
-                if self._unassembled:
-                    items = await self._assemble_results(items)
-                await self.send(self._frames(items))
+                await self.send(self._frames([await self._assembled(item) for item in items]))
                 if self._session_log.since_snapshot >= SNAPSHOT_EVERY:
                     await self.trim()
                 self._make_room()
@@ -191,31 +217,18 @@ class Delivery(ABC):
         finally:
             await self.drop()
 
-    def pause_flushing(self) -> None:
-        """Collect messages while a request is served, so that its answers are written together."""
-        self._flush_paused = self.node.synchronous or self.node.combines_writes
-
-    def resume_flushing(self) -> None:
-        """Stop collecting because the request has to wait: write a job that has just started, and send messages."""
-        self._flush_paused = False
-        job, self.unwritten_job = self.unwritten_job, None
-        if job is not None:
-            job.write_accepted()
-        if self._queue:
-            self.flush()
-
     def flush(self) -> None:
         """Send the queued messages now if neither the store nor the connection has to wait; else wake the writer."""
         self._flush_scheduled = False
-        if not self._queue or not self._writer_idle or self._flush_paused:
+        if not self._queue or not self._writer_idle:
             return
         frames = None
-        if not (self.closing or self._unassembled or self._session_log.since_snapshot >= SNAPSHOT_EVERY):
-            frames = self._number_now() if self.node.synchronous else self._take_numbered()
+        if not (self.closing or self._session_log.since_snapshot >= SNAPSHOT_EVERY or self._must_assemble):
+            frames = self._number_now() if self.jobs.tasks.immediate else self._take_numbered()
         if frames is None:
             self._wake_writer()
         elif frames and self.connection.post(frames):
-            self.last_sent = self.node.loop.time()
+            self.last_sent = self.jobs.tasks.loop.time()
             self._make_room()
             self._release_flushed()
         elif frames:
@@ -232,7 +245,7 @@ class Delivery(ABC):
         try:
             run_without_waiting(self._number(items))
         except ConflictError:
-            self.node.spawn(self.drop())
+            self.jobs.tasks.spawn(self.drop())
             return []
         return self._frames(items)
 
@@ -259,7 +272,7 @@ class Delivery(ABC):
         """Send frames over the connection; `heartbeat` closes a connection that does not accept them in time."""
         if not frames:
             return
-        self.sending_since = self.node.loop.time()
+        self.sending_since = self.jobs.tasks.loop.time()
         self._in_flight = len(frames)
         try:
             if len(frames) == 1:
@@ -268,32 +281,36 @@ class Delivery(ABC):
                 await self.connection.send_all(frames)
         finally:
             self._in_flight = 0
-            self.last_sent = self.node.loop.time()
+            self.last_sent = self.jobs.tasks.loop.time()
             self.sending_since = None
 
-    async def _number(self, items: list[Any]) -> None:
+    async def _number(self, items: Sequence[Item]) -> None:
         """Write the numbers of the events in `items` to the session's log."""
         for session_entry in session_entries(items, self.next_event):
             await self._session_log.append(session_entry)
 
-    async def _assemble_results(self, items: list[Any]) -> list[Any]:
-        """Replace streamed results by whole ones, for a session without the `result_chunk` feature."""
-        self._unassembled = 0
-        return [
-            (item[0], item[1], await with_whole_result(self.node, item[0].job_id, item[2]))
-            if item.__class__ is tuple
-            else item
-            for item in items
-        ]
+    @property
+    def _must_assemble(self) -> bool:
+        return any(isinstance(item, QueuedEvent) and item.assemble for item in self._queue)
 
-    def _frames(self, items: list[Any]) -> list[bytes]:
+    async def _assembled(self, item: Item) -> Item:
+        """Replace the end of a streamed result by the whole result, for a session without `result_chunk`."""
+        if not isinstance(item, QueuedEvent) or not item.assemble:
+            return item
+        ledger, limit = self.jobs.ledger, self.jobs.limits.result_bytes
+        entry = await with_whole_result(ledger, item.subscription.job_id, item.entry, limit)
+        return QueuedEvent(item.subscription, item.position, entry)
+
+    def _frames(self, items: Sequence[Item]) -> list[bytes]:
         frames: list[bytes] = []
         for item in items:
-            if item.__class__ is bytes:
+            if isinstance(item, bytes):
                 frames.append(item)
-            elif item.__class__ is tuple:
-                feed, _, entry = item
-                frames.append(self.encode_entry(feed.job_id, feed.trace, entry, self.next_event))
+            elif isinstance(item, QueuedEvent):
+                subscription = item.subscription
+                frames.append(
+                    self.encode_entry(subscription.job_id, subscription.trace, item.entry, self.next_event)
+                )
                 self.next_event += 1
         return frames
 
@@ -324,7 +341,7 @@ class Delivery(ABC):
         Returns False if the writer or another job is using the numbers, or if the store does not combine writes.
         `commit_claim` or `release_claim` ends the claim.
         """
-        if self.closing or not self.node.combines_writes or not self._can_claim:
+        if self.closing or not self.jobs.ledger.combines_writes or not self._can_claim:
             return False
         self._claim_index = len(self._queue)
         return True
@@ -363,9 +380,9 @@ def _release(waiters: Iterable[asyncio.Future[None]]) -> None:
             waiter.set_result(None)
 
 
-def _only_frames(items: list[Any]) -> bool:
+def _only_frames(items: list[Item]) -> TypeGuard[list[bytes]]:
     # A loop is faster than a generator here: it runs several times per job, mostly on zero or one items.
     for item in items:  # noqa: SIM110
-        if item.__class__ is not bytes:
+        if not isinstance(item, bytes):
             return False
     return True

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from amends._version import __version__
 from amends.arcp.runtime.agents import inventory
+from amends.arcp.runtime.cluster.membership import Membership
+from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.server.refusals import refusal
 from amends.arcp.runtime.server.resume import replay, trace_and_owner
+from amends.arcp.runtime.server.session import Session
+from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import (
     FEATURES,
@@ -31,107 +35,123 @@ from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError, UnauthenticatedError
 from amends.stores import StoreError
 
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.server.session import Session
-
-__all__ = ["open_session"]
+__all__ = ["Handshake"]
 
 _log = logging.getLogger("amends.arcp")
 
 _WITHOUT_CREDENTIALS = tuple(feature for feature in FEATURES if feature != "provisioned_credentials")
 
 
-async def open_session(node: Node, connection: Connection) -> Session | None:
-    """Open or resume the session that a connection asks for. Returns None if that fails; the client gets the error."""
-    try:
-        async with asyncio.timeout(node.limits.hello_timeout):
-            frame = await connection.receive()
-            if frame is None:
-                return None
-            return await _handle_hello(node, connection, read(frame))
-    except TimeoutError:
-        await _send_refusal(connection, InvalidRequestError("The hello did not arrive in time"))
-    except ARCPError as error:
-        await _send_refusal(connection, error)
-    except ConnectionLost:
-        pass
-    except StoreError:
-        _log.exception("a session could not be opened: the store failed")
-        await _send_refusal(connection, InternalError())
-    return None
+class Handshake:
+    """Opens or resumes the session that a connection asks for."""
 
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        sessions: Sessions,
+        membership: Membership,
+        authenticate: Callable[[str], Awaitable[str | None]],
+        *,
+        credentials: bool,
+    ) -> None:
+        """
+        Args:
+            name: the runtime's name for the welcome.
+            limits: the limits of this node.
+            sessions: the sessions of this node.
+            membership: the agents of all nodes, for the welcome.
+            authenticate: returns the principal of a token, or None.
+            credentials: whether the runtime can provision credentials.
+        """
+        self._name = name
+        self._limits = limits
+        self._sessions = sessions
+        self._membership = membership
+        self._authenticate = authenticate
+        self._features = FEATURES if credentials else _WITHOUT_CREDENTIALS
 
-async def _handle_hello(node: Node, connection: Connection, message: Envelope | Malformed) -> Session:
-    if isinstance(message, Malformed):
-        raise InvalidRequestError(message.reason)
-    if message.type not in {"session.hello", "session.resume"}:
-        raise InvalidRequestError("The first message of a connection must be session.hello")
-    hello = read_payload(message)
-    if isinstance(hello, Malformed):
-        raise InvalidRequestError(hello.reason)
-    principal = await _principal(
-        node, hello.auth or (hello.resume.auth if isinstance(hello, Hello) and hello.resume else None)
-    )
-    supported = FEATURES if node.credentials is not None else _WITHOUT_CREDENTIALS
-    capabilities = hello.capabilities
-    named = None if capabilities is None else capabilities.features
-    features = negotiate(supported, named or ())
-    wanted: Resume | None = hello if isinstance(hello, Resume) else hello.resume
-    if wanted is None:
-        session, token = await node.sessions.open(principal, features, connection)
-        replayed: list[tuple[int, str, int]] = []
-    else:
-        # A resumed session keeps its features unless the hello names others.
-        session, token, replayed = await node.sessions.resume(
-            principal, wanted, None if named is None else features, connection
+    async def open_session(self, connection: Connection) -> Session | None:
+        """Open or resume a session. Returns None if that fails; the client gets the error."""
+        try:
+            async with asyncio.timeout(self._limits.hello_timeout):
+                frame = await connection.receive()
+                if frame is None:
+                    return None
+                return await self._handle_hello(connection, read(frame))
+        except TimeoutError:
+            await _send_refusal(connection, InvalidRequestError("The hello did not arrive in time"))
+        except ARCPError as error:
+            await _send_refusal(connection, error)
+        except ConnectionLost:
+            pass
+        except StoreError:
+            _log.exception("a session could not be opened: the store failed")
+            await _send_refusal(connection, InternalError())
+        return None
+
+    async def _handle_hello(self, connection: Connection, message: Envelope | Malformed) -> Session:
+        if isinstance(message, Malformed):
+            raise InvalidRequestError(message.reason)
+        if message.type not in {"session.hello", "session.resume"}:
+            raise InvalidRequestError("The first message of a connection must be session.hello")
+        hello = read_payload(message)
+        if isinstance(hello, Malformed):
+            raise InvalidRequestError(hello.reason)
+        principal = await self._principal(
+            hello.auth or (hello.resume.auth if isinstance(hello, Hello) and hello.resume else None)
         )
-    await _send_welcome(node, session, token, supported, replayed)
-    return session
+        capabilities = hello.capabilities
+        named = None if capabilities is None else capabilities.features
+        features = negotiate(self._features, named or ())
+        wanted: Resume | None = hello if isinstance(hello, Resume) else hello.resume
+        if wanted is None:
+            session, token = await self._sessions.open(principal, features, connection)
+            replayed: list[tuple[int, str, int]] = []
+        else:
+            # A resumed session keeps its features unless the hello names others.
+            session, token, replayed = await self._sessions.resume(
+                principal, wanted, None if named is None else features, connection
+            )
+        await self._send_welcome(session, token, replayed)
+        return session
 
+    async def _principal(self, auth: Auth | None) -> str:
+        if auth is None or not auth.token or (auth.scheme or "bearer").lower() != "bearer":
+            raise UnauthenticatedError
+        try:
+            principal = await self._authenticate(auth.token)
+        except ARCPError:
+            raise
+        except Exception as error:
+            _log.exception("the authenticate function failed")
+            raise InternalError from error
+        if principal is None:
+            raise UnauthenticatedError
+        return principal
 
-async def _principal(node: Node, auth: Auth | None) -> str:
-    if auth is None or not auth.token or (auth.scheme or "bearer").lower() != "bearer":
-        raise UnauthenticatedError
-    try:
-        principal = await node.authenticate(auth.token)
-    except ARCPError:
-        raise
-    except Exception as error:
-        _log.exception("the authenticate function failed")
-        raise InternalError from error
-    if principal is None:
-        raise UnauthenticatedError
-    return principal
-
-
-async def _send_welcome(
-    node: Node,
-    session: Session,
-    token: str,
-    features: tuple[str, ...],
-    replayed: list[tuple[int, str, int]],
-) -> None:
-    welcome = Welcome(
-        Peer(node.name, __version__),
-        session.id,
-        token,
-        _whole_seconds(node.limits.resume_window),
-        _whole_seconds(node.limits.heartbeat) if "heartbeat" in session.features else None,
-        Capabilities(["json"], list(features), inventory(await node.known_agents())),
-        now_text(),
-    )
-    try:
-        await session.send([write(envelope("session.welcome", welcome, session_id=session.id))])
-        await replay(session, replayed)
-    except BaseException:
-        await node.drop(session)
-        raise
-    for feed in list(session.feeds.values()):
-        feed.trace, principal = await trace_and_owner(node, feed.job_id)
-        feed.hides_credentials = principal != session.principal
-        feed.begin(node)
-    session.writer = node.spawn(session.write())
+    async def _send_welcome(self, session: Session, token: str, replayed: list[tuple[int, str, int]]) -> None:
+        limits = self._limits
+        welcome = Welcome(
+            Peer(self._name, __version__),
+            session.id,
+            token,
+            _whole_seconds(limits.resume_window),
+            _whole_seconds(limits.heartbeat) if "heartbeat" in session.features else None,
+            Capabilities(["json"], list(self._features), inventory(await self._membership.known_agents())),
+            now_text(),
+        )
+        try:
+            await session.send([write(envelope("session.welcome", welcome, session_id=session.id))])
+            await replay(session, replayed)
+        except BaseException:
+            await session.drop()
+            raise
+        for feed in list(session.feeds.values()):
+            feed.trace, principal = await trace_and_owner(session.jobs, feed.job_id)
+            feed.hides_credentials = principal != session.principal
+            feed.begin()
+        session.writer = session.jobs.tasks.spawn(session.write())
 
 
 def _whole_seconds(seconds: float) -> float:

@@ -7,46 +7,43 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
+from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.server.session import Session
+from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.wire import message_id, now_text
 from amends.arcp.wire.messages import Error, Ping
 from amends.stores import StoreError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["ping_sessions"]
 
 _log = logging.getLogger("amends.arcp")
 
 
-async def ping_sessions(node: Node) -> None:
+async def ping_sessions(sessions: Sessions, limits: Limits) -> None:
     """Check and renew all attached sessions, repeatedly and forever."""
-    limits = node.limits
+    clock = asyncio.get_running_loop().time
     pause = min(limits.heartbeat / 4, limits.send_timeout / 4, limits.resume_window / 6, 5.0)
-    renewed = node.loop.time()
+    renewed = clock()
     while True:
         await asyncio.sleep(pause)
-        now = node.loop.time()
+        now = clock()
         renew = now - renewed >= limits.resume_window / 3
         if renew:
             renewed = now
-        for session in list(node.sessions.attached.values()):
+        for session in list(sessions.attached.values()):
             try:
-                await _check_session(node, session, now)
+                await _check_session(session, limits, now)
                 if renew and not session.closing:
-                    await node.sessions.renew(session)
+                    await sessions.renew(session)
             except StoreError:
                 _log.warning("session %s could not be renewed: the store failed", session.id)
 
 
-async def _check_session(node: Node, session: Session, now: float) -> None:
-    limits = node.limits
+async def _check_session(session: Session, limits: Limits, now: float) -> None:
     if session.sending_since is not None and now - session.sending_since > limits.send_timeout:
         _log.info("session %s does not read its messages: its connection is closed", session.id)
-        await node.drop(session)
+        await session.drop()
         return
     if "heartbeat" not in session.features or session.writer is None:
         return
@@ -58,7 +55,7 @@ async def _check_session(node: Node, session: Session, now: float) -> None:
         error = Error("HEARTBEAT_LOST", "No message arrived for two heartbeat intervals", retryable=True)
         session.send_message("session.error", error)
         await session.wait_until_flushed(1.0)
-        await node.drop(session)
+        await session.drop()
     elif now - max(session.last_ping, min(session.last_received, session.last_sent)) >= limits.heartbeat:
         session.last_ping = now
         session.send_message("session.ping", Ping(message_id(), now_text()))

@@ -4,84 +4,185 @@ from __future__ import annotations
 
 import inspect
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from amends.arcp.leases import Lease
+from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import JobSpec, Summary
-from amends.arcp.runtime.jobs.run import status_of
+from amends.arcp.runtime.jobs.outcome import status_of
+from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.jobs.submit import remaining_budget
 from amends.arcp.runtime.server.feeds import SUBMITTED, Feed
+from amends.arcp.runtime.server.session import Session
 from amends.arcp.wire import Envelope, Malformed, read_payload, seconds_of, text_of
 from amends.arcp.wire.messages import Filter, JobEntry, ListJobs, Subscribed
 from amends.errors.arcp import InvalidRequestError, JobNotFoundError, PermissionDeniedError
 
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.server.session import Session
+__all__ = ["JobListing", "MayObserve"]
 
-__all__ = ["list_jobs", "may_observe", "subscribe", "unsubscribe"]
+MayObserve = Callable[[str, str], bool | Awaitable[bool]]
+"""Whether one principal may see another's jobs: `(observer, owner) -> bool`."""
 
 _audit = logging.getLogger("amends.arcp.audit")
 _PAGE, _LARGEST = 100, 1_000
 
 
-async def may_observe(node: Node, principal: str, owner: str) -> bool:
-    """Whether one principal may see another's jobs; without a policy it may not (section 14)."""
-    if principal == owner:
-        return True
-    if node.may_observe is None:
-        return False
-    answer = node.may_observe(principal, owner)
-    return (await answer if inspect.isawaitable(answer) else answer) is True
+class JobListing:
+    """Serves the requests about jobs of other sessions."""
 
+    def __init__(
+        self,
+        jobs: RunningJobs,
+        credentials: CredentialLifecycle | None,
+        may_observe: MayObserve | None,
+    ) -> None:
+        self._jobs = jobs
+        self._ledger = jobs.ledger
+        self._credentials = credentials
+        self._policy = may_observe
 
-# -- listing
+    async def may_observe(self, principal: str, owner: str) -> bool:
+        """Whether one principal may see another's jobs; without a policy it may not (section 14)."""
+        if principal == owner:
+            return True
+        if self._policy is None:
+            return False
+        answer = self._policy(principal, owner)
+        return (await answer if inspect.isawaitable(answer) else answer) is True
 
+    # -- listing
 
-async def list_jobs(session: Session, message: Envelope) -> None:
-    """Serve `session.list_jobs`: newest first, a page at a time."""
-    request = read_payload(message)
-    if isinstance(request, Malformed):
-        raise InvalidRequestError(request.reason)
-    limit = _PAGE if request.limit is None else request.limit
-    if not 0 < limit <= _LARGEST:
-        raise InvalidRequestError("The limit must be between 1 and 1000", details={"field": "limit"})
-    rows = await _find_jobs(session, request)
-    page = rows[:limit]
-    # A dict rather than the message struct, so that an empty list of jobs is sent too.
-    answer: dict[str, Any] = {"request_id": message.id, "jobs": [_listing_row(row) for row in page]}
-    if len(rows) > limit:
-        answer["next_cursor"] = f"{page[-1].created!r}/{page[-1].job_id}"
-    session.send_message("session.jobs", answer)
+    async def list_jobs(self, session: Session, message: Envelope) -> None:
+        """Serve `session.list_jobs`: newest first, a page at a time."""
+        request = read_payload(message)
+        if isinstance(request, Malformed):
+            raise InvalidRequestError(request.reason)
+        limit = _PAGE if request.limit is None else request.limit
+        if not 0 < limit <= _LARGEST:
+            raise InvalidRequestError("The limit must be between 1 and 1000", details={"field": "limit"})
+        rows = await self._find_jobs(session, request)
+        page = rows[:limit]
+        # A dict rather than the message struct, so that an empty list of jobs is sent too.
+        answer: dict[str, Any] = {"request_id": message.id, "jobs": [_listing_row(row) for row in page]}
+        if len(rows) > limit:
+            answer["next_cursor"] = f"{page[-1].created!r}/{page[-1].job_id}"
+        session.send_message("session.jobs", answer)
 
+    async def _find_jobs(self, session: Session, request: ListJobs) -> list[Summary]:
+        principal = session.principal
+        wanted = request.filter or Filter()
+        after = None if wanted.created_after is None else seconds_of(wanted.created_after)
+        if wanted.created_after is not None and after is None:
+            raise InvalidRequestError(
+                "created_after is a time in UTC", details={"field": "filter.created_after"}
+            )
+        cursor = None if request.cursor is None else _parse_cursor(request.cursor)
+        found: dict[str, Summary] = {}
+        # Read ended jobs first: a job that ends in between is then found at least once.
+        own = principal if self._policy is None else None
+        async for row in self._ledger.ended(own):
+            found[row.job_id] = row
+        async for _, row in self._ledger.active():
+            found[row.job_id] = row
+        rows: list[Summary] = []
+        allowed: dict[str, bool] = {}
+        for row in found.values():
+            if cursor is not None and (row.created, row.job_id) >= cursor:
+                continue
+            if not _matches(row, wanted, after):
+                continue
+            if row.principal not in allowed:
+                allowed[row.principal] = await self.may_observe(principal, row.principal)
+            if allowed[row.principal]:
+                rows.append(row)
+        rows.sort(key=lambda row: (row.created, row.job_id), reverse=True)
+        return rows
 
-async def _find_jobs(session: Session, request: ListJobs) -> list[Summary]:
-    node, principal = session.node, session.principal
-    wanted = request.filter or Filter()
-    after = None if wanted.created_after is None else seconds_of(wanted.created_after)
-    if wanted.created_after is not None and after is None:
-        raise InvalidRequestError("created_after is a time in UTC", details={"field": "filter.created_after"})
-    cursor = None if request.cursor is None else _parse_cursor(request.cursor)
-    found: dict[str, Summary] = {}
-    # Read ended jobs first: a job that ends in between is then found at least once.
-    own = principal if node.may_observe is None else None
-    async for row in node.ledger.ended(own):
-        found[row.job_id] = row
-    async for _, row in node.ledger.active():
-        found[row.job_id] = row
-    rows: list[Summary] = []
-    allowed: dict[str, bool] = {}
-    for row in found.values():
-        if cursor is not None and (row.created, row.job_id) >= cursor:
-            continue
-        if not _matches(row, wanted, after):
-            continue
-        if row.principal not in allowed:
-            allowed[row.principal] = await may_observe(node, principal, row.principal)
-        if allowed[row.principal]:
-            rows.append(row)
-    rows.sort(key=lambda row: (row.created, row.job_id), reverse=True)
-    return rows
+    # -- subscribing
+
+    async def subscribe(self, session: Session, message: Envelope) -> None:
+        """Serve `job.subscribe`. A subscription gives no authority over the job (7.6)."""
+        request = read_payload(message)
+        if isinstance(request, Malformed):
+            raise InvalidRequestError(request.reason)
+        spec = await self._ledger.spec(request.job_id)
+        tail = None if spec is None else await self._ledger.tail(request.job_id)
+        if spec is None or tail is None:
+            raise JobNotFoundError
+        allowed = await self.may_observe(session.principal, spec.principal)
+        _audit.info(
+            "subscribe: %s to %s of %s: %s",
+            session.principal,
+            spec.job_id,
+            spec.principal,
+            "allowed" if allowed else "denied",
+        )
+        if not allowed:
+            # With a policy, principals may know of other jobs; without one, they must not learn that a job exists (6.6).
+            raise PermissionDeniedError if self._policy is not None else JobNotFoundError
+        history = bool(request.history)
+        start = (request.from_event_seq or 0) + 1 if history else tail[0] + 1
+        # A client that claims to have seen entries beyond the end still gets the end.
+        start = max(1, min(start, tail[0] if tail[1].ended and history else tail[0] + 1))
+        await self._send_subscribed(session, message, spec, tail[0], start, history=history)
+
+    async def _send_subscribed(
+        self, session: Session, message: Envelope, spec: JobSpec, last: int, start: int, *, history: bool
+    ) -> None:
+        lease = Lease(spec.grants, spec.expires_at)
+        running = self._jobs.get(spec.job_id)
+        tail = await self._ledger.tail(spec.job_id)
+        entry = None if tail is None else tail[1]
+        status = "pending"
+        if entry is not None and entry.node:
+            status = "running"
+        if entry is not None and entry.ended:
+            status = status_of(entry)
+        budget = running.budget if running is not None else await remaining_budget(self._ledger, spec)
+        own = session.principal == spec.principal
+        issued = None
+        if own and self._credentials is not None and "provisioned_credentials" in session.features:
+            issued = await self._credentials.outstanding(spec.job_id)
+        old = session.feeds.get(spec.job_id)
+        ended_before = entry is not None and entry.ended and tail is not None and tail[0] == last
+        session.send_message(
+            "job.subscribed",
+            Subscribed(
+                spec.job_id,
+                message.id,
+                status,
+                spec.agent,
+                lease.wire(),
+                lease.constraints(),
+                budget.counters() or None,
+                None if issued is None else issued.wire(),
+                spec.parent,
+                spec.trace,
+                session.next_event,
+                history,
+            ),
+            trace=spec.trace,
+            job_id=spec.job_id,
+        )
+        if ended_before and not history:
+            return
+        if old is not None and not history:
+            # The session is already subscribed and keeps its feed.
+            return
+        # A session that submitted the job may still cancel it after subscribing again.
+        feed = Feed(session, spec.job_id, spec.trace, start, 0 if old is None else old.mode & SUBMITTED)
+        feed.hides_credentials = not own
+        session.subscribe(feed)
+        if not session.closing:
+            feed.begin()
+
+    async def unsubscribe(self, session: Session, message: Envelope) -> None:
+        """Serve `job.unsubscribe`."""
+        request = read_payload(message)
+        if isinstance(request, Malformed):
+            raise InvalidRequestError(request.reason)
+        session.unsubscribe(request.job_id)
 
 
 def _parse_cursor(cursor: str) -> tuple[float, str]:
@@ -117,94 +218,3 @@ def _listing_row(row: Summary) -> JobEntry:
         row.trace,
         row.last or None,
     )
-
-
-# -- subscribing
-
-
-async def subscribe(session: Session, message: Envelope) -> None:
-    """Serve `job.subscribe`. A subscription gives no authority over the job (7.6)."""
-    request = read_payload(message)
-    if isinstance(request, Malformed):
-        raise InvalidRequestError(request.reason)
-    node = session.node
-    spec = await node.ledger.spec(request.job_id)
-    tail = None if spec is None else await node.ledger.tail(request.job_id)
-    if spec is None or tail is None:
-        raise JobNotFoundError
-    allowed = await may_observe(node, session.principal, spec.principal)
-    _audit.info(
-        "subscribe: %s to %s of %s: %s",
-        session.principal,
-        spec.job_id,
-        spec.principal,
-        "allowed" if allowed else "denied",
-    )
-    if not allowed:
-        # With a policy, principals may know of other jobs; without one, they must not learn that a job exists (6.6).
-        raise PermissionDeniedError if node.may_observe is not None else JobNotFoundError
-    history = bool(request.history)
-    start = (request.from_event_seq or 0) + 1 if history else tail[0] + 1
-    # A client that claims to have seen entries beyond the end still gets the end.
-    start = max(1, min(start, tail[0] if tail[1].ended and history else tail[0] + 1))
-    await _send_subscribed(session, message, spec, tail[0], start, history=history)
-
-
-async def _send_subscribed(
-    session: Session, message: Envelope, spec: JobSpec, last: int, start: int, *, history: bool
-) -> None:
-    node = session.node
-    lease = Lease(spec.grants, spec.expires_at)
-    running = node.jobs.get(spec.job_id)
-    tail = await node.ledger.tail(spec.job_id)
-    entry = None if tail is None else tail[1]
-    status = "pending"
-    if entry is not None and entry.node:
-        status = "running"
-    if entry is not None and entry.ended:
-        status = status_of(entry.kind, entry.payload)
-    budget = running.budget if running is not None else await remaining_budget(node, spec)
-    own = session.principal == spec.principal
-    issued = None
-    if own and node.credentials is not None and "provisioned_credentials" in session.features:
-        issued = await node.credentials.outstanding(spec.job_id)
-    old = session.feeds.get(spec.job_id)
-    ended_before = entry is not None and entry.ended and tail is not None and tail[0] == last
-    session.send_message(
-        "job.subscribed",
-        Subscribed(
-            spec.job_id,
-            message.id,
-            status,
-            spec.agent,
-            lease.wire(),
-            lease.constraints(),
-            budget.counters() or None,
-            None if issued is None else issued.wire(),
-            spec.parent,
-            spec.trace,
-            session.next_event,
-            history,
-        ),
-        trace=spec.trace,
-        job_id=spec.job_id,
-    )
-    if ended_before and not history:
-        return
-    if old is not None and not history:
-        # The session is already subscribed and keeps its feed.
-        return
-    # A session that submitted the job may still cancel it after subscribing again.
-    feed = Feed(session, spec.job_id, spec.trace, start, 0 if old is None else old.mode & SUBMITTED)
-    feed.hides_credentials = not own
-    session.subscribe(feed)
-    if not session.closing:
-        feed.begin(node)
-
-
-async def unsubscribe(session: Session, message: Envelope) -> None:
-    """Serve `job.unsubscribe`."""
-    request = read_payload(message)
-    if isinstance(request, Malformed):
-        raise InvalidRequestError(request.reason)
-    session.unsubscribe(request.job_id)

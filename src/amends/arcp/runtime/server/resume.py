@@ -7,20 +7,16 @@ number further events; the events that it numbered before are replayed under the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from amends.arcp.runtime.credentials.provider import without_secret
 from amends.arcp.runtime.entries import SessionEntry, encode, job_log, session_log
 from amends.arcp.runtime.jobs.result_assembly import with_whole_result
+from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.ledger import read_entry
 from amends.arcp.runtime.server.session import Session
 from amends.errors.arcp import InternalError, InvalidRequestError, ResumeWindowExpiredError
-from amends.stores import ConflictError, TrimmedError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
+from amends.stores import ConflictError, Store, TrimmedError
 
 __all__ = ["SessionState", "check_replayable", "fence", "read_state", "replay", "trace_and_owner"]
 
@@ -62,15 +58,15 @@ class SessionState:
         self.log_end = number
 
 
-async def read_state(node: Node, session_id: str) -> SessionState:
+async def read_state(store: Store, session_id: str) -> SessionState:
     """Read the current state of a session."""
     state = SessionState()
-    await _read_further(node, session_id, state)
+    await _read_further(store, session_id, state)
     return state
 
 
-async def _read_further(node: Node, session_id: str, state: SessionState) -> None:
-    log = node.store.log(session_log(session_id))
+async def _read_further(store: Store, session_id: str, state: SessionState) -> None:
+    log = store.log(session_log(session_id))
     try:
         while page := await log.read(state.log_end + 1 if state.log_end else None, limit=_PAGE):
             for stored in page:
@@ -79,7 +75,7 @@ async def _read_further(node: Node, session_id: str, state: SessionState) -> Non
         raise ResumeWindowExpiredError from None
 
 
-async def check_replayable(node: Node, state: SessionState, seen: int) -> None:
+async def check_replayable(store: Store, state: SessionState, seen: int) -> None:
     """
     Check that all events after `seen` can be replayed.
 
@@ -95,37 +91,36 @@ async def check_replayable(node: Node, state: SessionState, seen: int) -> None:
     needed = {job_id: position for number, job_id, position in state.events if number > seen}
     needed.update({job_id: start - 1 for job_id, (start, _) in state.feeds.items()})
     for job_id, position in needed.items():
-        bounds = await node.store.log(job_log(job_id)).bounds()
+        bounds = await store.log(job_log(job_id)).bounds()
         if bounds.last < position or not bounds.last:
             raise ResumeWindowExpiredError
 
 
-async def fence(node: Node, session_id: str, state: SessionState) -> SessionState:
+async def fence(store: Store, session_id: str, state: SessionState) -> SessionState:
     """Append a snapshot to the session's log, so that the previous node can no longer append to it."""
-    log = node.store.log(session_log(session_id))
+    log = store.log(session_log(session_id))
     for _ in range(_TRIES):
         feeds = tuple((job_id, start, mode) for job_id, (start, mode) in state.feeds.items())
         session_entry = SessionEntry(state.next_event, feeds=feeds)
         try:
             state.log_end = await log.append(encode(session_entry), last=state.log_end)
         except ConflictError:
-            await _read_further(node, session_id, state)
+            await _read_further(store, session_id, state)
         else:
             return state
     raise InternalError("Another connection keeps writing to the session: try again")
 
 
-async def trace_and_owner(node: Node, job_id: str) -> tuple[str, str]:
+async def trace_and_owner(jobs: RunningJobs, job_id: str) -> tuple[str, str]:
     """Return a job's trace id and its principal; empty strings if the job does not exist."""
-    job = node.jobs.get(job_id)
-    spec = await node.ledger.spec(job_id) if job is None else job.spec
+    job = jobs.get(job_id)
+    spec = await jobs.ledger.spec(job_id) if job is None else job.spec
     return ("", "") if spec is None else (spec.trace, spec.principal)
 
 
 async def replay(session: Session, events: list[tuple[int, str, int]]) -> None:
     """Send events under their original numbers, reading each job's log page by page."""
-    node = session.node
-    jobs: dict[str, tuple[str, str]] = {}
+    jobs, known = session.jobs, dict[str, tuple[str, str]]()
     for begin in range(0, len(events), _PAGE):
         window = events[begin : begin + _PAGE]
         frames = []
@@ -134,18 +129,18 @@ async def replay(session: Session, events: list[tuple[int, str, int]]) -> None:
             if (job_id, position) not in read_ahead:
                 # The next events are mostly of the same job, so a page contains several of them.
                 read_ahead = {key: value for key, value in read_ahead.items() if key[0] != job_id}
-                page = await node.ledger.entries(job_id, position)
+                page = await jobs.ledger.entries(job_id, position)
                 read_ahead.update({(job_id, found.seq): found.value for found in page})
             value = read_ahead.get((job_id, position))
             if value is None:
                 raise ResumeWindowExpiredError
-            if job_id not in jobs:
-                jobs[job_id] = await trace_and_owner(node, job_id)
-            trace, principal = jobs[job_id]
+            if job_id not in known:
+                known[job_id] = await trace_and_owner(jobs, job_id)
+            trace, principal = known[job_id]
             entry = read_entry(value)
             if principal != session.principal:
                 entry = without_secret(entry)
             if session.must_assemble(entry):
-                entry = await with_whole_result(node, job_id, entry)
+                entry = await with_whole_result(jobs.ledger, job_id, entry, jobs.limits.result_bytes)
             frames.append(session.encode_entry(job_id, trace, entry, number))
         await session.send(frames)

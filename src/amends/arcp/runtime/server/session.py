@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import logging
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from amends.arcp.runtime.credentials.provider import without_secret
-from amends.arcp.runtime.entries import JobEntry
+from amends.arcp.runtime.entries import JobEntry, SessionRow
 from amends.arcp.runtime.jobs.result_assembly import is_streamed
+from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.server.delivery import Delivery
 from amends.arcp.runtime.server.feeds import SUBMITTED, Feed
 from amends.arcp.runtime.server.refusals import refusal
-from amends.arcp.runtime.server.session_log import Attached
+from amends.arcp.runtime.server.session_log import Attached, Detached, QueuedEvent, Subscription
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Accepted
 from amends.errors.arcp import JobNotFoundError
-
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
+from amends.stores import StoreError
 
 __all__ = ["Session"]
 
-_DROPPED_KINDS = {"progress": b'{"kind":"progress"', "result_chunk": b'{"kind":"result_chunk"'}
+_log = logging.getLogger("amends.arcp")
+_OPTIONAL_KINDS = frozenset({"progress", "result_chunk"})
 """Events that are sent only to sessions that negotiated the feature of the same name (6.2)."""
 
 
@@ -32,7 +33,8 @@ class Session(Delivery):
 
     __slots__ = (
         "_assembles",
-        "_excluded_prefixes",
+        "_detach",
+        "_excluded",
         "acked",
         "features",
         "feeds",
@@ -47,63 +49,68 @@ class Session(Delivery):
 
     def __init__(
         self,
-        node: Node,
+        jobs: RunningJobs,
         id: str,
-        principal: str,
-        features: frozenset[str],
+        row: SessionRow,
         connection: Connection,
+        detach: Callable[[Session], Awaitable[None]],
         *,
         next_event: int = 1,
         log_end: int = 0,
     ) -> None:
-        super().__init__(node, id, connection, next_event, log_end)
-        self.principal = principal
+        """`detach` is called once, when the session loses its connection."""
+        super().__init__(jobs, id, connection, next_event, log_end)
+        self.row = row
+        self.revision = 0
+        """The revision of the row in the store."""
+        self.principal = row.principal
+        features = frozenset(row.features)
         self.features = features
         self.feeds: dict[str, Feed] = {}
         self.acked = 0
         self.unconfirmed = False
         """Whether the client has not sent a message since it got its new resume token."""
-        self.row: Any = None
-        self.revision = 0
         self.last_received = self.last_ping = self.last_sent
         self.writer: asyncio.Task[None] | None = None
-        self._excluded_prefixes = tuple(
-            start for feature, start in _DROPPED_KINDS.items() if feature not in features
-        )
+        self._detach = detach
+        self._excluded = _OPTIONAL_KINDS - features
         self._assembles = "result_chunk" not in features
 
     # -- subscriptions
 
-    def enqueue_event(self, feed: Feed, number: int, entry: JobEntry) -> None:
+    def is_subscribed(self, feed: Subscription) -> bool:
+        """Whether this is the session's current subscription to its job."""
+        return self.feeds.get(feed.job_id) is feed
+
+    def enqueue_event(
+        self, feed: Subscription, position: int, entry: JobEntry, *, hides_credentials: bool
+    ) -> None:
         """Queue an entry of a job's log, to be sent under the session's next event number."""
         if self.excludes(entry):
             return
-        if feed.hides_credentials:
+        if hides_credentials:
             entry = without_secret(entry)
         if entry.kind != "event":
-            self.remove_feed(feed)
-            if self.must_assemble(entry):
-                self._unassembled += 1
-        self._queue.append((feed, number, entry))
+            self.end_subscription(feed)
+        self._queue.append(QueuedEvent(feed, position, entry, self.must_assemble(entry)))
         self._bytes += len(entry.payload)
         self._schedule_flush()
 
     def excludes(self, entry: JobEntry) -> bool:
         """Whether an event belongs to a feature that this session did not negotiate."""
-        return (
-            bool(self._excluded_prefixes)
-            and entry.kind == "event"
-            and bytes(entry.payload).startswith(self._excluded_prefixes)
-        )
+        return entry.label in self._excluded
 
     def must_assemble(self, entry: JobEntry) -> bool:
         """Whether this entry ends a streamed result that this session gets as a whole."""
         return self._assembles and is_streamed(entry)
 
-    def remove_feed(self, feed: Feed) -> None:
-        """Remove the feed of a job that has ended."""
-        self.feeds.pop(feed.job_id, None)
-        feed.stop(self.node)
+    def end_subscription(self, feed: Subscription) -> None:
+        """Remove the subscription to a job that has ended."""
+        current = self.feeds.pop(feed.job_id, None)
+        if current is not None:
+            current.stop()
+        if isinstance(feed, Feed) and feed is not current:
+            feed.stop()
 
     def subscribe(self, feed: Feed, *, recorded: bool = False) -> None:
         """Subscribe to a job. `recorded`: the subscription is already in the session's log."""
@@ -111,7 +118,7 @@ class Session(Delivery):
             return
         old = self.feeds.get(feed.job_id)
         if old is not None:
-            old.stop(self.node)
+            old.stop()
         self.feeds[feed.job_id] = feed
         if not recorded:
             self._queue.append(Attached(feed.job_id, feed.numbered, feed.mode))
@@ -132,7 +139,7 @@ class Session(Delivery):
             self.send_message(
                 "job.accepted", msgspec.Raw(accepted), job_id=child.job_id, trace=child.trace_id
             )
-            feed.begin(self.node)
+            feed.begin()
 
     def report_deleted(self, job_id: str) -> None:
         """End the subscription to a job that is no longer stored, with an error for clients that wait for its end."""
@@ -147,8 +154,8 @@ class Session(Delivery):
         """End the subscription to a job."""
         feed = self.feeds.pop(job_id, None)
         if feed is not None:
-            feed.stop(self.node)
-            self._queue.append(job_id)
+            feed.stop()
+            self._queue.append(Detached(job_id))
             self._schedule_flush()
 
     # -- acknowledged events
@@ -161,17 +168,26 @@ class Session(Delivery):
     async def trim(self) -> None:
         """Write a snapshot to the session's log, and remove events that were acknowledged or exceed `events_kept`."""
         # Events in the queue have no number yet, so the snapshot needs their feeds, also of jobs that have ended.
-        waiting = [item[0] for item in self._queue if item.__class__ is tuple]
-        needed = max(self.acked + 1, self.next_event - self.node.limits.events_kept)
+        waiting = [item.subscription for item in self._queue if isinstance(item, QueuedEvent)]
+        needed = max(self.acked + 1, self.next_event - self.jobs.limits.events_kept)
         await self._session_log.trim(self.next_event, [*self.feeds.values(), *waiting], needed)
 
     async def drop(self) -> None:
-        """Detach the session from its connection; it can be resumed."""
-        await self.node.drop(self)
+        """Detach the session from its connection and close that; the session can be resumed."""
+        if self.closing:
+            return
+        self.stop()
+        try:
+            await self._detach(self)
+        except StoreError:
+            _log.warning("session %s could not be stored as detached: the store failed", self.id)
+        if self.writer is not None and self.writer is not asyncio.current_task():
+            self.writer.cancel()
+        await self.connection.close(1001, "")
 
     def stop(self) -> None:
         """End all subscriptions and drop all queued messages, because the connection has ended."""
         for feed in self.feeds.values():
-            feed.stop(self.node)
+            feed.stop()
         self.feeds.clear()
         self.stop_sending()

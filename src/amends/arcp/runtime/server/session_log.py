@@ -8,26 +8,69 @@ that older entries whose events were acknowledged can be removed.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
 
-from amends.arcp.runtime.entries import SessionEntry, encode
-from amends.arcp.runtime.server.feeds import Feed
+import msgspec
+
+from amends.arcp.runtime.entries import JobEntry, SessionEntry, encode
 from amends.durable.batch import Batch
 from amends.stores import Log
 
-__all__ = ["SNAPSHOT_EVERY", "Attached", "SessionLog", "session_entries"]
+__all__ = [
+    "SNAPSHOT_EVERY",
+    "Attached",
+    "Detached",
+    "Item",
+    "QueuedEvent",
+    "SessionLog",
+    "Subscription",
+    "session_entries",
+]
 
 SNAPSHOT_EVERY = 128
 """Number of entries between two snapshots."""
 
 
-class Attached(NamedTuple):
+class Subscription:
+    """The position of a session in the log of a job."""
+
+    __slots__ = ("job_id", "mode", "numbered", "trace")
+
+    def __init__(self, job_id: str, trace: str, start: int, mode: int) -> None:
+        self.job_id = job_id
+        self.trace = trace
+        self.numbered = start
+        """The number of the first entry that has no event number in the session yet."""
+        self.mode = mode
+
+
+class QueuedEvent(msgspec.Struct, frozen=True):
+    """An item in a session's queue: an entry of a job's log, to be sent under the session's next event number."""
+
+    subscription: Subscription
+    position: int
+    """The number of the entry in the job's log."""
+    entry: JobEntry
+    assemble: bool = False
+    """Whether the entry is replaced by one that contains the whole streamed result before it is sent."""
+
+
+class Attached(msgspec.Struct, frozen=True, gc=False):
     """An item in a session's queue: the session subscribes to a job, or changes its mode."""
 
     job_id: str
     start: int
     mode: int
+
+
+class Detached(msgspec.Struct, frozen=True, gc=False):
+    """An item in a session's queue: a subscription ended before its job."""
+
+    job_id: str
+
+
+Item = bytes | QueuedEvent | Attached | Detached
+"""An item in a session's queue; bytes are an encoded message without a number."""
 
 
 class SessionLog:
@@ -63,7 +106,7 @@ class SessionLog:
         self._end += 1
         self.since_snapshot += 1
 
-    async def trim(self, next_event: int, feeds: Iterable[Feed], needed: int) -> None:
+    async def trim(self, next_event: int, feeds: Iterable[Subscription], needed: int) -> None:
         """Write a snapshot, and remove the entries before the newest snapshot that still covers event `needed`."""
         await self.append(SessionEntry(next_event, feeds=_positions(feeds)))
         self._snapshots.append((next_event, self._end))
@@ -75,38 +118,31 @@ class SessionLog:
             await self._log.trim(self._kept_from)
 
 
-def session_entries(items: list[Any], number: int) -> list[SessionEntry]:
-    """
-    Return the log entries for queued items; the first event gets the number `number`.
-
-    An item is an event (feed, entry number, entry), an `Attached`, the id of a job whose subscription ended, or an
-    encoded message without a number.
-    """
+def session_entries(items: Sequence[Item], number: int) -> list[SessionEntry]:
+    """Return the log entries for queued items; the first event gets the number `number`."""
     found: list[SessionEntry] = []
     events: list[tuple[str, int, bool]] = []
     attached: list[tuple[str, int, int]] = []
     detached: list[str] = []
     for item in items:
-        item_type: type = item.__class__
-        if item_type is tuple:
-            feed, position, entry = item
-            events.append((feed.job_id, position, entry.kind != "event"))
-            feed.numbered = position + 1
-        elif item_type is Attached or item_type is str:
-            if events or (item_type is str and attached):
+        if isinstance(item, QueuedEvent):
+            events.append((item.subscription.job_id, item.position, item.entry.kind != "event"))
+            item.subscription.numbered = item.position + 1
+        elif isinstance(item, Attached | Detached):
+            if events or (isinstance(item, Detached) and attached):
                 # An entry is applied in this order: ended subscriptions, new subscriptions, events.
                 found.append(SessionEntry(number, tuple(events), tuple(attached), tuple(detached)))
                 number += len(events)
                 events, attached, detached = [], [], []
-            if item_type is str:
-                detached.append(item)
+            if isinstance(item, Detached):
+                detached.append(item.job_id)
             else:
-                attached.append(item)
+                attached.append((item.job_id, item.start, item.mode))
     if events or attached or detached:
         found.append(SessionEntry(number, tuple(events), tuple(attached), tuple(detached)))
     return found
 
 
-def _positions(feeds: Iterable[Feed]) -> tuple[tuple[str, int, int], ...]:
+def _positions(feeds: Iterable[Subscription]) -> tuple[tuple[str, int, int], ...]:
     """Return the position and mode of each feed for a snapshot."""
     return tuple({feed.job_id: (feed.job_id, feed.numbered, feed.mode) for feed in feeds}.values())

@@ -5,7 +5,7 @@ A resume token has 256 random bits; the store has only its digest. Every welcome
 stays valid until the client has sent a message on the new connection, so that a lost welcome does not lock the client
 out. After that the previous token is invalid.
 
-To resume a session, a node replaces the session's row with a compare-and-set, then appends to its log: see `resumption`.
+To resume a session, a node replaces the session's row with a compare-and-set, then appends to its log: see `resume`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from __future__ import annotations
 import secrets
 from hashlib import sha256
 from hmac import compare_digest
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from amends.arcp.runtime.entries import SESSIONS, SessionRow, encode, session_log
+from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.server.feeds import Feed
 from amends.arcp.runtime.server.resume import check_replayable, fence, read_state
 from amends.arcp.runtime.server.session import Session
@@ -33,9 +33,6 @@ from amends.errors.arcp import (
 )
 from amends.stores import ConflictError
 
-if TYPE_CHECKING:
-    from amends.arcp.runtime.node import Node
-
 __all__ = ["Sessions"]
 
 _read_row = msgspec.json.Decoder(SessionRow).decode
@@ -45,9 +42,13 @@ _TRIES = 8
 class Sessions:
     """The sessions of one node: those with a connection, and those that can be resumed."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._rows = node.store.table(SESSIONS)
+    def __init__(self, jobs: RunningJobs) -> None:
+        self._jobs = jobs
+        self._node = jobs.ledger.node
+        self._limits = jobs.limits
+        self._loop = jobs.tasks.loop
+        self._store = jobs.ledger.store
+        self._rows = self._store.table(SESSIONS)
         self.attached: dict[str, Session] = {}
         self._detached: dict[str, tuple[str, float]] = {}
         """Sessions without a connection: their principal, and the time at which they expire."""
@@ -68,12 +69,11 @@ class Sessions:
         await self._admit(principal)
         session_id, token = new_id("sess"), secrets.token_urlsafe(32)
         row = SessionRow(
-            principal=principal, token=_digest(token), features=tuple(sorted(features)), node=self._node.id
+            principal=principal, token=_digest(token), features=tuple(sorted(features)), node=self._node
         )
-        session = Session(self._node, session_id, principal, features, connection)
-        session.row = row
+        session = Session(self._jobs, session_id, row, connection, self.detach)
         session.revision = await self._rows.create(
-            session_id, encode(row), expires_in=self._node.limits.resume_window
+            session_id, encode(row), expires_in=self._limits.resume_window
         )
         self._attach(session)
         return session, token
@@ -100,7 +100,7 @@ class Sessions:
             here = self.attached.get(wanted.session_id)
             if here is not None:
                 # The client has already given up its old connection, which is still attached here.
-                await self._node.drop(here)
+                await here.drop()
             token = secrets.token_urlsafe(32)
             if features is None:
                 features = frozenset(row.features)
@@ -109,31 +109,31 @@ class Sessions:
                 token=_digest(token),
                 previous=used,
                 epoch=row.epoch + 1,
-                node=self._node.id,
+                node=self._node,
                 features=tuple(sorted(features)),
             )
-            state = await read_state(self._node, wanted.session_id)
-            await check_replayable(self._node, state, wanted.last_event_seq)
+            state = await read_state(self._store, wanted.session_id)
+            await check_replayable(self._store, state, wanted.last_event_seq)
             try:
                 revision = await self._rows.put(
                     wanted.session_id,
                     encode(rotated),
                     revision=found.revision,
-                    expires_in=self._node.limits.resume_window,
+                    expires_in=self._limits.resume_window,
                 )
             except ConflictError:
                 continue
-            state = await fence(self._node, wanted.session_id, state)
+            state = await fence(self._store, wanted.session_id, state)
             session = Session(
-                self._node,
+                self._jobs,
                 wanted.session_id,
-                principal,
-                features,
+                rotated,
                 connection,
+                self.detach,
                 next_event=state.next_event,
                 log_end=state.log_end,
             )
-            session.row, session.revision = rotated, revision
+            session.revision = revision
             session.unconfirmed = True
             session.acked = wanted.last_event_seq
             for job_id, (start, mode) in state.feeds.items():
@@ -157,11 +157,11 @@ class Sessions:
                 session.id,
                 encode(session.row),
                 revision=session.revision,
-                expires_in=self._node.limits.resume_window,
+                expires_in=self._limits.resume_window,
             )
         except ConflictError:
             # The session was resumed elsewhere. An active session notices that in its writer, an idle one here.
-            await self._node.drop(session)
+            await session.drop()
 
     # -- expiring
 
@@ -171,18 +171,18 @@ class Sessions:
             del self.attached[session.id]
             self._detached[session.id] = (
                 session.principal,
-                self._node.loop.time() + self._node.limits.resume_window,
+                self._loop.time() + self._limits.resume_window,
             )
             try:
                 await self._rows.put(
                     session.id,
                     encode(session.row),
                     revision=session.revision,
-                    expires_in=self._node.limits.resume_window,
+                    expires_in=self._limits.resume_window,
                 )
             except ConflictError:
                 found = await self._rows.get(session.id)
-                if found is not None and _read_row(found.value).node == self._node.id:
+                if found is not None and _read_row(found.value).node == self._node:
                     return  # It was renewed at the same moment, with the same effect.
                 if found is None:
                     # No other node has it: it expired while the store could not be reached.
@@ -191,11 +191,11 @@ class Sessions:
 
     async def expire(self) -> None:
         """Delete detached sessions whose resume window is over."""
-        now = self._node.loop.time()
+        now = self._loop.time()
         for session_id, (principal, until) in list(self._detached.items()):
             if until <= now:
                 found = await self._rows.get(session_id)
-                if found is not None and _read_row(found.value).node == self._node.id:
+                if found is not None and _read_row(found.value).node == self._node:
                     # By the store's clock the session has not expired: check again when it should have.
                     if session_id in self._detached:
                         self._detached[session_id] = (principal, now + (found.expires_in or 0.0))
@@ -208,7 +208,7 @@ class Sessions:
 
     async def _delete(self, session_id: str) -> None:
         await self._rows.delete(session_id)
-        await self._node.store.log(session_log(session_id)).drop()
+        await self._store.log(session_log(session_id)).drop()
 
     def _remove_detached(self, session_id: str) -> None:
         left = self._detached.pop(session_id, None)
@@ -221,7 +221,7 @@ class Sessions:
         self.attached[session.id] = session
 
     async def _admit(self, principal: str) -> None:
-        limit = self._node.limits.sessions_per_principal
+        limit = self._limits.sessions_per_principal
         while self._counts.get(principal, 0) >= limit:
             oldest = next((id for id, (owner, _) in self._detached.items() if owner == principal), None)
             if oldest is None:
@@ -229,7 +229,7 @@ class Sessions:
             self._remove_detached(oldest)
             found = await self._rows.get(oldest)
             # If another node has resumed it, that node counts it.
-            if found is None or _read_row(found.value).node == self._node.id:
+            if found is None or _read_row(found.value).node == self._node:
                 await self._delete(oldest)
 
     def _change_count(self, principal: str, change: int) -> None:
