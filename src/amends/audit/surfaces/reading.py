@@ -1,0 +1,130 @@
+"""What one answer says, read with `extract`. A status alone is not a statement of the service's author."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from amends.audit.surfaces.evidence import Answer
+from amends.carriers.extraction import extract
+from amends.core.enums import Executed, Recovery
+from amends.core.fault import Fault
+
+__all__ = ["Reading", "read"]
+
+_VERDICTS = frozenset(
+    {
+        "is_retriable",
+        "retryable",
+        "recoverable",
+        "recovery",
+        "retriable",
+        "should_retry",
+        "durability",
+        "isretryable",
+    }
+)
+_VERDICT_HEADERS = frozenset({"retry-after", "retry-after-ms", "x-should-retry", "stripe-should-retry"})
+_ID_HEADERS = frozenset(
+    {"x-request-id", "request-id", "traceparent", "x-trace-id", "x-correlation-id", "x-amzn-requestid"}
+)
+_STANDARD_RPC = frozenset({-32700, -32600, -32601, -32602, -32002, -32001, -32042})
+"""JSON-RPC, MCP and A2A codes that mean a request which cannot succeed unchanged."""
+_MAX_DEPTH = 12
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """The questions that one answer answers."""
+
+    fault: Fault | None
+    verdict: bool
+    """It says whether the same request may succeed later."""
+    retriable: bool
+    wait: bool
+    field: bool
+    effect: bool
+    """It says whether the call had its effect."""
+    link: bool
+    identity: bool
+    shape: str
+
+
+def read(answer: Answer, surface: str) -> Reading:
+    """
+    Return what an answer says.
+
+    >>> problem = {"status": 404, "headers": {}, "body": {"title": "No", "status": 404, "is_retriable": False}}
+    >>> reading = read(Answer(probe="x", sent="GET /x", outcome="failure", response=problem), "http")
+    >>> reading.verdict, reading.link
+    (True, False)
+    """
+    response = answer.response
+    fault = extract(response, native=True)
+    members = set(_members(response))
+    headers = _headers(response)
+    dialect = fault.origin.dialect if fault is not None and fault.origin is not None else ""
+    retriable = fault is not None and fault.recovery is Recovery.TRANSIENT
+    return Reading(
+        fault=fault,
+        verdict=bool(
+            members & _VERDICTS or headers & _VERDICT_HEADERS or _known_code(response, fault, dialect)
+        ),
+        retriable=retriable,
+        wait=fault is not None and fault.retry_after is not None,
+        field=fault is not None and bool(fault.field or any(part.field for part in fault.errors)),
+        effect="executed" in members or (fault is not None and fault.executed is Executed.NO),
+        link=fault is not None
+        and bool(fault.doc_uri or (fault.type or "").startswith(("https://", "http://"))),
+        identity=(fault is not None and bool(fault.trace_id)) or bool(headers & _ID_HEADERS),
+        shape=_shape(response, dialect),
+    )
+
+
+def _known_code(response: Any, fault: Fault | None, dialect: str) -> bool:
+    """Return whether the sender's own code has a documented meaning that does not come from the status."""
+    if fault is None:
+        return False
+    if dialect in {"adcp", "arcp", "task", "envelope"}:
+        return True
+    error = response.get("error") if isinstance(response, Mapping) else None
+    if isinstance(error, Mapping) and error.get("code") in _STANDARD_RPC:
+        return True
+    from amends.vendors.registry import NAMES
+
+    return dialect in NAMES
+
+
+def _shape(response: Any, dialect: str) -> str:
+    """Return the form of an answer: its format, and for JSON of no known format the names of its members."""
+    if dialect in {"adcp", "arcp"}:
+        return dialect  # the same error, in a result or in a JSON-RPC error
+    body = response.get("body") if isinstance(response, Mapping) and "status" in response else response
+    if isinstance(body, str):
+        return "HTML" if body.lstrip()[:1] == "<" else "text" if body.strip() else "empty"
+    if not isinstance(body, Mapping):
+        return "empty" if body is None else "JSON list"
+    if dialect == "problem" and not {"title", "type", "is_retriable"} & set(body):
+        return f"JSON {{{', '.join(sorted(map(str, body)))}}}"
+    if "jsonrpc" in body:
+        return "JSON-RPC error" if "error" in body else "JSON-RPC result"
+    return dialect or f"JSON {{{', '.join(sorted(map(str, body)))}}}"
+
+
+def _members(value: Any, depth: int = 0) -> Iterator[str]:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            if name != "headers":
+                yield str(name).lower().rpartition("/")[2]
+                yield from _members(each, depth + 1)
+    elif isinstance(value, list | tuple):
+        for each in value[:50]:
+            yield from _members(each, depth + 1)
+
+
+def _headers(response: Any) -> set[str]:
+    headers = response.get("headers") if isinstance(response, Mapping) else None
+    return {str(name).lower() for name in headers} if isinstance(headers, Mapping) else set()
