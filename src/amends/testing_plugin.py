@@ -6,16 +6,17 @@ Every pytest run in an environment with this package loads this module, so it im
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from amends.audit.surfaces import Evidence, SurfaceReport
     from amends.recovery.events import Event
     from amends.testing import FakeClock, Script
 
-__all__ = ["amends_clock", "amends_events", "amends_script"]
+__all__ = ["amends_clock", "amends_events", "amends_script", "audit_a2a", "audit_http", "audit_mcp"]
 
 
 @pytest.fixture
@@ -42,3 +43,52 @@ def amends_script() -> type[Script]:
     from amends.testing import Script
 
     return Script
+
+
+@pytest.fixture
+def audit_http() -> Callable[..., SurfaceReport]:
+    """`audit_http(app)` audits an ASGI application in this process; `audit_http(app).score` is 0 to 3."""
+
+    def audit(app: Any, **options: Any) -> SurfaceReport:
+        from amends.audit.surfaces.http import observe_http
+
+        return _audited(observe_http("http://testserver", app=app, **options))
+
+    return audit
+
+
+@pytest.fixture
+def audit_mcp() -> Callable[..., SurfaceReport]:
+    """`audit_mcp(server)` audits an MCPServer or a FastMCP server, or the ASGI application of one, in this process."""
+
+    def audit(server: Any, **options: Any) -> SurfaceReport:
+        from amends.audit.surfaces.mcp import observe_mcp
+
+        make = getattr(server, "streamable_http_app", None) or getattr(server, "http_app", None)
+        app = server if make is None else make()
+        return _audited(observe_mcp("http://127.0.0.1:8000/mcp", app=app, **options))
+
+    return audit
+
+
+@pytest.fixture
+def audit_a2a() -> Callable[..., SurfaceReport]:
+    """`audit_a2a(app)` audits the ASGI application of an A2A agent in this process."""
+
+    def audit(app: Any, **options: Any) -> SurfaceReport:
+        from amends.audit.surfaces.a2a import observe_a2a
+
+        return _audited(observe_a2a(options.pop("url", "http://testserver"), app=app, **options))
+
+    return audit
+
+
+def _audited(observing: Coroutine[Any, Any, Evidence]) -> SurfaceReport:
+    """Run the probes in an event loop of their own, so that the fixtures work in plain and in async tests."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    from amends.audit.surfaces import score
+
+    with ThreadPoolExecutor(1) as pool:
+        return score(pool.submit(asyncio.run, observing).result())

@@ -10,7 +10,7 @@ from amends.audit.evidence import Observation
 from amends.audit.rubric import Report
 from amends.core.text import strip
 
-__all__ = ["html", "lines"]
+__all__ = ["STYLE", "count", "html", "lines"]
 
 _MET = {True: "yes", False: "no", None: "?"}
 
@@ -70,7 +70,7 @@ def html(report: Report) -> str:
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         f"<title>Audit: {name}</title>"
-        f"<style>{_STYLE}</style></head><body><h1><code>{name}</code></h1>"
+        f"<style>{STYLE}</style></head><body><h1><code>{name}</code></h1>"
         f"<p class='score'>{escape(headline(report))}</p><p>{escape(report.because)}</p>"
         f"{''.join(f'<p><b>{escape(each)}</b></p>' for each in report.warnings)}"
         "<h2>Retry hints (challenge 19)</h2>"
@@ -113,7 +113,7 @@ def strip_lines(text: str) -> str:
     return "\n".join(strip(line) for line in text.splitlines())
 
 
-_STYLE = (
+STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}"
     "table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #ddd;padding:.3rem .6rem;text-align:left;"
     "vertical-align:top}pre{background:#f6f6f6;padding:.6rem;overflow:auto;max-height:24rem}"

@@ -1,4 +1,4 @@
-"""`amends audit cli -- command …`: score a command line from 0 to 3, with evidence."""
+"""`amends audit`: score a command line or a service from 0 to 3, with evidence."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from amends.commands.audit_surfaces import add_surfaces
+
 __all__ = ["add", "run"]
 
 
 def add(subparsers: Any) -> None:
     """Add the subcommand."""
-    summary = "score a command line from 0 to 3"
+    summary = "score how well programs can act on failures"
     parser = subparsers.add_parser(
         "audit",
         help=summary,
-        description=f"{summary.capitalize()}, by how well a program can act on its failures.",
+        description=f"{summary.capitalize()}: of a command line, an API, an MCP server, an agent or a runtime.",
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     cli = kinds.add_parser(
@@ -49,6 +51,7 @@ def add(subparsers: Any) -> None:
     cli.add_argument("--min", type=int, choices=range(4), metavar="N", help="exit with 1 if it scores less")
     cli.add_argument("argv", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     cli.set_defaults(run=run)
+    add_surfaces(kinds)
     parser.set_defaults(run=run)
 
 

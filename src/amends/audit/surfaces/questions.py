@@ -78,7 +78,7 @@ QUESTIONS: tuple[Question, ...] = (
         asks="does it name the field that has to change?",
         fix="Name the wrong or missing field of an invalid request in a member of its own.",
         clause=f"{_PROBLEM} P6, P7; {_CLI} C5; {_ADCP} A10",
-        surfaces=("http", "mcp", "a2a"),
+        surfaces=("http", "mcp"),
     ),
     Question(
         id="executed",

@@ -30,7 +30,7 @@ _VERDICT_HEADERS = frozenset({"retry-after", "retry-after-ms", "x-should-retry",
 _ID_HEADERS = frozenset(
     {"x-request-id", "request-id", "traceparent", "x-trace-id", "x-correlation-id", "x-amzn-requestid"}
 )
-_STANDARD_RPC = frozenset({-32700, -32600, -32601, -32602, -32002, -32001, -32042})
+_STANDARD_RPC = frozenset({-32700, -32600, -32601, -32602, -32042, *range(-32009, -32000)})
 """JSON-RPC, MCP and A2A codes that mean a request which cannot succeed unchanged."""
 _MAX_DEPTH = 12
 

@@ -13,10 +13,19 @@ from amends.audit.surfaces.reading import Reading, read
 __all__ = ["Asked", "Finding", "SurfaceReport", "score"]
 
 BYTES_PER_TOKEN = 4
-_ABOUT_INPUT = frozenset(
-    {"wrong-type", "missing-value", "wrong-argument", "missing-argument", "wrong-params"}
-)
+_ABOUT_INPUT = frozenset({"wrong-type", "missing-value", "wrong-argument", "missing-argument"})
 """Probes whose failure is about one value of the request."""
+_OF_PROTOCOL = frozenset(
+    {
+        "unknown-method",
+        "malformed-call",
+        "unknown-session",
+        "unknown-task",
+        "broken-json",
+        "unsupported-version",
+    }
+)
+"""Probes of MCP and A2A that the protocol itself answers, with its own error objects."""
 
 Pair = tuple[Answer, Reading]
 
@@ -208,8 +217,10 @@ def _consistent(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
         return None, "no failure was provoked", []
     shapes: dict[str, list[Answer]] = {}
     for one, reading in pairs:
+        if evidence.surface in {"mcp", "a2a"} and one.probe in _OF_PROTOCOL:
+            continue
         shapes.setdefault(reading.shape, []).append(one)
-    usual = max(shapes.values(), key=len)
+    usual = max(shapes.values(), key=len, default=[])
     bad = [one for answers in shapes.values() if answers is not usual for one in answers]
     return not bad, " · ".join(sorted(shapes)), bad
 

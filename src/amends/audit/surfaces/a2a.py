@@ -1,0 +1,136 @@
+"""The probes of an A2A agent over JSON-RPC, of protocol 1.0 or 0.3 as its card says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from amends.audit.surfaces.evidence import Answer, Evidence, answered, not_probed
+from amends.audit.surfaces.exchange import Exchange
+from amends.audit.surfaces.jsonrpc import HttpPeer, probe
+
+__all__ = ["observe_a2a"]
+
+_CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+
+
+class _Names(NamedTuple):
+    """The method names of a protocol version."""
+
+    send: str
+    get: str
+    cancel: str
+
+
+_METHODS = {
+    "1": _Names("SendMessage", "GetTask", "CancelTask"),
+    "0": _Names("message/send", "tasks/get", "tasks/cancel"),
+}
+
+
+async def observe_a2a(
+    url: str, *, app: Any = None, headers: Mapping[str, str] | None = None, writes: bool = False
+) -> Evidence:
+    """
+    Send the probes and return what was answered.
+
+    Args:
+        url: the base URL of the agent, where its card is.
+        app: an ASGI application to call in this process instead of the network.
+        headers: headers of every request, such as credentials.
+        writes: also send the agent one message, "amends-audit".
+
+    """
+    parts = urlsplit(url)
+    async with Exchange(f"{parts.scheme}://{parts.netloc}", headers, app) as exchange:
+        card = await _card(exchange, parts.path.rstrip("/"))
+        path, version = _endpoint(card, exchange, parts.path or "/")
+        names = _METHODS["0" if version.startswith("0") else "1"]
+        peer = HttpPeer(exchange, path, {} if version.startswith("0") else {"A2A-Version": version})
+        answers = [
+            await probe(peer, name, method, params, about=about, expected="it was answered", target=url)
+            for name, method, params, about in _calls(names)
+        ]
+        answers.append(await _broken(peer, url))
+        if not version.startswith("0"):
+            peer.headers["A2A-Version"] = "99.0"
+            answers.append(
+                await probe(
+                    peer, "unsupported-version", names.get, {"id": "amends-audit-unknown"}, target=url
+                )
+            )
+            peer.headers["A2A-Version"] = version
+        answers.append(
+            await _message(peer, names, url)
+            if writes
+            else not_probed("failed-task", "needs --writes: one message to the agent")
+        )
+        name = " ".join(str(card.get(key, "")) for key in ("name", "version")).strip()
+        return Evidence(surface="a2a", target=url, answers=answers, version=name)
+
+
+async def _card(exchange: Exchange, below: str) -> Mapping[str, Any]:
+    for path in _CARDS:
+        try:
+            reply = await exchange.send("GET", f"{below}{path}")
+        except Exception:  # noqa: BLE001 - the other probes show that the agent cannot be reached
+            return {}
+        if reply.status == 200 and isinstance(reply.json, Mapping):
+            return reply.json
+    return {}
+
+
+def _endpoint(card: Mapping[str, Any], exchange: Exchange, default: str) -> tuple[str, str]:
+    """Return the path and version of the JSON-RPC interface, if it is on the named address."""
+    interfaces = card.get("supportedInterfaces")
+    found = [
+        (str(each.get("url", "")), str(each.get("protocolVersion", "1.0")))
+        for each in (interfaces if isinstance(interfaces, list) else [])
+        if isinstance(each, Mapping) and str(each.get("protocolBinding", "JSONRPC")).upper() == "JSONRPC"
+    ]
+    if isinstance(card.get("url"), str):
+        found.append((card["url"], str(card.get("protocolVersion", "0.3"))))
+    for url, version in found:
+        if urlsplit(url)[:2] == urlsplit(exchange.base)[:2]:
+            return urlsplit(url).path or "/", version
+    return default, found[0][1] if found else "1.0"
+
+
+def _calls(names: _Names) -> Iterator[tuple[str, str, dict[str, Any], str]]:
+    unknown = {"id": "amends-audit-unknown"}
+    yield "unknown-method", "amends-audit/unknown", {}, ""
+    yield "unknown-task", names.get, unknown, "of an unknown task"
+    yield "unknown-task", names.cancel, unknown, "of an unknown task"
+    yield "malformed-call", names.send, {"message": "amends-audit"}, "with a text instead of a message"
+    yield "malformed-call", names.get, {}, "without an id"
+
+
+async def _broken(peer: HttpPeer, target: str) -> Answer:
+    try:
+        response = await peer.post(b'{"jsonrpc": "2.0", "id": ')
+    except Exception as error:  # noqa: BLE001
+        return Answer(probe="broken-json", sent="POST", outcome="no-answer", because=type(error).__name__)
+    failed = "error" in response or (isinstance(response.get("status"), int) and response["status"] >= 400)
+    body = str(response.get("error") or response.get("body") or response)
+    return answered(
+        "broken-json",
+        "POST {broken",
+        response,
+        failed=failed,
+        body=body,
+        target=target,
+        because="" if failed else "it was accepted",
+    )
+
+
+async def _message(peer: HttpPeer, names: _Names, target: str) -> Answer:
+    part = (
+        {"text": "amends-audit"} if names.send == "SendMessage" else {"kind": "text", "text": "amends-audit"}
+    )
+    role = "ROLE_USER" if names.send == "SendMessage" else "user"
+    message = {"messageId": "amends-audit", "role": role, "parts": [part]}
+    answer = await probe(peer, "failed-task", names.send, {"message": message}, target=target)
+    if answer.outcome == "success":
+        return not_probed("failed-task", "the agent did not fail")
+    return answer

@@ -1,0 +1,170 @@
+"""Sending probes over HTTP: bounded in number, rate and time, to one origin only."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from amends._version import __version__
+from amends.audit.surfaces.evidence import Answer, answered
+from amends.core.wire import TOO_DEEP, Unreadable
+from amends.core.wire import read as read_json
+
+try:
+    import httpx2 as httpx
+except ImportError as missing:
+    raise ImportError("amends audit needs an extra: pip install 'amends[http]'") from missing
+
+__all__ = ["USER_AGENT", "Exchange", "OutOfProbesError", "Reply", "document"]
+
+USER_AGENT = f"amends-audit/{__version__} (sends malformed and read-only requests to see how they fail)"
+MAX_PROBES = 80
+PER_SECOND = 20
+TIMEOUT = 5.0
+WHOLE = 50.0
+"""Seconds for all probes; an audit ends within 60 s."""
+MAX_BODY = 1 << 20
+
+
+class OutOfProbesError(Exception):
+    """The audit has sent as many probes, or taken as much time, as it may."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """An HTTP response whose body was read up to a limit."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode("utf-8", "replace")
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON, or None."""
+        return document(self.body)
+
+    def as_response(self) -> dict[str, Any]:
+        """Return it as `extract` reads HTTP responses."""
+        value = self.json
+        return {"status": self.status, "headers": self.headers, "body": self.text if value is None else value}
+
+
+def document(body: bytes | str) -> Any:
+    """Return a body as JSON, or None if it is none."""
+    try:
+        value = read_json(body)
+    except Unreadable:
+        return None
+    return None if value is TOO_DEEP else value
+
+
+class Exchange:
+    """
+    A client of one origin. Redirects are not followed, and no cookies are kept.
+
+    Args:
+        base: the URL of the service.
+        headers: headers of every request, such as credentials.
+        app: an ASGI application to call in this process instead of the network.
+
+    """
+
+    def __init__(self, base: str, headers: Mapping[str, str] | None = None, app: Any = None) -> None:
+        self.base = base.rstrip("/")
+        self.headers = dict(headers or {})
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False) if app is not None else None
+        self._paced = app is None
+        self._client = httpx.AsyncClient(
+            transport=transport, timeout=TIMEOUT, follow_redirects=False, trust_env=False
+        )
+        self._sent = 0
+        self._started = time.monotonic()
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.__aexit__(kind, exc, trace)
+
+    def url(self, path: str) -> str:
+        """Return the URL of a path below the base. A path that leads to another origin is refused."""
+        url = path if path.startswith(("http://", "https://")) else f"{self.base}{path}"
+        if urlsplit(urljoin(self.base, url))[:2] != urlsplit(self.base)[:2]:
+            raise ValueError("only the named address is contacted")
+        return url
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        credentials: bool = True,
+    ) -> Reply:
+        """
+        Send one request and return the response.
+
+        Raises:
+            OutOfProbesError: there were too many, or they took too long.
+            httpx.TransportError, TimeoutError: no response.
+
+        """
+        if self._sent >= MAX_PROBES or time.monotonic() - self._started > WHOLE:
+            raise OutOfProbesError
+        self._sent += 1
+        if self._paced:
+            await asyncio.sleep(1 / PER_SECOND)
+        sent = {"User-Agent": USER_AGENT, "Accept": "application/json, */*;q=0.5"}
+        sent |= (self.headers if credentials else {}) | dict(headers or {})
+        async with asyncio.timeout(TIMEOUT * 2):
+            request = self._client.build_request(
+                method, self.url(path), headers=sent, content=content, params=params
+            )
+            response = await self._client.send(request, stream=True)
+            try:
+                body = b""
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > MAX_BODY:
+                        break
+            finally:
+                await response.aclose()
+        received = {name.lower(): value for name, value in response.headers.items()}
+        return Reply(response.status_code, received, body[:MAX_BODY])
+
+    async def probe(self, name: str, method: str, path: str, *, expected: str = "", **options: Any) -> Answer:
+        """Send a request and return its answer as evidence. `expected` says what is wrong with a success, if anything."""
+        sent = f"{method} {path}"
+        try:
+            reply = await self.send(method, path, **options)
+        except OutOfProbesError:
+            return Answer(
+                probe=name, sent=sent, outcome="not-probed", because="the audit's limit was reached"
+            )
+        except Exception as error:  # noqa: BLE001 - any failure of the client is an answer that did not come
+            return Answer(probe=name, sent=sent, outcome="no-answer", because=type(error).__name__)
+        failed = reply.status >= 400
+        return answered(
+            name,
+            sent,
+            reply.as_response(),
+            failed=failed,
+            body=reply.text,
+            target=self.base,
+            because="" if failed else expected,
+        )

@@ -1,0 +1,187 @@
+"""`amends audit http | mcp | a2a | arcp`: score a service from 0 to 3 by how well a program can act on its failures."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from amends.audit.surfaces.evidence import Evidence
+
+__all__ = ["add_surfaces"]
+
+_SAFE = "Only read-only and malformed requests are sent, only to the named address."
+
+
+def add_surfaces(kinds: Any) -> None:
+    """Add the subcommands."""
+    http = kinds.add_parser(
+        "http", help="an HTTP API", description=f"Provoke failures of an HTTP API and score them. {_SAFE}"
+    )
+    http.add_argument("url", metavar="URL", nargs="?", help="the base URL (default: that of the document)")
+    http.add_argument("--openapi", metavar="FILE", type=Path, help="its OpenAPI document, as JSON")
+    http.add_argument("--rate-limit", action="store_true", help="also send up to 60 GET requests at once")
+    http.add_argument(
+        "--writes", action="store_true", help="also send malformed bodies where no schema is known"
+    )
+    mcp = kinds.add_parser(
+        "mcp",
+        help="an MCP server",
+        usage="amends audit mcp [options] URL | -- command …",
+        description=f"Provoke failures of an MCP server and score them. {_SAFE}",
+    )
+    mcp.add_argument("url", metavar="URL", nargs="?", help="its address; or give its command after --")
+    mcp.add_argument(
+        "--writes", action="store_true", help="also send wrong arguments to tools that may change something"
+    )
+    a2a = kinds.add_parser(
+        "a2a", help="an A2A agent", description=f"Provoke failures of an A2A agent and score them. {_SAFE}"
+    )
+    a2a.add_argument("url", metavar="URL", help="its base URL, where its card is")
+    a2a.add_argument("--writes", action="store_true", help="also send the agent one message, amends-audit")
+    arcp = kinds.add_parser(
+        "arcp", help="an ARCP runtime", description=f"Provoke failures of a runtime and score them. {_SAFE}"
+    )
+    arcp.add_argument("url", metavar="URL", help="ws: or wss: address")
+    arcp.add_argument("--token", metavar="T", help="a bearer token; safer in AMENDS_TOKEN")
+    for parser in (http, mcp, a2a, arcp):
+        if parser is not arcp:
+            parser.add_argument(
+                "--header",
+                action="append",
+                default=[],
+                metavar="NAME:VALUE",
+                type=_header,
+                help="a header of every request, such as credentials",
+            )
+        parser.add_argument("--fail-under", type=int, choices=range(4), metavar="N", help="exit 1 below N")
+        parser.add_argument("--baseline", metavar="FILE", type=Path, help="a file of accepted findings")
+        parser.add_argument("--write-baseline", action="store_true", help="accept all of today's findings")
+        parser.add_argument("--html", metavar="FILE", type=Path, help="write the report as an HTML page")
+        parser.add_argument("--sarif", metavar="FILE", type=Path, help="write the findings as SARIF")
+        parser.set_defaults(run=run)
+    mcp.add_argument("argv", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not name.strip() or not colon:
+        raise argparse.ArgumentTypeError("must be NAME:VALUE")
+    return name.strip(), value.strip()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the probes, score the answers and print the report. Return 1 if the certain score is below --fail-under."""
+    from amends.audit.surfaces.baseline import read_baseline, write_baseline
+    from amends.audit.surfaces.html import html
+    from amends.audit.surfaces.sarif import sarif
+    from amends.audit.surfaces.score import score
+    from amends.audit.surfaces.text import lines
+    from amends.commands.console import emit, json_bytes, wants_json
+    from amends.commands.view import painter
+
+    report = score(_observe(args), () if args.baseline is None else read_baseline(args.baseline))
+    _check_reached(report.evidence)
+    if args.write_baseline and args.baseline is not None:
+        write_baseline(args.baseline, report.findings)
+    if args.html is not None:
+        args.html.write_text(html(report), encoding="utf-8")
+    if args.sarif is not None:
+        args.sarif.write_bytes(json_bytes(sarif(report)))
+    if wants_json(args):
+        emit(report)
+    else:
+        sys.stdout.write("\n".join(lines(report, painter())) + "\n")
+    return 1 if args.fail_under is not None and report.at_least < args.fail_under else 0
+
+
+def _observe(args: argparse.Namespace) -> Evidence:
+    if args.kind == "arcp":
+        from amends.audit.surfaces.arcp import observe_arcp
+
+        return asyncio.run(observe_arcp(args.url, token=args.token or os.environ.get("AMENDS_TOKEN")))
+    headers = dict(args.header)
+    if args.kind == "a2a":
+        from amends.audit.surfaces.a2a import observe_a2a
+
+        return asyncio.run(observe_a2a(_checked(args.url), headers=headers, writes=args.writes))
+    if args.kind == "mcp":
+        from amends.audit.surfaces.mcp import observe_mcp
+
+        url, command = _server(args)
+        return asyncio.run(observe_mcp(url, command=command, headers=headers, writes=args.writes))
+    from amends.audit.surfaces.http import observe_http
+
+    document = None if args.openapi is None else _document(args.openapi)
+    return asyncio.run(
+        observe_http(
+            _checked(args.url or _first_server(document)),
+            openapi=document,
+            headers=headers,
+            writes=args.writes,
+            rate_limit=args.rate_limit,
+        )
+    )
+
+
+def _server(args: argparse.Namespace) -> tuple[str, list[str]]:
+    """Return the address of an MCP server, or its command."""
+    from amends.commands.console import command_after_dashes
+
+    if args.url is not None and args.url.startswith(("http://", "https://")):
+        return args.url, []
+    given = [*([] if args.url is None else [args.url]), *args.argv]
+    return "", command_after_dashes(given if given[:1] == ["--"] else ["--", *given], "amends audit mcp")
+
+
+def _checked(url: str | None) -> str:
+    from amends.errors.cli import ValidationError
+
+    if url is None or not url.startswith(("http://", "https://")):
+        raise ValidationError(
+            "the audit needs an http: or https: address",
+            field="URL",
+            suggestions=["Give it, for example http://127.0.0.1:8000"],
+        )
+    return url
+
+
+def _document(path: Path) -> Any:
+    from amends.audit.surfaces.exchange import document
+    from amends.errors.cli import ValidationError
+
+    try:
+        found = document(path.read_bytes())
+    except OSError as error:
+        raise ValidationError(f"{path} cannot be read", field="--openapi") from error
+    if not isinstance(found, dict) or "paths" not in found:
+        raise ValidationError(
+            f"{path} is not an OpenAPI document in JSON",
+            field="--openapi",
+            suggestions=["Convert YAML to JSON first"],
+        )
+    return found
+
+
+def _first_server(document: Any) -> str | None:
+    servers = document.get("servers") if isinstance(document, dict) else None
+    first = servers[0] if isinstance(servers, list) and servers else None
+    url = first.get("url") if isinstance(first, dict) else None
+    return url if isinstance(url, str) else None
+
+
+def _check_reached(evidence: Evidence) -> None:
+    """A service that answered nothing at all was not audited."""
+    from amends.errors.cli import ServiceUnavailableError
+
+    sent = [one for one in evidence.answers if one.outcome != "not-probed"]
+    if all(one.outcome == "no-answer" for one in sent):
+        reason = sent[0].because if sent else "no probe was sent"
+        raise ServiceUnavailableError(
+            f"{evidence.target} did not answer ({reason})",
+            suggestions=["Check the address, and that the service is running"],
+        )

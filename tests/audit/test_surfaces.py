@@ -1,0 +1,327 @@
+"""Audits of services: what ours score, what frameworks score by themselves, and the reports."""
+
+import json
+import sys
+from functools import partial
+from typing import Annotated
+
+import msgspec
+import pytest
+from a2a.server.agent_execution import AgentExecutor
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.server.tasks import InMemoryTaskStore
+from fastapi import FastAPI, HTTPException, Security
+from fastapi.security import HTTPBearer
+from mcp.server.mcpserver import MCPServer
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Route
+
+from amends.audit.surfaces import Evidence, score
+from amends.audit.surfaces.baseline import read_baseline, write_baseline
+from amends.audit.surfaces.evidence import answered
+from amends.audit.surfaces.exchange import MAX_PROBES, USER_AGENT, Exchange
+from amends.audit.surfaces.html import html
+from amends.audit.surfaces.questions import QUESTIONS
+from amends.audit.surfaces.sarif import sarif
+from amends.audit.surfaces.text import lines
+from amends.bindings import a2a as a2a_binding
+from amends.bindings import fastapi as fastapi_binding
+from amends.bindings import mcp as mcp_binding
+from amends.cli.colour import Painter
+from tests.bindings.agents import card
+from tests.commands.test_decode import amends
+from tests.http.serving import serve
+
+
+class Booking(BaseModel):
+    train: str
+    seats: int
+
+
+def api(*, ours):
+    app = FastAPI()
+    if ours:
+        fastapi_binding.install(app, base_url="https://api.example")
+    bearer = HTTPBearer()
+
+    @app.get("/items/{number}")
+    async def item(number: int, limit: int = 1) -> dict[str, int]:
+        return {"number": number}
+
+    @app.post("/bookings")
+    async def book(booking: Booking) -> dict[str, str]:
+        raise AssertionError("no probe books anything")
+
+    @app.get("/secret")
+    async def secret(token: Annotated[object, Security(bearer)]) -> dict[str, str]:
+        raise HTTPException(401)
+
+    return app
+
+
+def server(*, ours):
+    called = MCPServer("seats")
+
+    @called.tool(annotations=ToolAnnotations(readOnlyHint=True))
+    def free_seats(train: int) -> int:
+        return train
+
+    @called.resource("seats://{train}")
+    def seats(train: str) -> str:
+        return train
+
+    if ours:
+        mcp_binding.guard(called)
+    return called
+
+
+def agent(*, ours):
+    class Executor(AgentExecutor):
+        async def execute(self, context, event_queue):
+            raise KeyError("/etc/agent/key of db.internal")
+
+        async def cancel(self, context, event_queue):
+            raise NotImplementedError
+
+    executor = a2a_binding.guard(Executor()) if ours else Executor()
+    described = card("http://testserver")
+    handler = DefaultRequestHandler(
+        agent_executor=executor, task_store=InMemoryTaskStore(), agent_card=described
+    )
+    return Starlette(
+        routes=[*create_jsonrpc_routes(handler, rpc_url="/rpc"), *create_agent_card_routes(described)]
+    )
+
+
+def answers(report):
+    return {question.id: question.met for question in report.questions}
+
+
+def test_an_installed_api_scores_3(audit_http):
+    """`install` with a base_url, and nothing else."""
+    report = audit_http(api(ours=True))
+    assert report.score == 3, report.findings
+    assert report.findings == []
+    probed = {answer.probe for answer in report.evidence.answers if answer.outcome == "failure"}
+    assert probed >= {
+        "unknown-path",
+        "unknown-method",
+        "wrong-type",
+        "missing-value",
+        "broken-json",
+        "no-credentials",
+        "expired-credentials",
+        "oversized-value",
+    }
+
+
+def test_a_bare_api(audit_http):
+    """FastAPI alone names fields, but does not say whether to retry, nor where to read more."""
+    report = audit_http(api(ours=False))
+    assert report.score == 0
+    assert answers(report) == {
+        "leak": True,
+        "failure": True,
+        "retry-some": False,
+        "retry-all": False,
+        "when": True,
+        "field": True,
+        "executed": True,
+        "consistent": False,
+        "docs": False,
+        "trace": False,
+    }
+    assert report.findings[0].id == "retry-some"
+    assert report.bytes > 0
+    assert report.tokens == -(-report.bytes // 4)
+
+
+def test_a_guarded_mcp_server_scores_3(audit_mcp):
+    """`guard`, and nothing else; the bare server names no field and gives half of its failures no verdict."""
+    guarded, bare = audit_mcp(server(ours=True)), audit_mcp(server(ours=False))
+    assert guarded.score == 3, guarded.findings
+    assert bare.score == 1
+    assert not answers(bare)["field"]
+
+
+def test_a_guarded_agent_scores_3(audit_a2a):
+    """With --writes the executor fails: the bare SDK sends the exception's text."""
+    guarded = audit_a2a(agent(ours=True), writes=True)
+    assert guarded.score == 3, guarded.findings
+    bare = audit_a2a(agent(ours=False), writes=True)
+    assert (bare.score, bare.findings[0].id) == (0, "leak")
+    assert "/etc/agent" not in msgspec.json.encode(bare).decode()
+
+
+async def test_a_runtime_scores_3():
+    """Our ARCP runtime, over a real WebSocket."""
+    from amends.arcp import Runtime
+    from amends.arcp.transports.websocket import serve as listen
+    from amends.audit.surfaces.arcp import observe_arcp
+
+    runtime = Runtime(tokens={"secret": "alice"})
+    async with runtime, listen(runtime, port=0) as listening:
+        report = score(await observe_arcp(f"ws://127.0.0.1:{listening.port}/arcp", token="secret"))
+    assert report.score == 3, report.findings
+
+
+def leaky():
+    async def crash(request):
+        return PlainTextResponse('File "/srv/app/main.py", line 3, in f\n  password=hunter2', 500)
+
+    async def fine(request):
+        return JSONResponse({"paths": {}})
+
+    routes = [Route("/openapi.json", fine), Route("/{path:path}", crash)]
+    return Starlette(routes=routes)
+
+
+def test_a_leak_weighs_most(audit_http):
+    """With a leak the score is 0, it is the first finding, and the evidence is redacted."""
+    report = audit_http(leaky())
+    assert (report.score, report.findings[0].id) == (0, "leak")
+    assert "hunter2" not in msgspec.json.encode(report).decode()
+
+
+def test_success_for_everything(audit_http):
+    """A service that answers every path as a success does not report failures."""
+
+    async def yes(request):
+        return JSONResponse({})
+
+    report = audit_http(Starlette(routes=[Route("/{path:path}", yes)]))
+    assert answers(report)["failure"] is False
+    assert report.at_least == 0
+
+
+def test_what_could_not_be_probed_makes_a_range(audit_http):
+    """Without a schema no invalid value is sent, so the field question is open and named."""
+    app = Starlette()
+    from amends.bindings.starlette import install
+
+    install(app, base_url="https://api.example")
+    report = audit_http(app)
+    assert (report.score, report.at_least, report.at_most) == (None, 1, 3)
+    assert any(each.startswith("wrong-type: no OpenAPI document") for each in report.not_probed)
+
+
+def test_the_same_score_every_time(audit_http):
+    """The report depends on the target only."""
+    reports = [audit_http(api(ours=False)) for _ in range(3)]
+    assert len({msgspec.json.encode([one.score, one.findings, one.questions]) for one in reports}) == 1
+
+
+def test_a_rate_limit_is_probed_when_asked(audit_http):
+    """--rate-limit sends requests until one is limited; a limit without a wait is a finding."""
+    calls = []
+
+    async def limited(request):
+        calls.append(request.headers["user-agent"])
+        return JSONResponse({"title": "Slow down"}, 429)
+
+    report = audit_http(Starlette(routes=[Route("/{path:path}", limited)]), rate_limit=True)
+    assert answers(report)["when"] is False
+    assert set(calls) == {USER_AGENT}
+    assert len(calls) <= MAX_PROBES
+
+
+async def test_only_the_named_address_is_contacted():
+    """A path with another origin is refused, and redirects are not followed."""
+
+    async def elsewhere(request):
+        return JSONResponse({}, 302, {"location": "https://elsewhere.example/"})
+
+    app = Starlette(routes=[Route("/", elsewhere)])
+    async with Exchange("http://testserver", app=app) as exchange:
+        assert (await exchange.send("GET", "/")).status == 302
+        with pytest.raises(ValueError, match="named address"):
+            await exchange.send("GET", "https://elsewhere.example/")
+
+
+def test_reports(audit_http, tmp_path):
+    """Text, HTML and SARIF show the same findings; a baseline accepts them."""
+    report = audit_http(api(ours=False))
+    text = "\n".join(lines(report, Painter(on=False)))
+    assert text.startswith("0 of 3  http://testserver")
+    page = html(report)
+    assert "<script" not in page
+    assert "Agent Surface problem details P2" in page
+    found = sarif(report)["runs"][0]
+    assert {one["ruleId"] for one in found["results"]} <= {
+        one["id"] for one in found["tool"]["driver"]["rules"]
+    }
+    path = tmp_path / "accepted.txt"
+    write_baseline(path, report.findings)
+    again = score(report.evidence, read_baseline(path))
+    assert (again.score, again.findings, len(again.accepted)) == (3, [], len(report.findings))
+    assert score(msgspec.json.decode(msgspec.json.encode(report.evidence), type=Evidence)) == report
+
+
+def test_the_rubric_is_complete():
+    """Every question has a clause and a fix of one sentence; leaks weigh most."""
+    assert max(QUESTIONS, key=lambda one: one.weight).id == "leak"
+    for question in QUESTIONS:
+        assert question.clause
+        assert question.fix.endswith(".")
+        assert question.fix.count(". ") == 0
+
+
+def test_ordinary_answers_have_no_leaks():
+    """Routes, links and the service's own address are no leaks."""
+    for text in (
+        "No such order /v1/orders/17",
+        "See https://docs.example.com/errors",
+        "http://127.0.0.1:8000/items does not exist",
+        "Input should be a valid integer, unable to parse string as an integer",
+        "Expecting value: line 1 column 26 (char 25)",
+    ):
+        body = {"status": 400, "headers": {}, "body": {"detail": text}}
+        assert (
+            answered("x", "GET /", body, failed=True, body=text, target="http://127.0.0.1:8000").leaks == []
+        )
+
+
+def run(*argv):
+    done = amends("audit", *argv)
+    return done.returncode, done.stdout.decode()
+
+
+def test_the_command(tmp_path):
+    """`amends audit http` over a socket: JSON and text, --fail-under, --sarif, a file that is no OpenAPI document."""
+    with serve(api(ours=False)) as url:
+        code, out = run("http", url, "--json", "--fail-under", "2", "--sarif", str(tmp_path / "s.json"))
+        assert (code, json.loads(out)["score"]) == (1, 0)
+        assert json.loads((tmp_path / "s.json").read_text())["version"] == "2.1.0"
+        accepted = ["--baseline", str(tmp_path / "b"), "--write-baseline"]
+        assert run("http", url, "--output", "text", *accepted)[1].startswith("0 of 3")
+        assert run("http", url, "--output", "text", *accepted[:2], "--fail-under", "3")[0] == 0
+    code, out = run("http", "http://127.0.0.1:9", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (12, "SERVICE_UNAVAILABLE")
+    (tmp_path / "x").write_text("[]")
+    code, out = run("http", "--openapi", str(tmp_path / "x"), "--json")
+    assert (code, json.loads(out)["error"]["field"]) == (2, "--openapi")
+
+
+STDIO = """
+from mcp.server.mcpserver import MCPServer
+from amends.bindings.mcp import guard
+server = MCPServer("stdio")
+@server.tool()
+def double(number: int) -> int:
+    return number * 2
+guard(server)
+server.run("stdio")
+"""
+
+
+def test_a_server_on_pipes(tmp_path):
+    """`amends audit mcp -- command` starts the server, and it is gone afterwards."""
+    (tmp_path / "server.py").write_text(STDIO)
+    run_it = partial(run, "mcp", "--json", "--")
+    code, out = run_it(sys.executable, str(tmp_path / "server.py"))
+    assert (code, json.loads(out)["score"]) == (0, 3)
+    assert json.loads(out)["version"].startswith("stdio")
