@@ -36,7 +36,7 @@ MAY = {
     "audit": BASE | {"process", "profiles"},
     "storyboard": PURE | {"errors"},
     "testing": BASE | {"storyboard"},
-    "testing_plugin": BASE | {"testing"},
+    "testing_plugin": BASE | {"testing", "audit"},
 }
 FREE = {"commands", "demo", "__init__", "__main__", "vectors", "_version"}
 FOLDERS = sorted(
