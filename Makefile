@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+SDKS ?= .venv-sdks
 # Half of the tests wait for something, so more of them run at once than there are cores.
 WORKERS ?= 4
 
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: try test lint types unit bench bench-recovery soak docs generate hooks clean
+.PHONY: try test lint types unit sdks bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -27,6 +28,10 @@ unit: $(VENV)/.dev
 
 soak: $(VENV)/.dev $(VENV)/.tools
 	$(BIN)/python -m pytest -q -m soak --timeout=3600
+
+# The SDKs of services against a local server. They have an environment of their own, because they need 500 MB.
+sdks: $(SDKS)/.sdks
+	$(SDKS)/bin/python -m pytest -q -n 2 -c tests/sdks/pytest.ini --rootdir . --confcutdir tests/sdks tests/sdks
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
@@ -48,7 +53,7 @@ hooks: $(VENV)/.dev
 	$(BIN)/pre-commit install
 
 clean:
-	rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SDKS) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -68,6 +73,11 @@ $(VENV)/.tools: $(VENV)/bin/python scripts/fetch_tools.py
 
 $(VENV)/.docs: $(VENV)/.dev pyproject.toml
 	$(BIN)/python -m pip install -q -e '.[docs]'
+	@touch $@
+
+$(SDKS)/.sdks: pyproject.toml
+	$(PYTHON) -m venv $(SDKS)
+	$(SDKS)/bin/python -m pip install -q --no-compile -e '.[sdks]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev pyproject.toml

@@ -23,6 +23,7 @@ TESTED_ELSEWHERE = {
     "security.md",
     "foreign.md",
     "vectors.md",
+    "sdks.md",
 }
 
 

@@ -31,6 +31,12 @@ TRAPS: tuple[dict[str, Any], ...] = (
     {"ok": True, "error": None},
     {"failure_code": "card_declined", "outcome": {"network_status": "declined_by_network"}},
     {"warnings": [{"code": "deprecated", "message": "x"}]},
+    {"errcode": 0, "errmsg": "ok"},
+    {"base_resp": {"status_code": 0, "status_msg": "success"}},
+    {"error_code": 0, "error_msg": ""},
+    {"error_code": "E_NONE", "result": []},
+    {"sys": {"type": "Entry", "id": "RateLimitExceeded"}},
+    {"tag": "quota_exceeded", "path": "/a"},
 )
 
 # Objects of services.

@@ -65,7 +65,7 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
     limited = False
     seconds = None
     for name, value in headers.items():
-        if "retry" in name:
+        if "retry" in name or name == "x-ogw-ratelimit-reset":
             if name.endswith(_MILLISECONDS):
                 amount = number(value)
                 found = None if amount is None else bounded(amount / 1000)
@@ -85,7 +85,8 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
 
 # AWS sends x-amz-retry-after in milliseconds.
 _MILLISECONDS = ("-ms", "-milliseconds", "x-amz-retry-after")
-_SECONDS = ("retry-after", "retry-after-seconds", "retryafter", "retry-in")
+# Feishu sends x-ogw-ratelimit-reset only with a refusal.
+_SECONDS = ("retry-after", "x-ogw-ratelimit-reset", "retry-after-seconds", "retryafter", "retry-in")
 
 
 def verdict(headers: Mapping[str, str]) -> bool | None:

@@ -19,14 +19,17 @@ __all__ = ["Limit", "exhausted", "limits", "seconds_of", "until"]
 
 _KINDS = {
     "remaining": "remaining",
+    "left": "remaining",
     "reset": "reset",
     "resets": "reset",
     "resettime": "reset",
     "limit": "limit",
+    "quota": "limit",
     "status": "status",
     "interval": "interval",
 }
-_NO_NAMES = frozenset({"x", "after", "milliseconds", "at", "time", "ratelimit", "seconds"})
+_LISTED = frozenset({"remaining", "reset", "limit"})
+_NO_NAMES = frozenset({"x", "ms", "after", "milliseconds", "at", "time", "ratelimit", "seconds"})
 
 
 class Limit(msgspec.Struct, frozen=True, gc=False):
@@ -47,11 +50,12 @@ def exhausted(headers: Mapping[str, str], now: Callable[[], float] | None = None
 
     A limit with something remaining says nothing about a failure. Of several exhausted limits the longest wait counts.
     """
-    waits = [
-        each.reset
-        for each in limits(headers, now)
-        if each.remaining is not None and each.remaining <= 0 and each.reset is not None
-    ]
+    found = limits(headers, now)
+    empty = [each for each in found if each.remaining is not None and each.remaining <= 0]
+    waits = [each.reset for each in empty if each.reset is not None]
+    if empty and not waits:
+        # One reset for all limits, which has a name of its own.
+        waits = [each.reset for each in found if each.remaining is None and each.reset is not None]
     return max(waits, default=None)
 
 
@@ -70,6 +74,13 @@ def limits(headers: Mapping[str, str], now: Callable[[], float] | None = None) -
             _add_structured(found, name, value)
             continue
         kind, group = _parts(name)
+        if kind in _LISTED and "," in value and value[0] in "0123456789":
+            # Several limits, in the same order in each header: `0, 1995` and `1, 86400`.
+            for place, each in enumerate(value.split(",")[:8]):
+                listed = _amount(kind, name, each.strip(), headers, now)
+                if listed is not None:
+                    found.setdefault(f"{group}#{place}", {})[kind] = listed
+            continue
         amount = _amount(kind, name, value, headers, now)
         if kind is None or amount is None:
             continue
@@ -117,6 +128,9 @@ def _amount(
         found = number(value)
         return None if found is None or not name.endswith("milliseconds") else bounded(found / 1000)
     if kind == "reset":
+        amount = number(value) if name.endswith("-ms") else None
+        if amount is not None and not is_instant(amount):
+            return bounded(amount / 1000)
         return seconds_of(value, headers, now)
     return number(value.partition(";")[0].partition(",")[0].strip())
 

@@ -91,7 +91,7 @@ def date(value: str) -> float | None:
 
     try:
         if value[:4].isdigit() and value[4:5] == "-":
-            found = datetime.fromisoformat(value)
+            found = datetime.fromisoformat(value.removesuffix(" UTC").removesuffix(" GMT"))
         else:
             from email.utils import parsedate_to_datetime
 

@@ -256,7 +256,7 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
         ),
     ),
     (
-        ("instructor.exceptions", "instructor.core.exceptions"),
+        ("instructor.exceptions", "instructor.core.exceptions", "instructor.v2.core.errors"),
         (("InstructorRetryException", BROKEN, INSIDE), ("InstructorError", BROKEN, INSIDE)),
     ),
     (

@@ -129,7 +129,7 @@ def _usual(exc: BaseException) -> dict[str, Any] | None:
     """Read the attributes that most SDKs use."""
     status = _status(exc)
     body = _body(exc)
-    if status is None:
+    if status is None or (status < 400 and isinstance(body, dict) and "ok" not in body):
         if not isinstance(body, dict):
             return None
         # An event of a stream: the SDKs keep the error object without its wrapper.
@@ -181,6 +181,10 @@ def _google(exc: BaseException) -> dict[str, Any] | None:
     status = int(code) if isinstance(code, int) else None
     if status is None:
         return None
+    sent = _body(exc) if attribute(exc, "response") is not None else None
+    if isinstance(sent, (str, bytes)):
+        # Over REST the response is kept, and says more than the class: ABORTED becomes Conflict.
+        return {"status": status, "headers": _headers(exc), "body": sent}
     details: list[Any] = []
     reason, metadata = attribute(exc, "reason"), attribute(exc, "metadata")
     if isinstance(reason, str):
@@ -259,8 +263,25 @@ def _databricks(exc: BaseException) -> dict[str, Any] | None:
     return {"body": {"error_code": word, "retry_after": attribute(exc, "retry_after_secs")}}
 
 
+def _litellm(exc: BaseException) -> dict[str, Any] | None:
+    """litellm: the SDK's exception that it converts is its context, and has the body."""
+    found = _usual(exc)
+    inner: BaseException | None = exc
+    for _ in range(_DEPTH):
+        if found is None or found["body"] is not None or inner is None:
+            break
+        inner = inner.__cause__ or inner.__context__
+        body = None if inner is None or _sdk(type(inner)) is None else _body(inner)
+        if inner is not None and isinstance(body, Mapping) and _status(inner) == found.get("status"):
+            return {**found, "body": body if "error" in body else {"error": body}}
+    return found
+
+
+_DEPTH = 4
+
 _SPECIAL: dict[str, Callable[[BaseException], dict[str, Any] | None]] = {
     "google.api_core": _google,
+    "litellm": _litellm,
     "azure": _azure,
     "twilio": _twilio,
     "telegram": _telegram,

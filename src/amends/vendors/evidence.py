@@ -34,8 +34,10 @@ ROLES: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("issue", "error_subcode", "subcode", "subErrorCode", "subErrorType"), (_WORD, 8)),
     **dict.fromkeys(("reason", "subCategory"), (_WORD, 20)),
     **dict.fromkeys(
-        ("error_code", "errorCode", "errorcode", "err_code", "ErrorCode", "errorId", "ECODE"), (_WORD, 22)
+        ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "errorId", "ECODE"),
+        (_WORD, 22),
     ),
+    **dict.fromkeys(("tag", "error_tag"), (_WORD, 23)),
     **dict.fromkeys(("error_type", ".tag"), (_WORD, 24)),
     **dict.fromkeys(("__type",), (_WORD, 28)),
     **dict.fromkeys(("code", "Code", "serviceErrorCode"), (_WORD, 30)),
@@ -59,13 +61,16 @@ ROLES: dict[str, tuple[int, int]] = {
             "errorMessage",
             "error_message",
             "err_msg",
+            "errmsg",
+            "error_msg",
+            "status_msg",
             "errorSummary",
         ),
         (_MESSAGE, 0),
     ),
     **dict.fromkeys(("description", "detail", "longMessage", "err", "faultstring"), (_MESSAGE, 1)),
     **dict.fromkeys(
-        ("param", "field", "target", "parameter", "pointer", "location", "property"), (_FIELD, 0)
+        ("param", "field", "target", "parameter", "pointer", "location", "property", "path"), (_FIELD, 0)
     ),
     **dict.fromkeys(
         ("request_id", "requestId", "RequestId", "request-id", "debug_id", "correlationId", "fbtrace_id"),
@@ -91,8 +96,15 @@ ROLES: dict[str, tuple[int, int]] = {
         ("resets_in_seconds", "retry_in_seconds", "retryDelay", "retry_delay", "retry_in", "ratelimit"),
         (_SECONDS, 0),
     ),
+    **dict.fromkeys(
+        ("ThrottleSeconds", "throttleSeconds", "backoff_seconds", "wait_seconds"),
+        (_SECONDS, 0),
+    ),
     **dict.fromkeys(("retry_after_ms", "retryAfterMs", "retry_after_millis"), (_MILLISECONDS, 0)),
-    **dict.fromkeys(("resets_at", "reset_at", "resetsAt", "reset", "reset_time", "resetTime"), (_INSTANT, 0)),
+    **dict.fromkeys(
+        ("resets_at", "reset_at", "resetsAt", "reset", "reset_time", "resetTime", "rateLimitNext"),
+        (_INSTANT, 0),
+    ),
     **dict.fromkeys(
         ("retryable", "isRetryable", "is_retryable", "retriable", "is_transient", "shouldRetry"),
         (_VERDICT, 0),
@@ -109,6 +121,8 @@ NESTED: dict[str, int] = {
     "errors": -12,
     "error_details": -30,
     "error_data": 0,
+    "error_extra": 0,
+    "sys": 0,
     "innererror": -100,
     "innerError": -100,
     "details": -50,
@@ -286,7 +300,8 @@ def _fact(kind: int, name: str, value: Any, evidence: Evidence, rank: int, depth
         ):
             evidence.status = value
     elif kind == _FIELD:
-        if evidence.field is None and isinstance(value, str) and value:
+        # At the top, `path` is the address that was called.
+        if evidence.field is None and isinstance(value, str) and value and (name != "path" or depth):
             evidence.field = value
     elif kind == _TRACE:
         if evidence.trace_id is None and isinstance(value, str) and 0 < len(value) <= 256:
@@ -366,7 +381,7 @@ def _quoted(text: str, evidence: Evidence, rank: int, depth: int) -> None:
 
 def _github_page(page: Any, ranked: list[tuple[int, str]]) -> None:
     """Add a word for the page that GitHub names: it differs for primary and secondary rate limits."""
-    if isinstance(page, str) and "rate-limit" in page:
+    if isinstance(page, str) and "rate-limit" in page and "github" in page:
         secondary = "secondary" in page or "abuse" in page
         ranked.append((2, "@secondary-rate-limit" if secondary else "@primary-rate-limit"))
 

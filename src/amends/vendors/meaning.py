@@ -9,6 +9,7 @@ from amends.core.enums import Actor, Executed, Recovery
 from amends.vendors.evidence import PER_DAY
 from amends.vendors.kinds import (
     CONTEXT,
+    DISABLED,
     EXPIRED,
     IN_PROGRESS,
     OVERLOADED,
@@ -56,7 +57,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
         re.compile(
             r"(?:spend|credit|billing|budget|balance)\w*[-_.:]?\w*"
             r"(?:limit|exceed|exhaust|deplet|insufficient|reached|low\b|required)"
-            r"|(?:insufficient|out_?of|not_?enough|no)[-_]?(?:quota|credit|balance|funds)"
+            r"|(?:insufficient|out_?of|not_?enough|no|no[-_]?more)[-_]?(?:quota|credit|balance|funds)"
+            r"|exceed\w*[-_]?quota|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
             r"|quota[-_]?\w*(?:exceed|exhaust|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
             re.IGNORECASE,
         ),
@@ -64,7 +66,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     ),
     (
         re.compile(
-            r"rate[-_.]?limit|throttl|too[-_]?many[-_]?(?:requests|calls|concurrent)|slow[-_]?down",
+            r"rate[-_.]?limit|throttl|too[-_]?many[-_]?(?:requests|calls|concurrent)|slow[-_]?down"
+            r"|(?:invocation|hourly|burst|qps|concurrency)\w*[-_]?limit|frequency[-_]?limit",
             re.IGNORECASE,
         ),
         RATE,
@@ -82,7 +85,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     ),
     (
         re.compile(
-            r"content[-_]?(?:policy|filter|moderat|block)|safety[-_]?(?:block|violation)|^moderation|guardrail",
+            r"content[-_]?(?:policy|filter|moderat|block)|safety[-_]?(?:block|violation)|^moderation|guardrail"
+            r"|sensitive[-_]?content|data[-_]?inspection|prohibited[-_]?content",
             re.IGNORECASE,
         ),
         REFUSED,
@@ -93,6 +97,22 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
             re.IGNORECASE,
         ),
         EXPIRED,
+    ),
+    (
+        re.compile(
+            r"(?:account|user|subscription|organi[sz]ation|team|tenant|project)[-_]?(?:is[-_]?|has[-_]?been[-_]?)?"
+            r"(?:suspended|disabled|deactivated|banned|blocked|closed|terminated)",
+            re.IGNORECASE,
+        ),
+        DISABLED,
+    ),
+    (
+        re.compile(
+            r"concurrent[-_]?idempoten|idempoten\w*[-_](?:in[-_]?progress|in[-_]?use|conflict_in)"
+            r"|(?:request|operation)[-_]?(?:already[-_]?)?in[-_]?progress",
+            re.IGNORECASE,
+        ),
+        IN_PROGRESS,
     ),
     (re.compile(r"^Neo\.TransientError\."), UNAVAILABLE),
 )

@@ -110,8 +110,10 @@ def read(
         # Without a body the general rows hold (mappings M1), except that a refusal with a wait is a rate limit.
         bare = not (isinstance(body, (dict, list, str)) and body)
         alone = bare and not (status in {402, 403} and wait is not None)
+        own = None if evidence.wait is None else _own_wait(evidence, fields, now, quoted)
+        wait = wait if own is None else own
         kind = by_status(status, None, wait is not None) if status >= 400 and not alone else None
-        if kind is None:
+        if kind is None and (own is None or status < 400):
             return None
         return build(kind, status, evidence, None, None, wait, trace)
     known = index()
@@ -125,7 +127,7 @@ def read(
         wait = own
     if found is not None:
         return build(found[0], status, evidence, name, found[1], wait, trace)
-    if specific:
+    if specific and own is None:
         return None
     kind = by_status(status, sender, wait is not None) if status >= 400 else None
     if kind is None and status < 400 and evidence.status is not None:

@@ -19,16 +19,20 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "google": ("google", "firebase"),
     "models": (
         *("mistral", "cohere", "groq", "openrouter", "together", "huggingface", "vllm", "ollama", "deepseek"),
-        *("xai", "cerebras", "elevenlabs", "deepgram"),
+        *("xai", "cerebras", "elevenlabs", "deepgram", "fireworks", "exa", "tavily"),
     ),
+    "asia": ("dashscope", "zhipu", "moonshot", "minimax", "qianfan", "volcengine", "wechat", "feishu"),
     "aws": ("aws", "amazon-sp"),
     "azure": ("azure", "microsoft-graph", "entra"),
     "code_hosts": ("github", "gitlab", "docker-registry"),
     "payments": ("stripe", "adyen", "paypal", "square", "plaid"),
-    "messaging": (*("slack", "twilio", "sendgrid", "discord", "telegram", "zoom", "intercom", "postmark"),),
+    "messaging": (
+        *("slack", "twilio", "sendgrid", "discord", "telegram", "zoom", "intercom", "postmark"),
+        *("resend", "mandrill"),
+    ),
     "work": (
         *("notion", "atlassian", "salesforce", "hubspot", "zendesk", "linear", "airtable", "figma"),
-        *("spotify", "dropbox", "box", "monday", "clickup"),
+        *("spotify", "dropbox", "box", "monday", "clickup", "docusign"),
     ),
     "infrastructure": (
         *("cloudflare", "kubernetes", "elasticsearch", "databricks", "snowflake", "clickhouse"),
@@ -44,6 +48,12 @@ _ALIASES = {
     "vertex": "google",
     "google-cloud": "google",
     "bedrock": "aws",
+    "aliyun": "dashscope",
+    "qwen": "dashscope",
+    "kimi": "moonshot",
+    "lark": "feishu",
+    "dingtalk": "wechat",
+    "doubao": "volcengine",
     "s3": "aws",
     "dynamodb": "aws",
     "amazon": "aws",
@@ -91,6 +101,9 @@ _COMMON = frozenset(
             "PERMISSION_DENIED",
             "INVALID_TYPE",
             "INVALID_FIELD",
+            "insufficient_funds",
+            "Forbidden",
+            "BadRequest",
         ),
     }
 )
@@ -151,7 +164,7 @@ def index() -> Index:
     unless: dict[str, Any] = {}
     for each in vendors.values():
         for word, kind in each.words.items():
-            if word not in _COMMON and not (each.numbers and word.isdecimal()):
+            if word not in _COMMON and not (each.numbers and word.lstrip("-").isdecimal()):
                 words[word] = _agreed(words[word], kind) if word in words else kind
         for word, kind in each.unless.items():
             unless[word] = kind if unless.get(word, kind) == kind else None

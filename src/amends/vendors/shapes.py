@@ -32,6 +32,8 @@ def vendor_of_list(items: list[Any]) -> str | None:
 
 def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
     code, kind = error.get("code"), _text(error.get("type"))
+    if "base_resp" in body:
+        return "minimax"
     if isinstance(code, int) and not isinstance(code, bool):
         if "fbtrace_id" in error:
             return "meta"
@@ -42,6 +44,10 @@ def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
         if "errors" in error:
             return "google"
         return "vllm" if "param" in error or kind is not None else None
+    if isinstance(code, str) and len(code) == 4 and code.isdecimal() and set(error) <= {"code", "message"}:
+        return "zhipu"
+    if kind == "error" and "request_id" in body and "param" in error:
+        return "fireworks"
     if "root_cause" in error:
         return "elasticsearch"
     if "innererror" in error or "innerError" in error:
@@ -113,6 +119,8 @@ def _errors(body: dict[str, Any]) -> str | None:
 
 def _error_code(body: dict[str, Any]) -> str | None:
     code = body["error_code"]
+    if isinstance(code, int) and "error_msg" in body:
+        return "qianfan"
     if "error_type" in body:
         return "plaid"
     return "databricks" if isinstance(code, str) and code.isupper() else None
@@ -127,6 +135,10 @@ def _error_code_word(body: dict[str, Any]) -> str | None:
 
 def _numbered(body: dict[str, Any]) -> str | None:
     code = body["code"]
+    if isinstance(code, int) and "msg" in body and code > 99_990_000:
+        return "feishu"
+    if body.get("status") == "error" and isinstance(body.get("name"), str):
+        return "mandrill"
     if isinstance(code, int) and not isinstance(code, bool) and isinstance(body.get("message"), str):
         if "more_info" in body:
             return "twilio"
@@ -182,6 +194,8 @@ _MEMBERS: tuple[tuple[str, Any], ...] = (
     ("sqlState", "snowflake"),
     ("estimated_time", "huggingface"),
     ("error_summary", "dropbox"),
+    ("errcode", "wechat"),
+    ("base_resp", "minimax"),
     ("err_code", "deepgram"),
     ("ErrorCode", "postmark"),
     ("serviceErrorCode", "linkedin"),

@@ -117,7 +117,10 @@ def _as_success(fault: Fault | None) -> Fault | None:
 
 def _default(body: dict[str, Any]) -> Any:
     """The kind of a documented failure whose word is unknown: the request was refused."""
-    return INVALID if body.get("ok") is False or body.get("success") is False else INTERNAL
+    refused = (
+        body.get("ok") is False or body.get("success") is False or "errcode" in body or "base_resp" in body
+    )
+    return INVALID if refused else INTERNAL
 
 
 def _is_error(value: Any) -> bool:
@@ -153,6 +156,9 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
         known = index().vendors
         if any(error in known[name].words or error in known[name].unless for name in ("oauth", "github")):
             return body
+    numbered = _numbered(body)
+    if numbered is not None:
+        return numbered
     inner = body.get("json")
     if isinstance(inner, dict) and isinstance(inner.get("errors"), list) and inner["errors"]:
         return body
@@ -180,6 +186,19 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
         and _is_error(statement.get("error"))
     ):
         return {"error": statement["error"]} if "statement_id" in body else None
+    return None
+
+
+def _numbered(body: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the error of services that answer every call with a number, which is 0 for a success."""
+    for code, text in (("errcode", "errmsg"), ("error_code", "error_msg")):
+        number = body.get(code)
+        if isinstance(number, int) and number not in {0, True} and isinstance(body.get(text), str):
+            return body
+    base = body.get("base_resp")
+    number = base.get("status_code") if isinstance(base, dict) else None
+    if isinstance(base, dict) and isinstance(number, int) and number not in {0, True}:
+        return {"base_resp": {}, "error": {"code": number, "message": base.get("status_msg")}}
     return None
 
 

@@ -8,6 +8,7 @@ from amends.vendors.kinds import (
     DISABLED,
     EXPIRED,
     FORBIDDEN,
+    IN_PROGRESS,
     INTERNAL,
     INVALID,
     NOT_FOUND,
@@ -20,7 +21,7 @@ from amends.vendors.kinds import (
     TOO_LARGE,
     UNAVAILABLE,
 )
-from amends.vendors.model import Vendor, words
+from amends.vendors.model import Key, Vendor, words
 
 __all__ = ["VENDORS"]
 
@@ -154,4 +155,33 @@ POSTMARK = Vendor(
     numbers=True,
 )
 
-VENDORS = (SLACK, TWILIO, SENDGRID, DISCORD, TELEGRAM, ZOOM, INTERCOM, POSTMARK)
+RESEND = Vendor(
+    name="resend",
+    title="Resend",
+    docs="https://resend.com/docs/api-reference/errors",
+    words=words(
+        (RATE, "rate_limit_exceeded"),
+        (QUOTA, "daily_quota_exceeded monthly_quota_exceeded"),
+        (BAD_KEY, "missing_api_key restricted_api_key invalid_api_key"),
+        (IN_PROGRESS, "concurrent_idempotent_requests"),
+        (CONFLICT, "invalid_idempotent_request"),
+        (INVALID, "missing_required_field invalid_from_address invalid_attachment invalid_idempotency_key"),
+    ),
+    keys=Key(header="Idempotency-Key", hours=24),
+)
+
+MANDRILL = Vendor(
+    name="mandrill",
+    title="Mailchimp Transactional (Mandrill)",
+    docs="https://mailchimp.com/developer/transactional/docs/fundamentals/",
+    # All errors have status 500, so the word has priority.
+    words=words(
+        (BAD_KEY, "Invalid_Key"),
+        (QUOTA, "PaymentRequired"),
+        (INVALID, "ValidationError"),
+        (NOT_FOUND, "Unknown_Template Unknown_Subaccount Unknown_Message Unknown_Sender"),
+        (UNAVAILABLE, "ServiceUnavailable"),
+    ),
+)
+
+VENDORS = (*(SLACK, TWILIO, SENDGRID, DISCORD, TELEGRAM, ZOOM, INTERCOM, POSTMARK), RESEND, MANDRILL)

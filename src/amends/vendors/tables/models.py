@@ -198,4 +198,33 @@ VENDORS = (
         headers=("dg-request-id", "dg-error"),
         computes=("/v1/listen", "/v1/speak"),
     ),
+    Vendor(
+        name="fireworks",
+        title="Fireworks AI",
+        docs="https://docs.fireworks.ai/guides/inference-error-codes",
+        # A suspended account is reported with status 412.
+        words=words(({412: DISABLED}, "PRECONDITION_FAILED")),
+        headers=("fireworks-server-processing-time", "fireworks-prompt-tokens"),
+        computes=_CHAT,
+    ),
+    Vendor(
+        name="exa",
+        title="Exa",
+        docs="https://docs.exa.ai/reference/error-codes",
+        words=words(
+            (QUOTA, "NO_MORE_CREDITS API_KEY_BUDGET_EXCEEDED"),
+            (REFUSED, "CONTENT_FILTER_ERROR PROHIBITED_CONTENT"),
+            (BAD_KEY, "INVALID_API_KEY"),
+            (FORBIDDEN, "ACCESS_DENIED FEATURE_DISABLED"),
+        ),
+        computes=("/search", "/contents", "/answer", "/findSimilar"),
+    ),
+    Vendor(
+        name="tavily",
+        title="Tavily",
+        docs="https://docs.tavily.com/documentation/api-reference/endpoint/search",
+        # Errors are prose only; the limits of the plan have statuses of their own.
+        statuses={432: QUOTA, 433: QUOTA},
+        computes=("/search", "/extract"),
+    ),
 )

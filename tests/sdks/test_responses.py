@@ -1,0 +1,100 @@
+"""Every SDK against a server that answers with the fixtures: its own exception is read as the fixture says."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+import pytest
+
+from amends import from_exception, vectors
+from tests.sdks.clients import SDKS
+from tests.sdks.server import Answer, serving
+
+FIXTURES = [
+    each for each in vectors.load_vendors() if isinstance(each.input, dict) and "status" in each.input
+]
+ROOTS = {"ec2": "<Response>", "s3": "<Error>"}
+"""The clients of AWS services that send XML, and the root of their errors; the others get the fixtures in JSON."""
+
+
+FEW = 12
+"""aiobotocore makes a client in 0.3 s, so it gets a few fixtures; it raises the classes of botocore."""
+
+
+def installed(name):
+    try:
+        version({"s3": "botocore", "ec2": "botocore"}.get(name, name))
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def fits(name, fixture):
+    """Return whether a fixture is one that this SDK can receive."""
+    status, body = fixture.input["status"], fixture.input.get("body")
+    if fixture.vendor == "aws":
+        xml = isinstance(body, str) and body.lstrip().startswith("<")
+        root = ROOTS.get(name)
+        if xml != (root is not None) or (
+            xml and next(each for each in ROOTS.values() if each in body) != root
+        ):
+            return False
+    return fixture.vendor in SDKS[name][1] and (status >= 400 or name == "slack-sdk")
+
+
+def difference(fault, expected):
+    """Return the facts that differ."""
+    found = {}
+    for name in ("code", "recovery", "executed", "retry_after"):
+        if name in expected:
+            seen = getattr(getattr(fault, name), "value", getattr(fault, name))
+            if (
+                seen != pytest.approx(expected[name])
+                if isinstance(expected[name], float)
+                else seen != expected[name]
+            ):
+                found[name] = (expected[name], seen)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name, (_, vendors) in SDKS.items() if vendors])
+def test_the_exceptions_of_an_sdk(name):
+    """One call, one exception of the SDK's own, and the fault of the fixture; nothing of the body's prose."""
+    if not installed(name):
+        pytest.skip(f"{name} is not installed")
+    call, wrong, tried = SDKS[name][0], {}, 0
+    with serving(Answer(500)) as server:
+        for fixture in FIXTURES:
+            if not fits(name, fixture) or (name == "aiobotocore" and tried == FEW):
+                continue
+            headers = {key: str(value) for key, value in (fixture.input.get("headers") or {}).items()}
+            if name == "elasticsearch":
+                headers["X-Elastic-Product"] = "Elasticsearch"
+            server.script, server.requests = (
+                [Answer(fixture.input["status"], fixture.input.get("body"), headers)],
+                [],
+            )
+            try:
+                call(server.url)
+            except Exception as error:
+                tried += 1
+                found = difference(from_exception(error), fixture.expected["fault"])
+                if len(server.requests) != 1:
+                    found["calls"] = len(server.requests)
+            else:
+                found = {"raised": None}
+            if found:
+                wrong[fixture.id] = found
+    assert wrong == {}
+    assert tried
+
+
+@pytest.mark.parametrize("name", SDKS)
+def test_without_a_response(name):
+    """Nothing listens: the exception has no response, and the call was certainly not executed."""
+    if not installed(name):
+        pytest.skip(f"{name} is not installed")
+    with serving(Answer(500)) as server:
+        url = server.url
+    with pytest.raises(Exception) as caught:
+        SDKS[name][0](url)
+    fault = from_exception(caught.value)
+    assert (fault.code, fault.recovery.value) == ("SERVICE_UNAVAILABLE", "transient")
