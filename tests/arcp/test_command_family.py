@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from builtins import TimeoutError as BuiltinTimeoutError
@@ -186,3 +187,12 @@ def test_importing_everything_keeps_the_builtin(module):
     exec(f"from {module} import TimeoutError", names)
     assert issubclass(names["TimeoutError"], BuiltinTimeoutError)
     assert names["TimeoutError"] is not BuiltinTimeoutError
+
+
+async def test_files_with_credentials(tmp_path):
+    """A new store is readable by its owner only, with the files that SQLite puts beside it."""
+    runtime = amends.arcp.Runtime(f"sqlite:///{tmp_path}/jobs.db", tokens={"secret": "alice"})
+    async with runtime:
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes.keys() >= {"jobs.db", "jobs.db-wal"}
+    assert set(modes.values()) == {0o600}

@@ -267,6 +267,16 @@ async def test_urls_that_are_refused(url):
         await websocket.dial(url)
 
 
+async def test_listening_beyond_this_machine():
+    """Without TLS only with `insecure=True`."""
+    for host in ("0.0.0.0", "::", "example.com"):
+        with pytest.raises(ValueError, match="insecure=True"):
+            async with websocket.serve(Echo(), host):
+                pass
+    async with websocket.serve(Echo(), "0.0.0.0", insecure=True) as listening:
+        assert listening.port
+
+
 async def test_unencrypted_on_request():
     """`insecure=True` allows it."""
     with pytest.raises(ConnectionLost):

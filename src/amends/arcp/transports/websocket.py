@@ -33,7 +33,7 @@ except ImportError as error:  # pragma: no cover - tests run with the extra
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["PATH", "Listening", "WebSocketConnection", "check_url", "dial", "serve", "shown_url"]
+__all__ = ["PATH", "Listening", "WebSocketConnection", "check_url", "dial", "is_local", "serve", "shown_url"]
 
 _CLOSING = 2.0
 """Seconds for the other side to confirm a close."""
@@ -133,6 +133,7 @@ async def serve(
     ssl: SSLContext | None = None,
     origins: Sequence[str | None] | None = (None,),
     max_frame: int = MAX_FRAME,
+    insecure: bool = False,
     **options: Any,
 ) -> AsyncIterator[Listening]:
     """
@@ -143,12 +144,20 @@ async def serve(
         host: the address to listen on.
         port: 0 for a free port; the yielded object's `url` contains it.
         path: the path of the WebSocket, with or without a slash at its end; others get status 404.
-        ssl: a context for `wss:`; without one, listen only on this machine, or behind a proxy with TLS.
+        ssl: a context for `wss:`.
         origins: the origins of web pages that may connect; None means clients that are not browsers, the default.
         max_frame: the most bytes of a frame; a larger one closes the connection.
+        insecure: listen beyond this machine without `ssl`, behind a proxy that has TLS.
         options: further arguments of `websockets.serve`.
 
+    Raises:
+        ValueError: tokens of other machines would be received unencrypted.
+
     """
+    if ssl is None and not insecure and not is_local(host):
+        raise ValueError(
+            "tokens of other machines would be sent unencrypted: pass ssl=, or insecure=True behind a proxy with TLS"
+        )
 
     async def handle(socket: Any) -> None:
         await runtime.serve(WebSocketConnection(socket))
@@ -245,11 +254,18 @@ def check_url(url: str, *, insecure: bool = False) -> None:
         host = None
     if not host or parts.scheme not in {"ws", "wss"}:
         raise ValueError("not a WebSocket URL: use wss://host/arcp")
-    if parts.scheme == "wss" or insecure or host == "localhost":
-        return
-    try:
-        local = ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if not local:
+    if parts.scheme != "wss" and not insecure and not is_local(host):
         raise ValueError("a token is not sent over ws: to another machine; use wss:, or insecure=True")
+
+
+def is_local(host: str) -> bool:
+    """
+    Whether a host is this machine.
+
+    >>> is_local("127.0.0.1"), is_local("localhost"), is_local("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

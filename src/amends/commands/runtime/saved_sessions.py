@@ -32,8 +32,9 @@ def keep(job_id: str, url: str, ticket: Ticket) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = path.with_suffix(".new")
-        # The file is created with mode 0600 and renamed when it is complete.
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        # The file is created with mode 0600 and renamed when it is complete. One that is left over may have another mode.
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(msgspec.json.encode(_SavedSession(url, ticket)))
         new.replace(path)
     except OSError:

@@ -7,7 +7,6 @@ import asyncio
 import signal
 import sys
 from contextlib import AsyncExitStack
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from amends.commands.runtime import TOKEN
@@ -69,7 +68,9 @@ async def work(args: argparse.Namespace) -> int:
             await _on_stdio(runtime, stop)
             return 0
         try:
-            listening = await stack.enter_async_context(runtime.listen(args.host, args.port, ssl=context))
+            listening = await stack.enter_async_context(
+                runtime.listen(args.host, args.port, ssl=context, insecure=args.insecure)
+            )
         except (OSError, OverflowError):
             raise ValidationError(
                 f"Cannot listen on port {args.port} of {args.host}",
@@ -116,11 +117,9 @@ def _tls(args: argparse.Namespace) -> SSLContext | None:
         except OSError:
             raise ValidationError("The certificate or its key cannot be read", field="--tls-cert") from None
         return context
-    try:
-        local = args.host == "localhost" or ip_address(args.host).is_loopback
-    except ValueError:
-        local = False
-    if not (local or args.insecure or args.stdio):
+    from amends.arcp.transports.websocket import is_local
+
+    if not (args.insecure or args.stdio or is_local(args.host)):
         raise ValidationError(
             "Tokens of other machines would be sent unencrypted",
             suggestions=["Use --tls-cert FILE", "Use --insecure behind a proxy that has TLS"],

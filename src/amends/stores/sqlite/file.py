@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -64,6 +66,9 @@ class File:
             )
         if Path(self.path).is_dir():
             raise StoreError(f"{self.path} is a folder: name a file in it, sqlite:///{self.path}/amends.db")
+        # A store may hold tokens and credentials. SQLite gives the files beside it the same mode.
+        with suppress(OSError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             connection = sqlite3.connect(
                 self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
