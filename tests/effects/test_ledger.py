@@ -15,6 +15,8 @@ from amends.effects import (
     InDoubtError,
     KeyReusedError,
     LedgerUnavailableError,
+    Similar,
+    SimilarError,
     current_key,
 )
 from amends.errors import NotFoundError, RateLimitedError, ValidationError
@@ -360,3 +362,40 @@ def test_two_functions_do_not_share_a_name():
         effects.once(name="size")(abs)
     with pytest.raises(TypeError, match="generator"):
         effects.once(name="items")(lambda: (yield))
+
+
+async def test_similar_calls_are_asked_about(effects):
+    """Within the window a nearly identical call is a question; `again` answers it; a call that did not happen is forgotten."""
+    sent = []
+
+    @effects.once(similar=600)
+    async def send(to, text):
+        sent.append(text)
+        if text == "refused":
+            raise ValidationError("refused")
+
+    await send("ann", "Dear Ann, the order 17 is ready.")
+    with pytest.raises(SimilarError) as asked:
+        await send("Ann", "dear ann! The order 17 is  ready")
+    assert asked.value.fault.executed == "no"
+    assert "again=" in str(asked.value)
+    await send("Ann", "dear ann! The order 17 is  ready", again="she asked for it once more")
+    await send("ann", "Dear Ann, the order 18 is ready.")
+    await send("bob", "Dear Bob, the order 17 is ready.")
+    with pytest.raises(ValidationError):
+        await send("eve", "refused")
+    with effects.scope("other"):
+        await send("ann", "Dear Ann, the order 17 is ready!")
+    assert len(sent) == 6
+
+    @effects.once(key="number", similar=Similar(within=600, on=("amount",)))
+    async def pay(number, amount):
+        return number
+
+    assert await pay(1, 5) == await pay(1, 5) == 1
+    with pytest.raises(SimilarError):
+        await pay(2, 5)
+    assert await pay(2, 5, again="another invoice") == 2
+    assert await pay(3, 6) == 3
+    with pytest.raises(TypeError, match="similar"):
+        effects.once(similar="often")(lambda a: a)

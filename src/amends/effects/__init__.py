@@ -25,6 +25,7 @@ from amends.effects.errors import (
 )
 from amends.effects.ledger import Effects, Pending, Scope
 from amends.effects.records import Effect
+from amends.effects.similar import Similar
 
 __all__ = [
     "AlreadyDoneError",
@@ -36,6 +37,7 @@ __all__ = [
     "LedgerUnavailableError",
     "Pending",
     "Scope",
+    "Similar",
     "SimilarError",
     "current_key",
 ]

@@ -157,6 +157,8 @@ def key_text(value: Any) -> str:
         ValueError: there is none, so that different calls would share it.
 
     """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
     if value is None or (isinstance(value, str | bytes | Iterable) and not value):
         raise ValueError("key must identify the effect, but it is empty: name an argument that differs")
     return value if isinstance(value, str) else canonical(value).decode().strip('"')

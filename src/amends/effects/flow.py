@@ -26,6 +26,7 @@ from amends.durable.keys import Claim, KeyInDoubt, KeyReused, KeyRunning, Keys
 from amends.effects import errors
 from amends.effects.outcomes import encode_result, restore_result
 from amends.effects.records import EffectRecord
+from amends.effects.similar import Similar, find_similar
 from amends.errors.base import FaultError
 from amends.recovery.to_fault import fault_of
 from amends.serving.server_errors import came_from_a_call
@@ -55,6 +56,9 @@ class Request(msgspec.Struct, kw_only=True):
     again: str | None = None
     direct: bool = False
     """Whether the call is one request to another service, whose evidence about the effect counts."""
+    similar: Similar | None = None
+    arguments: bytes = b""
+    """The whole canonical arguments, if the call is compared with similar ones."""
     wait: float = 60.0
     """Seconds to wait for another caller with the same key."""
     now: Callable[[], float]
@@ -92,6 +96,8 @@ Flow: TypeAlias = Generator[Step, Any, T]
 
 def perform(request: Request) -> Flow[Any]:
     """Return the result of the call: of this one, or of the one that had the effect."""
+    if request.similar is not None:
+        yield from _ask_about_similar(request, request.similar)
     taken, waited = yield from _take(request)
     if isinstance(taken, Claim) and taken.record.state == "doubt":
         taken = yield from _decide_doubt(request, taken)
@@ -104,6 +110,19 @@ def perform(request: Request) -> Flow[Any]:
 def wire_key(request: Request, record: EffectRecord) -> str:
     """Return the key that services get: another one for each time that the effect is done on purpose."""
     return f"{request.name}#{len(record.times)}" if record.times else request.name
+
+
+def _ask_about_similar(request: Request, rule: Similar) -> Flow[None]:
+    try:
+        found = yield StoreStep(
+            lambda keys: find_similar(
+                keys, request.name, request.fresh, request.arguments, rule, ask=request.again is None
+            )
+        )
+    except StoreError as error:
+        raise errors.unavailable() from error
+    if found is not None:
+        raise errors.similar(*found)
 
 
 # Claiming -------------------------------------------------------------------------------------------------------

@@ -25,9 +25,10 @@ from msgspec.structs import replace
 
 from amends.durable.keys import Claim, KeyRunning
 from amends.effects import errors
-from amends.effects.calls import AGAIN, Tool, seconds
+from amends.effects.calls import AGAIN, Tool
 from amends.effects.current import within_scope
 from amends.effects.drivers import Waiters, drive, drive_plain
+from amends.effects.durations import seconds
 from amends.effects.flow import EffectKeys, perform
 from amends.effects.handles import Handles
 from amends.effects.outcomes import encode_result
