@@ -16,7 +16,7 @@ For a client class of your own, put `Recovering` before its other bases.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,11 +39,13 @@ from amends.bindings.mcp.guard import FindMissing, Guard  # noqa: E402
 from amends.bindings.mcp.handler_errors import Translate, is_not_found, not_found  # noqa: E402
 from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
 from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task  # noqa: E402
+from amends.bindings.mcp.tool_effects import ToolEffects  # noqa: E402
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of  # noqa: E402
 from amends.bindings.mcp.transport import default_http_client  # noqa: E402
 from amends.core.fault import Fault  # noqa: E402
 from amends.core.operation import Operation  # noqa: E402
 from amends.core.policy import Policy  # noqa: E402
+from amends.effects import Effects  # noqa: E402
 from amends.errors.base import FaultError  # noqa: E402
 from amends.recovery.origins import PER_ORIGIN, PerOrigin  # noqa: E402
 from amends.recovery.policies import ADCP  # noqa: E402
@@ -65,6 +67,9 @@ def guard(
     translate: Translate = fault_for,
     errors: Mapping[type[BaseException], str] | None = None,
     code_prefix: str | None = None,
+    effects: Effects | None = None,
+    tools: Collection[str] | None = None,
+    scope: Callable[[Any], str] | None = None,
 ) -> S:
     """
     Guard a FastMCP server and return it. Tools may be registered before or after.
@@ -76,6 +81,9 @@ def guard(
         translate: returns the fault for any other exception.
         errors: exception classes of yours with the code that each means, for this server alone: `{SeatTaken: "CONFLICT"}`.
         code_prefix: your vendor name: with "ACME", your own code OUT_OF_STOCK is sent as X_ACME_OUT_OF_STOCK.
+        effects: the ledger that runs tools once per key, as in `amends.bindings.mcp.guard`.
+        tools: the names of further tools that it covers.
+        scope: returns the scope of derived keys for a request context.
 
     """
     if not isinstance(server, fastmcp.FastMCP):
@@ -86,6 +94,7 @@ def guard(
         translate=translate,
         own_errors=OwnErrors.of(errors, code_prefix),
         get_tool=server.get_tool,
+        ledger=None if effects is None else ToolEffects(effects, tools, scope),
     )
     if guarded.install():
         guarded.wrap(server, "call_tool", find_missing=_find_missing("tool"), error=ToolError)

@@ -26,7 +26,7 @@ from amends.stores import open as open_store
 from amends.stores.address import parse
 from amends.stores.memory import MemoryStore
 
-__all__ = ["Handles"]
+__all__ = ["Handles", "run_at_once"]
 
 T = TypeVar("T")
 
@@ -119,7 +119,7 @@ class Handles:
         if self._memory is None and isinstance(self._where, str) and self._where.startswith("memory:"):
             self._thread.run(self.keys())
         if self._memory is not None:
-            return _run_at_once(work(self._memory))
+            return run_at_once(work(self._memory))
         return self._thread.run(self._with_keys(work))
 
     async def _with_keys(self, work: Callable[[EffectKeys], Awaitable[T]]) -> T:
@@ -172,7 +172,7 @@ class Handles:
             await keys.store.close()
 
 
-def _run_at_once(work: Awaitable[T]) -> T:
+def run_at_once(work: Awaitable[T]) -> T:
     """Run a coroutine that awaits a memory store, which never suspends."""
     coroutine: Any = work
     try:

@@ -37,7 +37,7 @@ from amends.errors import ConflictError as NotInDoubtError
 from amends.errors import NotFoundError
 from amends.stores import Clock, Store
 
-__all__ = ["Effects", "Pending", "Scope"]
+__all__ = ["Effects", "Pending", "Scope", "decide"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -348,11 +348,11 @@ class Effects:
             ConflictError: it is not in doubt.
 
         """
-        return await _decide(await self._open(), key, happened, outcome, self._now)
+        return await decide(await self._open(), key, happened, outcome, self._now)
 
     def verify(self, key: str, *, happened: bool, outcome: Any = None) -> Effect | None:
         """As `averify`, for a plain function."""
-        return self._handles.run(lambda keys: _decide(keys, key, happened, outcome, self._now))
+        return self._handles.run(lambda keys: decide(keys, key, happened, outcome, self._now))
 
     # ----------------------------------------------------------------------------------------------------- closing
 
@@ -485,9 +485,10 @@ async def _get(keys: EffectKeys, name: str) -> Effect | None:
     return None if record is None else effect_of(name, record)
 
 
-async def _decide(
+async def decide(
     keys: EffectKeys, name: str, happened: bool, outcome: Any, now: Callable[[], float]
 ) -> Effect | None:
+    """Answer the question of an effect in doubt; see `Effects.averify`."""
     record = await keys.get(name)
     if record is None:
         raise NotFoundError(f"the ledger has no effect {name!r}")

@@ -9,7 +9,7 @@ process, or a function that returns a new transport.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
@@ -29,10 +29,12 @@ from amends.bindings.mcp.client_errors import (
 )
 from amends.bindings.mcp.connection_task import ConnectionTask
 from amends.bindings.mcp.deadlines import Deadlines
+from amends.bindings.mcp.tool_effects import META_KEY, changes_something, check_tools, restore
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
 from amends.bindings.mcp.transport import Target, cache_for
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.effects import Effects, current_key
 from amends.errors.base import FaultError
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
@@ -80,6 +82,10 @@ class Client(mcp.Client):
     """Seconds that opening a connection may take; with an HTTP client that signs a user in (OAuth), at least `limit`."""
     closing: float = field(default=5.0, kw_only=True)
     """Seconds that closing a connection may take before it is cancelled."""
+    effects: Effects | None = field(default=None, kw_only=True)
+    """The ledger that makes calls once: of tools that say explicitly that they change something, and of `effect_tools`."""
+    effect_tools: Collection[str] = field(default=(), kw_only=True)
+    """The names of further tools that the ledger covers."""
     http_client: Any = field(default=None, kw_only=True)
     """For a URL: the `httpx2.AsyncClient` to use. It is not closed."""
 
@@ -89,6 +95,7 @@ class Client(mcp.Client):
 
     def __post_init__(self) -> None:
         check_raises(self.raises)
+        self._covered = set(check_tools(self.effect_tools) or ())
         self._calls = Calls(
             policy=self.policy,
             upstream=self.upstream,
@@ -192,6 +199,8 @@ class Client(mcp.Client):
         operation: Operation | None = None,
         policy: Policy | None = None,
         raises: str | None = None,
+        key: str | None = None,
+        again: str | None = None,
         **options: Any,
     ) -> CallToolResult:
         """
@@ -205,6 +214,8 @@ class Client(mcp.Client):
             operation: whether a repeat is safe; replaces what the tool's annotations say.
             policy: replaces the client's policy.
             raises: replaces the client's setting.
+            key: with a ledger, the key of this call; it is sent in `_meta["amends/key"]`.
+            again: with a ledger, the reason for making the same call once more.
             options: the SDK's other arguments: `meta`, `input_responses`, `request_state`.
 
         Raises:
@@ -217,24 +228,40 @@ class Client(mcp.Client):
                 name, arguments, self._list_operations, policy
             )
 
+        covered = self.effects is not None and (name in self._covered or key is not None)
+
         def call(client: mcp.Client) -> Awaitable[CallToolResult]:
-            return client.call_tool(name, arguments, read_timeout_seconds, progress_callback, **options)
+            meta = {"meta": {**(options.get("meta") or {}), META_KEY: current_key()}} if covered else {}
+            return client.call_tool(
+                name, arguments, read_timeout_seconds, progress_callback, **{**options, **meta}
+            )
+
+        def run() -> Awaitable[Any]:
+            return self._calls.run(self._attempt, call, operation=operation, policy=policy)
 
         try:
-            result = await self._calls.run(self._attempt, call, operation=operation, policy=policy)
+            if self.effects is not None and covered:
+                result = restore(
+                    await self.effects.acall(name, run, arguments or {}, key=key, again=again, direct=True)
+                )
+            else:
+                result = await run()
         except FaultError as error:
             return self._give_up(error, raises or self.raises)  # type: ignore[no-any-return]
         return result_or_raise(result)  # type: ignore[no-any-return]
 
     async def _list_operations(self) -> Any:
         async def list_operations(client: mcp.Client) -> ToolOperations:
-            return operations_of(await list_all_tools(client.list_tools))
+            tools = await list_all_tools(client.list_tools)
+            self._covered.update(tool.name for tool in tools if changes_something(tool))
+            return operations_of(tools)
 
         return await self._attempt(list_operations)
 
     async def list_tools(self, **options: Any) -> Any:
         """As `mcp.Client.list_tools`, with recovery."""
         result = await self._read(lambda client: client.list_tools(**options))
+        self._covered.update(tool.name for tool in result.tools if changes_something(tool))
         self._calls.add(operations_of(result.tools))
         return result
 

@@ -11,7 +11,7 @@ what other middleware raises. Progress, cancellation, elicitation and sampling a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial, wraps
@@ -44,7 +44,9 @@ from amends.bindings.mcp.tool_declarations import (
     find_declaration,
     listed_by,
 )
+from amends.bindings.mcp.tool_effects import ToolEffects
 from amends.core.fault import Fault
+from amends.effects import Effects
 from amends.serving.server_errors import Failure, OwnErrors, classify_safely, fault_for, with_executed
 
 __all__ = ["TOOL", "FindMissing", "Guard", "guard"]
@@ -70,6 +72,9 @@ def guard(
     translate: Translate = fault_for,
     errors: Mapping[type[BaseException], str] | None = None,
     code_prefix: str | None = None,
+    effects: Effects | None = None,
+    tools: Collection[str] | None = None,
+    scope: Callable[[Any], str] | None = None,
 ) -> S:
     """
     Guard a server and return it. Tools may be registered before or after.
@@ -81,6 +86,11 @@ def guard(
         translate: returns the fault for any other exception; `amends.chain.relaying(…)` builds one from rules.
         errors: exception classes of yours with the code that each means, for this server alone: `{SeatTaken: "CONFLICT"}`.
         code_prefix: your vendor name: with "ACME", your own code OUT_OF_STOCK is sent as X_ACME_OUT_OF_STOCK.
+        effects: the ledger that runs tools once per key: those whose annotations say `readOnlyHint: false` or
+            `destructiveHint: true`.
+        tools: the names of further tools that it covers.
+        scope: returns the scope of derived keys for a request context; by default the authenticated client, else the
+            session.
 
     Raises:
         TypeError: `server` is neither.
@@ -88,6 +98,11 @@ def guard(
 
     """
     own_errors = OwnErrors.of(errors, code_prefix)
+    if effects is None and (tools is not None or scope is not None):
+        raise TypeError(
+            "tools and scope belong to a ledger: guard(server, effects=Effects(...), tools=[...])"
+        )
+    ledger = None if effects is None else ToolEffects(effects, tools, scope)
     if isinstance(server, MCPServer):
         guarded = Guard(
             lowlevel_server(server),
@@ -95,13 +110,14 @@ def guard(
             translate=translate,
             own_errors=own_errors,
             get_tool=_tool_of(server),
+            ledger=ledger,
         )
         if guarded.install():
             guarded.wrap(server, "call_tool", find_missing=_find_missing_tool(server))
             guarded.wrap(server, "read_resource")
             guarded.wrap(server, "get_prompt", find_missing=_find_missing_prompt(server))
     elif isinstance(server, Server):
-        Guard(server, show=show, translate=translate, own_errors=own_errors).install()
+        Guard(server, show=show, translate=translate, own_errors=own_errors, ledger=ledger).install()
     else:
         raise TypeError(f"guard takes an MCPServer or a low-level Server, not {type(server).__name__}")
     return server
@@ -133,6 +149,7 @@ class Guard:
         translate: Translate,
         own_errors: OwnErrors,
         get_tool: GetTool | None = None,
+        ledger: ToolEffects | None = None,
     ) -> None:
         """
         Args:
@@ -141,10 +158,12 @@ class Guard:
             translate: returns the fault for any other exception.
             own_errors: the options for errors that the author raises or has registered.
             get_tool: finds a tool by its name; by default the handler of tools/list does.
+            ledger: runs covered tools once per key.
 
         """
         self._server = server
         self._get_tool = get_tool
+        self._ledger = ledger
         self._classifier = partial(classify, show=show, translate=translate, own_errors=own_errors)
         self._get_handler: Callable[[str], HandlerEntry[Any] | None] = server.get_request_handler
         self._entries: dict[str, tuple[HandlerEntry[Any], HandlerEntry[Any]]] = {}
@@ -179,7 +198,10 @@ class Guard:
             call = _Call()
             token = _CALL.set(call)
             try:
-                result = await handler(ctx, params)
+                if method == TOOL and self._ledger is not None:
+                    result = await self._call_once(self._ledger, handler, call, ctx, params)
+                else:
+                    result = await handler(ctx, params)
             except _Classified as classified:
                 return await self._answer(classified.failure, method, ctx, params)
             except asyncio.CancelledError as exc:
@@ -203,6 +225,35 @@ class Guard:
             return result
 
         return guarded
+
+    async def _call_once(
+        self,
+        ledger: ToolEffects,
+        handler: Callable[[Any, Any], Awaitable[Any]],
+        call: _Call,
+        ctx: ServerRequestContext[Any, Any],
+        params: Any,
+    ) -> Any:
+        """Run a tool through the ledger, if the ledger covers it."""
+        get_tool = self._get_tool
+        if get_tool is None:
+            entry = self._get_handler("tools/list")
+            if entry is None:
+                return await handler(ctx, params)
+            get_tool = listed_by(entry, ctx)
+        covered, tool = await ledger.covers(params.name, get_tool)
+        if not covered:
+            return await handler(ctx, params)
+
+        async def run(changed: Any) -> Any:
+            result = await handler(ctx, changed)
+            if call.failure is not None and getattr(result, "is_error", False):
+                # The framework made a result of the exception; the ledger has to see the exception.
+                failure, call.failure = call.failure, None
+                raise failure.cause
+            return result
+
+        return await ledger.call(ctx, params, tool, run)
 
     async def _answer(
         self, failure: Failure, method: str, ctx: ServerRequestContext[Any, Any], params: Any

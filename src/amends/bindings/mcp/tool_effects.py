@@ -1,0 +1,151 @@
+"""
+The ledger of effects around the tools of an MCP server, and around the calls of a client.
+
+By default it covers the tools whose annotations say explicitly that they change something: `readOnlyHint: false` or
+`destructiveHint: true`. The client sends its key in `_meta["amends/key"]`, so that a call that it makes again is the same
+call for the server; without a key the server derives one from the caller, the tool and the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
+
+import msgspec
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp_types import CallToolResult, TextContent
+
+from amends.carriers.extraction import extract
+from amends.core.fault import Fault
+from amends.effects import AlreadyDoneError, Effects
+from amends.effects.calls import AGAIN
+from amends.effects.current import current_scope
+from amends.errors.base import FaultError
+
+__all__ = ["AGAIN_KEY", "META_KEY", "ToolEffects", "changes_something", "check_tools", "restore"]
+
+META_KEY = "amends/key"
+"""Where a call's key is in `_meta` (M8)."""
+AGAIN_KEY = "amends/again"
+
+
+def changes_something(tool: Any) -> bool:
+    """Return whether a tool's annotations say explicitly that it changes something."""
+    annotations = getattr(tool, "annotations", None)
+    return (
+        getattr(annotations, "read_only_hint", None) is False
+        or getattr(annotations, "destructive_hint", None) is True
+    )
+
+
+def check_tools(tools: Any) -> frozenset[str] | None:
+    """
+    Return the names of the tools that a ledger covers beside those that say that they change something.
+
+    Raises:
+        TypeError: they are no collection of names.
+
+    """
+    if tools is None:
+        return frozenset()
+    if isinstance(tools, str) or not all(isinstance(each, str) for each in tools):
+        raise TypeError('tools is a list of tool names: tools=["pay", "order"]')
+    return frozenset(tools)
+
+
+class FailedResult(FaultError):
+    """A result that a tool returned as an error, so that the ledger sees a failure."""
+
+    result: Any = None
+
+
+class ToolEffects:
+    """The ledger of one server."""
+
+    def __init__(
+        self,
+        effects: Effects,
+        tools: Collection[str] | None = None,
+        scope: Callable[[Any], str] | None = None,
+    ) -> None:
+        self._effects, self._scope = effects, scope
+        self._tools = check_tools(tools)
+
+    async def covers(self, name: str, get_tool: Callable[[str], Awaitable[Any]]) -> tuple[bool, Any]:
+        """Return whether a tool is covered, and the tool."""
+        tool = await get_tool(name)
+        return tool is not None and (name in (self._tools or ()) or changes_something(tool)), tool
+
+    async def call(
+        self,
+        ctx: Any,
+        params: Any,
+        tool: Any,
+        run: Callable[[Any], Awaitable[Any]],
+    ) -> Any:
+        """Run a covered tool once. `run` raises what the tool raised; an error that the tool returned is returned."""
+        arguments = dict(params.arguments or {})
+        meta: Mapping[str, Any] = ctx.meta or {}
+        key, again = meta.get(META_KEY), meta.get(AGAIN_KEY)
+        properties = (getattr(tool, "input_schema", None) or {}).get("properties") or {}
+        if AGAIN not in properties and AGAIN in arguments:
+            again = arguments.pop(AGAIN)
+            params = params.model_copy(update={"arguments": arguments})
+
+        async def call() -> Any:
+            result = await run(params)
+            if isinstance(result, CallToolResult) and result.is_error:
+                failed = FailedResult.from_fault(_fault_in(result))
+                failed.result = result  # type: ignore[attr-defined]
+                raise failed
+            return result
+
+        try:
+            result = await self._effects.acall(
+                params.name,
+                call,
+                arguments,
+                key=key if isinstance(key, str) and key else None,
+                scope=self._caller(ctx),
+                again=again,
+            )
+        except FaultError as error:
+            returned = getattr(error, "result", None)
+            if returned is None:
+                raise
+            return returned
+        return restore(result)
+
+    def _caller(self, ctx: Any) -> str:
+        """Return who calls, so that two callers with the same arguments do not share a key."""
+        if self._scope is not None:
+            return self._scope(ctx)
+        token = get_access_token()
+        if token is not None:
+            return f"{token.client_id}/{getattr(token, 'subject', None) or ''}"
+        headers = getattr(ctx.request, "headers", None) or {}
+        return headers.get("mcp-session-id") or current_scope()
+
+
+def restore(result: Any) -> Any:
+    """
+    Return a result of the ledger as the SDK's type. An outcome that a person gave is any JSON value.
+
+    Raises:
+        AlreadyDoneError: a person answered that it happened, and gave no outcome.
+
+    """
+    if isinstance(result, CallToolResult):
+        return result
+    if isinstance(result, dict) and "content" in result:
+        return CallToolResult.model_validate(result)
+    if result is None:
+        raise AlreadyDoneError("It happened before; its result is not known")
+    text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
+    structured = result if isinstance(result, dict) else {"result": result}
+    return CallToolResult(content=[TextContent(text=text)], structured_content=structured)
+
+
+def _fault_in(result: CallToolResult) -> Fault:
+    found = extract(result, via="mcp", native=True)
+    return found or Fault(code="SERVICE_UNAVAILABLE", vocabulary="adcp")
