@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from hashlib import sha256
+from uuid import UUID
 
-__all__ = ["current_key", "current_scope", "running_as", "within_scope"]
+__all__ = ["current_key", "current_scope", "request_key", "running_as", "within_scope"]
 
 _SCOPE: ContextVar[str] = ContextVar("amends_effects_scope", default="")
-_KEY: ContextVar[str | None] = ContextVar("amends_effects_key", default=None)
+
+
+class _Running:
+    """The effect that is running."""
+
+    __slots__ = ("key", "sent")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.sent: Counter[tuple[str, str]] | None = None
+
+
+_RUNNING: ContextVar[_Running | None] = ContextVar("amends_effects_running", default=None)
 
 
 def current_scope() -> str:
@@ -18,8 +33,31 @@ def current_scope() -> str:
 
 
 def current_key() -> str | None:
-    """Return the key of the effect that is running in the current context, for a service that honours keys."""
-    return _KEY.get()
+    """
+    Return the key of the effect that is running in the current context, for a service that honours keys.
+
+    >>> current_key() is None
+    True
+    """
+    running = _RUNNING.get()
+    return None if running is None else running.key
+
+
+def request_key(method: str, address: str) -> str | None:
+    """
+    Return the idempotency key of the next request inside the running effect; None outside of one.
+
+    The n-th request to an address has the same key whenever the effect runs, so that a service that honours keys executes
+    it once.
+    """
+    running = _RUNNING.get()
+    if running is None:
+        return None
+    if running.sent is None:
+        running.sent = Counter()
+    running.sent[method, address] += 1
+    text = f"{running.key}\0{method}\0{address}\0{running.sent[method, address]}"
+    return str(UUID(bytes=sha256(text.encode("utf-8", "surrogatepass")).digest()[:16], version=4))
 
 
 @contextmanager
@@ -35,8 +73,8 @@ def within_scope(name: str) -> Generator[None]:
 @contextmanager
 def running_as(key: str) -> Generator[None]:
     """Set the key of the effect that runs inside."""
-    token = _KEY.set(key)
+    token = _RUNNING.set(_Running(key))
     try:
         yield
     finally:
-        _KEY.reset(token)
+        _RUNNING.reset(token)

@@ -2,8 +2,9 @@
 What all HTTP client bindings decide the same way: keys, headers, failed responses, and which requests may be repeated.
 
 - POST and PATCH carry an `Idempotency-Key`, the same on every attempt: one that the caller set, the key of the operation
-  around the call, or a new one. A key makes a repeat safe only if the service is known to honour keys
-  (`amends.http.key_support`); otherwise a request that may have had its effect is not repeated.
+  around the call, one of the effect that is running (`amends.effects`), or a new one. A key makes a repeat safe only if the
+  service is known to honour keys (`amends.http.key_support`); otherwise a request that may have had its effect is not
+  repeated.
 - `Accept` asks for problem details in addition to what the caller asked for.
 - A request whose body can be read only once is sent only once.
 - `traceparent` names the current OpenTelemetry span, or a trace of the operation's own with a new span per attempt.
@@ -31,6 +32,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.dialects.problem import MEDIA_TYPE
+from amends.effects.current import request_key
 from amends.errors.base import FaultError
 from amends.http.key_support import KEY, KeySupport, shared_proofs, vendor_honours_keys
 from amends.http.raising import check_raises, return_or_raise
@@ -159,6 +161,8 @@ class Call:
         if given is None and options.keys and self.method in _UNSAFE:
             if around is not None and around.key is not None and not redirected:
                 given, self._by_hand = around.key, True
+            elif (effect := request_key(self.method, f"{origin}{path}")) is not None:
+                given = effect
             elif replayable:
                 given = str(uuid4())
         self.key = key or given
