@@ -9,7 +9,7 @@ WORKERS ?= 4
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: try test lint types unit sdks bench bench-recovery soak docs generate hooks clean
+.PHONY: try test lint types unit sdks postgres bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -24,7 +24,11 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "not soak" -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -q -m "not soak and not postgres" -n $(WORKERS) --dist worksteal
+
+# The ledger of effects against a real server, which is installed if there is none and runs as an unprivileged user.
+postgres: $(VENV)/.postgres
+	$(BIN)/python -m pytest -q -m postgres tests/postgres
 
 soak: $(VENV)/.dev $(VENV)/.tools
 	$(BIN)/python -m pytest -q -m soak --timeout=3600
@@ -66,6 +70,11 @@ $(VENV)/.try: $(VENV)/bin/python pyproject.toml
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install -q -e '.[dev]'
 	@touch $@ $(VENV)/.try
+
+$(VENV)/.postgres: $(VENV)/.dev pyproject.toml scripts/install_postgres.sh
+	scripts/install_postgres.sh
+	$(BIN)/python -m pip install -q 'sqlalchemy[asyncio]>=2'
+	@touch $@
 
 $(VENV)/.tools: $(VENV)/bin/python scripts/fetch_tools.py
 	$(BIN)/python scripts/fetch_tools.py $(VENV)/tools

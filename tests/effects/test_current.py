@@ -2,7 +2,7 @@
 
 import httpx2
 
-from amends.bindings.httpx import AsyncTransport
+from amends.bindings.httpx import Transport
 from amends.effects import Effects, current_key
 from amends.effects.current import current_scope, request_key, running_as, within_scope
 
@@ -31,7 +31,7 @@ def test_request_keys():
     assert request_key("POST", "a") is None
 
 
-async def test_http_requests_carry_the_key_of_the_effect():
+def test_http_requests_carry_the_key_of_the_effect():
     """A service that honours keys sees the same key when the effect runs again, and another one with `again`."""
     seen, answers = [], [httpx2.ReadTimeout("lost")]
 
@@ -42,18 +42,18 @@ async def test_http_requests_carry_the_key_of_the_effect():
         return httpx2.Response(201, json={})
 
     effects = Effects("memory:")
-    transport = AsyncTransport(httpx2.MockTransport(answer), upstream=None, keyed=False)
-    async with httpx2.AsyncClient(transport=transport) as client:
+    transport = Transport(httpx2.MockTransport(answer), upstream=None, keyed=False)
+    with httpx2.Client(transport=transport) as client:
 
         @effects.once(verify=lambda amount: False)
-        async def pay(amount):
-            await client.post("https://api.stripe.com/v1/charges", json={"amount": amount})
+        def pay(amount):
+            client.post("https://api.stripe.com/v1/charges", json={"amount": amount})
 
         try:
-            await pay(5)
+            pay(5)
         except Exception as error:
             assert error.fault.executed == "no"  # noqa: PT017
-        await pay(5)
-        await pay(5, again="a second one")
+        pay(5)
+        pay(5, again="a second one")
     assert seen[0] == seen[1] != seen[2]
     assert None not in seen

@@ -46,11 +46,15 @@ class Tool:
         direct: bool = False,
         function: Callable[..., Any] | None = None,
         scope: str | None = None,
+        transaction: str | None = None,
     ) -> None:
+        self.transaction = transaction
         self.name, self.verify, self.direct = name, verify, direct
         self.expires_in = seconds("expires_in", expires_in)
         self.similar = Similar.of(similar)
         self.ignore = frozenset([ignore] if isinstance(ignore, str) else ignore)
+        if transaction is not None:
+            self.ignore |= {transaction}
         self.scope = scope
         self._key = key
         self._function = function
@@ -85,6 +89,12 @@ class Tool:
     def takes_again(self) -> bool:
         """Whether the function has an argument of its own with this name."""
         return self._signature is not None and AGAIN in self._signature.parameters
+
+    def connection(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the argument whose transaction the record is written in."""
+        if self._signature is None or self.transaction is None:
+            return None
+        return self._signature.bind(*args, **kwargs).arguments.get(self.transaction)
 
     def request(
         self,

@@ -32,7 +32,18 @@ from amends.recovery.to_fault import fault_of
 from amends.serving.server_errors import came_from_a_call
 from amends.stores.errors import StoreError
 
-__all__ = ["CallStep", "Flow", "Request", "StoreStep", "VerifyStep", "WaitStep", "perform"]
+__all__ = [
+    "CallStep",
+    "Flow",
+    "Request",
+    "StoreStep",
+    "VerifyStep",
+    "WaitStep",
+    "hand_out",
+    "perform",
+    "reopening",
+    "wire_key",
+]
 
 LOG = logging.getLogger("amends.effects")
 
@@ -104,7 +115,7 @@ def perform(request: Request) -> Flow[Any]:
         waited = True
     if isinstance(taken, Claim):
         return (yield from _run(request, taken))
-    return (yield from _hand_out(request, taken, waited))
+    return (yield from _deliver(request, taken, waited))
 
 
 def wire_key(request: Request, record: EffectRecord) -> str:
@@ -134,7 +145,7 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
     while True:
         try:
             # After waiting, the outcome of the call that was waited for is handed out, and nothing is done once more.
-            again = None if waited or request.again is None else _reopen(request)
+            again = None if waited or request.again is None else reopening(request)
             taken = yield StoreStep(
                 lambda keys, again=again: keys.acquire(  # type: ignore[misc]
                     request.name,
@@ -161,7 +172,7 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
         pause = min(2 * pause, _LONGEST_WAIT)
 
 
-def _reopen(request: Request) -> Callable[[EffectRecord], EffectRecord | None]:
+def reopening(request: Request) -> Callable[[EffectRecord], EffectRecord | None]:
     """Return what replaces a record that is done, if it was delivered and this reason was not given before."""
 
     def reopen(record: EffectRecord) -> EffectRecord | None:
@@ -216,7 +227,15 @@ def _stored(result: Any) -> msgspec.Raw:
 # Handing out ----------------------------------------------------------------------------------------------------
 
 
-def _hand_out(request: Request, record: EffectRecord, waited: bool) -> Flow[Any]:
+def hand_out(request: Request, record: EffectRecord, *, waited: bool) -> Any:
+    """
+    Return the result of a record that is done.
+
+    Raises:
+        AlreadyDoneError: it was delivered, and the key is derived; or the result was not stored.
+        FaultError: the call failed after it had its effect.
+
+    """
     if record.failed is not None:
         raise FaultError.from_fault(msgspec.convert(record.failed, Fault))
     known = bool(bytes(record.outcome))
@@ -227,6 +246,11 @@ def _hand_out(request: Request, record: EffectRecord, waited: bool) -> Flow[Any]
         raise errors.already_done(request.name, record, result)
     if not known:
         raise errors.already_done(request.name, record, None)
+    return result
+
+
+def _deliver(request: Request, record: EffectRecord, waited: bool) -> Flow[Any]:
+    result = hand_out(request, record, waited=waited)
     if not record.delivered:
         try:
             yield StoreStep(lambda keys: keys.change(request.name, delivered=True))

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from amends.durable.keys import Keys
 from amends.durable.loop_thread import LoopThread
 from amends.effects.flow import EffectClaim, EffectKeys
+from amends.effects.postgres import is_postgres, open_postgres
 from amends.effects.records import TABLE, EffectRecord
 from amends.stores import Clock, Store, StoreError
 from amends.stores import open as open_store
@@ -41,7 +42,8 @@ class Handles:
         self._where, self._expires_in, self.lease, self._clock = where, expires_in, lease, clock
         self._own_loop: asyncio.AbstractEventLoop | None = None
         if isinstance(where, str):
-            parse(where)
+            if not is_postgres(where):
+                parse(where)
         else:
             with suppress(RuntimeError):
                 self._own_loop = asyncio.get_running_loop()
@@ -54,6 +56,11 @@ class Handles:
         self._memory: EffectKeys | None = None
         if isinstance(where, MemoryStore):
             self._memory = self._keys_in(where)
+
+    @property
+    def in_postgres(self) -> bool:
+        """Whether the ledger is in a Postgres database."""
+        return is_postgres(self._where)
 
     async def keys(self, *, in_thread: bool = False) -> EffectKeys:
         """
@@ -73,7 +80,7 @@ class Handles:
             self._loops, self._process = WeakKeyDictionary(), os.getpid()
         found = self._loops.get(loop)
         if found is None:
-            found = self._keys_in(await open_store(self._where, clock=self._clock))
+            found = self._keys_in(await self._open(self._where))
             if isinstance(found.store, MemoryStore):
                 with self._lock:
                     if self._memory is None:
@@ -96,8 +103,13 @@ class Handles:
             self._loops[loop] = self._keys_in(given)
         found = self._loops.get(loop)
         if found is None:
-            found = self._loops[loop] = self._keys_in(await open_store(given.url, clock=self._clock))
+            found = self._loops[loop] = self._keys_in(await self._open(given.url))
         return found
+
+    async def _open(self, url: str) -> Store:
+        if is_postgres(url):
+            return await open_postgres(url)
+        return await open_store(url, clock=self._clock)
 
     def _keys_in(self, store: Store) -> EffectKeys:
         return Keys(

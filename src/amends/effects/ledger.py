@@ -32,6 +32,7 @@ from amends.effects.durations import seconds
 from amends.effects.flow import EffectKeys, perform
 from amends.effects.handles import Handles
 from amends.effects.outcomes import encode_result
+from amends.effects.own_transaction import run_inside, run_inside_plain
 from amends.effects.records import Effect, effect_of
 from amends.errors import ConflictError as NotInDoubtError
 from amends.errors import NotFoundError
@@ -67,7 +68,8 @@ class Effects:
     ) -> None:
         """
         Args:
-            store: an open store, or the URL of one: `memory:`, `sqlite:///file` or `nats://host:port/name`.
+            store: an open store, or the URL of one: `memory:`, `sqlite:///file`, `nats://host:port/name` or
+                `postgresql://user@host/database`.
             lease: seconds after which a process that does not renew its lease counts as dead.
             wait: seconds that a call waits for another one with the same key, before it raises EffectRunningError.
             clock: replaces the machine's clock in tests.
@@ -78,6 +80,7 @@ class Effects:
         self._waiters = Waiters()
         self._now = time.time if clock is None else clock.wall
         self._tools: dict[str, tuple[str, str]] = {}
+        self._prepared = False
 
     # -------------------------------------------------------------------------------------------------- decorating
 
@@ -96,6 +99,7 @@ class Effects:
         name: str | None = None,
         ignore: Collection[str] = (),
         direct: bool = False,
+        transaction: str | None = None,
     ) -> Callable[[Function], Function]: ...
 
     def once(
@@ -109,6 +113,7 @@ class Effects:
         name: str | None = None,
         ignore: Collection[str] = (),
         direct: bool = False,
+        transaction: str | None = None,
     ) -> Any:
         """
         Decorate a function or coroutine function, so that each key has its effect once.
@@ -125,6 +130,8 @@ class Effects:
             ignore: arguments that are no part of the call, such as a connection.
             direct: the function makes one request to a service and nothing else, so that the service's evidence about the
                 effect counts.
+            transaction: the argument that is a psycopg 3 connection or a SQLAlchemy session to the ledger's Postgres
+                database: the record is written in its transaction, together with the effect.
 
         """
 
@@ -138,6 +145,7 @@ class Effects:
                 ignore=ignore,
                 direct=direct,
                 function=decorated,
+                transaction=transaction,
             )
             return self._wrap(decorated, tool)
 
@@ -157,6 +165,10 @@ class Effects:
         return chosen
 
     def _wrap(self, function: Any, tool: Tool) -> Any:
+        if tool.transaction is not None and not self._handles.in_postgres:
+            raise TypeError(
+                'transaction= needs a ledger in Postgres: Effects("postgresql://user@host/database")'
+            )
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -253,6 +265,8 @@ class Effects:
         if verify is None and tool.verify is not None:
             verify = functools.partial(tool.verify, *args, **kwargs)
         keys = await self._open()
+        if tool.transaction is not None:
+            return await run_inside(request, tool.connection(args, kwargs), call)
         return await drive(perform(request), keys, self._waiters, call, verify)
 
     def _run_plain(
@@ -268,6 +282,12 @@ class Effects:
         request = tool.request(args, kwargs, now=self._now, wait=self.wait, **options)
         if verify is None and tool.verify is not None:
             verify = functools.partial(tool.verify, *args, **kwargs)
+        if tool.transaction is not None:
+            if not self._prepared:
+                # Opening the ledger creates its table.
+                self._handles.run(lambda keys: keys.get(""))
+                self._prepared = True
+            return run_inside_plain(request, tool.connection(args, kwargs), call)
         return drive_plain(perform(request), self._handles, self._waiters, call, verify)
 
     async def _open(self) -> EffectKeys:

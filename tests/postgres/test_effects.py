@@ -1,0 +1,295 @@
+"""The ledger in a real Postgres, and records in the user's own transaction. Runs with `make postgres`."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+import pytest
+
+from amends.effects import AlreadyDoneError, Effects, InDoubtError, KeyReusedError
+from amends.effects.postgres import DDL, open_postgres
+from amends.stores import ConflictError
+from tests.postgres.server import PostgresServer, program
+
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.skipif(program("initdb") is None, reason="no Postgres server is installed"),
+]
+psycopg = pytest.importorskip("psycopg")
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def url(server):
+    """A database of its own."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.url.replace("/postgres", f"/{name}")
+
+
+def payments(url):
+    with psycopg.connect(url) as connection:
+        return connection.execute("SELECT count(*) FROM payments").fetchone()[0]
+
+
+@pytest.fixture
+def paying(url):
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE payments (id serial PRIMARY KEY, number int)")
+    return url
+
+
+async def test_the_table_keeps_the_contract(url):
+    """Create, compare-and-set, expiry, scan and delete."""
+    first, second = await asyncio.gather(open_postgres(url), open_postgres(url))
+    async with first, second:
+        one, two = first.table("t"), second.table("t")
+        revision = await one.create("a", b"1")
+        for wrong in (
+            two.create("a", b"x"),
+            two.put("a", b"x", revision=revision + 1),
+            two.delete("a", revision=99),
+        ):
+            with pytest.raises(ConflictError):
+                await wrong
+        changed = await two.put("a", b"\x00\xff", revision=revision)
+        assert changed > revision
+        assert ((await one.get("a")).value, (await one.get("a")).revision) == (b"\x00\xff", changed)
+        await one.put("b", b"", expires_in=0.05)
+        assert 0 < (await two.get("b")).expires_in <= 0.05
+        await asyncio.sleep(0.1)
+        assert await two.get("b") is None
+        assert await two.create("b", b"new") > changed
+        assert {row.key async for row in one.scan()} == {"a", "b"}
+        assert [row.key async for row in one.scan("a")] == ["a"]
+        assert await one.delete("a")
+        assert not await two.delete("a")
+        assert (await first.names())["tables"] == ["t"]
+
+
+async def test_the_ledger(url):
+    """Once, refused, concurrent, in doubt and answered: as on every store."""
+    async with Effects(url) as effects, Effects(url) as others:
+        runs, fail = [], []
+
+        async def work(order, amount):
+            runs.append(order)
+            await asyncio.sleep(0.02)
+            if fail:
+                raise fail.pop()
+            return {"receipt": order}
+
+        pay, elsewhere = (each.once(key="order", name="pay")(work) for each in (effects, others))
+        assert await asyncio.gather(pay(1, 5), elsewhere(1, 5), pay(1, 5)) == [{"receipt": 1}] * 3
+        assert runs == [1]
+        with pytest.raises(KeyReusedError):
+            await pay(1, 6)
+        fail.append(TimeoutError())
+        with pytest.raises(InDoubtError):
+            await pay(2, 5)
+        assert [each.key for each in await others.pending()] == ["pay:2"]
+        await others.averify("pay:2", happened=False)
+        assert await elsewhere(2, 5) == {"receipt": 2}
+
+
+def test_plain_functions_and_the_command(url, capsys):
+    """A plain function uses the same table, and `amends effects` reads it."""
+    from amends.commands import main
+
+    with Effects(url) as effects:
+
+        @effects.once(key="order")
+        def pay(order):
+            return order
+
+        assert pay(1) == pay(1) == 1
+    assert main(["effects", "list", "--store", url, "--output", "text"]) == 0
+    assert "pay:1" in capsys.readouterr().out
+
+
+def test_in_the_transaction_of_a_psycopg_connection(paying):
+    """Record and effect are committed together, or neither."""
+    with Effects(paying) as effects, psycopg.connect(paying) as connection:
+
+        @effects.once(key="number", transaction="connection")
+        def pay(number, connection):
+            connection.execute("INSERT INTO payments (number) VALUES (%s)", (number,))
+            if number < 0:
+                raise TimeoutError
+            return {"paid": number}
+
+        assert pay(1, connection) == {"paid": 1}
+        connection.rollback()
+        assert (payments(paying), effects.get("pay:1")) == (0, None)
+        assert pay(1, connection) == {"paid": 1}
+        connection.commit()
+        assert (payments(paying), effects.get("pay:1").state) == (1, "done")
+        assert pay(1, connection) == {"paid": 1}
+        with pytest.raises(TimeoutError):
+            pay(-1, connection)
+        connection.commit()
+        # The failure undid its record and its effect, although the rest was committed: nothing is in doubt.
+        assert (payments(paying), list(effects.pending())) == (1, [])
+    with psycopg.connect(paying, autocommit=True) as connection:
+        assert pay(2, connection) == {"paid": 2}
+        assert payments(paying) == 2
+    with pytest.raises(TypeError, match="psycopg 3"):
+        pay(3, object())
+    with pytest.raises(TypeError, match="Postgres"):
+        Effects("memory:").once(transaction="connection")(lambda connection: None)
+
+
+def test_a_concurrent_transaction_waits(paying):
+    """The second one waits at the insert; after the first commits it gets the outcome, after a rollback it runs."""
+    with Effects(paying) as effects:
+
+        @effects.once(key="number", transaction="connection")
+        def pay(number, connection):
+            connection.execute("INSERT INTO payments (number) VALUES (%s)", (number,))
+            return {"by": connection.info.backend_pid}
+
+        for number, commits in ((1, True), (2, False)):
+            with psycopg.connect(paying) as first, psycopg.connect(paying) as second:
+                mine, theirs = pay(number, first), []
+                thread = threading.Thread(target=lambda: theirs.append(pay(number, second)))  # noqa: B023
+                thread.start()
+                thread.join(0.1)
+                assert thread.is_alive()
+                (first.commit if commits else first.rollback)()
+                thread.join(30)
+                assert (theirs[0] == mine) is commits
+        assert payments(paying) == 2
+
+
+async def test_in_an_async_connection_and_derived_keys(paying):
+    """The same with psycopg's async connection; a derived key is answered "already done", and `again` works."""
+    async with Effects(paying) as effects:
+
+        @effects.once(transaction="connection")
+        async def pay(number, connection):
+            await connection.execute("INSERT INTO payments (number) VALUES (%s)", (number,))
+            return number
+
+        async with await psycopg.AsyncConnection.connect(paying) as connection:
+            assert await pay(1, connection) == 1
+            with pytest.raises(AlreadyDoneError):
+                await pay(1, connection)
+            assert await pay(1, connection, again="another one") == 1
+            await connection.commit()
+        assert payments(paying) == 2
+
+
+def test_in_a_sqlalchemy_session(paying):
+    """A session, and an async session."""
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+    from sqlalchemy.orm import Session
+
+    address = paying.replace("postgresql://", "postgresql+psycopg://")
+    insert = sqlalchemy.text("INSERT INTO payments (number) VALUES (:number)")
+    with Effects(paying) as effects:
+
+        @effects.once(key="number", transaction="session")
+        def pay(number, session):
+            session.execute(insert, {"number": number})
+            return number
+
+        engine = sqlalchemy.create_engine(address)
+        with Session(engine) as session:
+            assert pay(1, session) == 1
+            session.rollback()
+            assert pay(1, session) == pay(1, session) == 1
+            session.commit()
+        assert payments(paying) == 1
+        engine.dispose()
+
+        @effects.once(key="number", transaction="session", name="pay_async")
+        async def pay_async(number, session):
+            await session.execute(insert, {"number": number})
+            return number
+
+        async def main():
+            engine = create_async_engine(address)
+            async with AsyncSession(engine) as session:
+                assert await pay_async(2, session) == await pay_async(2, session) == 2
+                await session.commit()
+            await engine.dispose()
+            await effects.aclose()
+
+        asyncio.run(main())
+        assert payments(paying) == 2
+
+
+CHILD = """
+import sys, psycopg
+from amends.effects import Effects
+url, number = sys.argv[1], int(sys.argv[2])
+effects = Effects(url)
+connection = psycopg.connect(url)
+@effects.once(key="number", transaction="connection")
+def pay(number, connection):
+    connection.execute("INSERT INTO payments (number) VALUES (%s)", (number,))
+    print("paid", flush=True)
+    sys.stdin.readline()
+    return number
+pay(number, connection)
+print("recorded", flush=True)
+sys.stdin.readline()
+connection.commit()
+print("committed", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_process_that_is_killed(paying):
+    """Killed before, during and after the commit: one payment in the end, and never a doubt."""
+    for number, until in enumerate(("paid", "recorded", "committed"), 1):
+        with subprocess.Popen(
+            [sys.executable, "-c", CHILD, paying, str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as child:
+            while child.stdout.readline().strip() != until:
+                child.stdin.write("\n")
+                child.stdin.flush()
+            os.kill(child.pid, signal.SIGKILL)
+        with Effects(paying) as effects, psycopg.connect(paying) as connection:
+
+            @effects.once(key="number", transaction="connection")
+            def pay(number, connection):
+                connection.execute("INSERT INTO payments (number) VALUES (%s)", (number,))
+                return number
+
+            assert pay(number, connection) == number
+            connection.commit()
+            assert not list(effects.pending())
+        assert payments(paying) == number
+
+
+def test_the_documented_ddl(url):
+    """The DDL in the docs is the one that is executed, and can be executed twice."""
+    from pathlib import Path
+
+    page = Path(__file__).parents[2] / "docs" / "effects.md"
+    assert DDL.strip() in page.read_text()
+    with psycopg.connect(url) as connection:
+        connection.execute(DDL)
+        connection.execute(DDL)
+    begin = time.monotonic()
+    with Effects(url) as effects:
+        assert not list(effects.pending())
+    assert time.monotonic() - begin < 60
