@@ -17,20 +17,21 @@ from collections import deque
 from heapq import heappop, heappush
 
 from amends.recovery.controller import HINT, OPEN, PLAIN, REFUSED, SHUT, SILENT, Controller
-from amends.recovery.process_quota import PER_SECOND, PER_SUCCESS, SAVED
+from amends.recovery.process_quota import ProcessQuota
 from amends.recovery.quota import Quota
 from bench.recovery.metrics import percentile
-from bench.recovery.regime_services import REGIMES, Regime
+from bench.recovery.regime_list import REGIMES, Regime
 
 ATTEMPTS, PATIENCE = 5, 300.0
 
 
 class Op:
-    __slots__ = ("at", "attempt", "client", "index", "over", "sent", "waited", "waits_since")
+    __slots__ = ("at", "attempt", "client", "index", "over", "sent", "successes", "waited", "waits_since")
 
     def __init__(self, index: int, at: float, client: Process) -> None:
         self.index, self.at, self.client = index, at, client
         self.attempt, self.waited, self.over, self.sent, self.waits_since = 0, 0.0, 0.0, 0.0, 0.0
+        self.successes = 0
 
 
 class Process:
@@ -41,7 +42,7 @@ class Process:
     def __init__(self) -> None:
         self.controller = Controller()
         self.quota = Quota()
-        self.bare = Quota(PER_SUCCESS, PER_SECOND, SAVED)
+        self.bare = ProcessQuota()
         self.queue: deque[Op] = deque()
         self.timer = math.inf
 
@@ -63,7 +64,7 @@ class Simulation:
         self.now = 0.0
         self.heap: list = []
         self.order = 0
-        self.calls = 0
+        self.calls = self.refused = 0
         count = 1 + max((client for _, client in self.arrivals), default=0)
         self.processes = [Process() for _ in range(count)]
         self.ends = [math.nan] * len(self.arrivals)
@@ -91,9 +92,10 @@ class Simulation:
 
     def send(self, op: Op) -> None:
         op.attempt += 1
-        op.sent = self.now
+        op.sent, op.successes = self.now, op.client.bare.successes
         self.calls += 1
         when, status, hint = self.service.call(self.now, op.index, op.attempt, self.arrivals[op.index][1])
+        self.refused += status == 429
         limit = self.now + self.regime.timeout
         if when is None or when > limit:
             self.later(limit, self.finished if self.policy == "amends" else self.finished_plain, op, 0, None)
@@ -118,7 +120,9 @@ class Simulation:
     def park(self, op: Op) -> None:
         process = op.client
         over = self.now + PATIENCE - op.waited
-        if process.controller.held_until() > over and process.controller.resume_at > self.now:
+        controller = process.controller
+        soon = controller.doubted and controller.resume_at < over
+        if controller.held_until() > over and controller.resume_at > self.now and not soon:
             self.end(op, False)
             return
         op.over, op.waits_since = over, self.now
@@ -165,13 +169,15 @@ class Simulation:
         process, controller = op.client, op.client.controller
         if status in {200, 422}:
             process.quota.earned += 1
-            controller.succeeded(self.now, op.sent, waiting=bool(process.queue))
+            controller.succeeded(self.now, op.sent, waiting=bool(process.queue), repeat=op.attempt > 1)
             self.end(op, status == 200)
             self.let_out(process)
             return
         kind = SILENT if status == 0 else HINT if hint is not None else REFUSED if status == 429 else PLAIN
-        wait = 0.0 if hint is None else hint + self.draw() * min(0.5 * hint, max(0.25, hint / 10))
-        held = controller.failed(self.now, op.sent, self.draw(), kind, wait)
+        added = 0.0 if hint is None else self.draw() * min(0.5 * hint, max(0.25, hint / 10))
+        wait = added + (hint or 0.0)
+        kept = (hint or 0.0) + min(added, 5.0)
+        held = controller.failed(self.now, op.sent, self.draw(), kind, kept, repeat=op.attempt > 1)
         if op.attempt >= ATTEMPTS or (hint is not None and op.waited + hint > PATIENCE):
             self.end(op, False)
         elif held:
@@ -205,7 +211,7 @@ class Simulation:
         self.send(op)
 
     def finished_plain(self, op: Op, status: int, hint: float | None) -> None:
-        op.client.bare.earned += status == 200
+        op.client.bare.successes += status == 200
         if status in {200, 422} or self.policy == "no retry" or op.attempt >= ATTEMPTS:
             self.end(op, status == 200)
             return
@@ -214,11 +220,14 @@ class Simulation:
             self.end(op, False)
         else:
             op.waited += delay
-            self.later(self.now + delay, self.send if self.policy == "loop" else self.repeat_bare, op)
+            if self.policy == "loop" or (status == 429 and hint is not None):
+                self.later(self.now + delay, self.send, op)
+            else:
+                self.later(self.now + delay, self.repeat_bare, op, 0.0 if status else self.now - op.sent)
 
-    def repeat_bare(self, op: Op) -> None:
+    def repeat_bare(self, op: Op, silent: float) -> None:
         """Without an Upstream: the quota of the process."""
-        at = op.client.bare.take(self.now)
+        at = op.client.bare.take(self.now, silent=silent, before=op.successes)
         if at == 0.0:
             self.send(op)
         else:

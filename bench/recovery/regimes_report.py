@@ -11,7 +11,7 @@ import json
 import math
 from pathlib import Path
 
-from bench.recovery.regime_services import Regime, reported
+from bench.recovery.regime_list import Regime, reported
 from bench.recovery.regimes import Simulation, measure
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -7,7 +7,7 @@ from bench.recovery import metrics, services
 from bench.recovery.contenders.library import AMENDS
 from bench.recovery.load import burst, poisson
 from bench.recovery.overload import Overload
-from bench.recovery.regime_services import REGIMES, Known, Regime, reported
+from bench.recovery.regime_list import REGIMES, Known, Regime, reported
 from bench.recovery.regimes import Simulation, measure
 from bench.recovery.run import run
 

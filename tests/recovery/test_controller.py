@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends.recovery import controller as constants
+from amends.recovery import evidence, pacing, traffic
 from amends.recovery.controller import HINT, OPEN, PLAIN, RAMP, REFUSED, SHUT, SILENT, Controller
 
 
@@ -118,10 +119,10 @@ def test_slow_answers_lower_the_pace_once_in_two_round_trips():
     before = controller.pace
     for _ in range(5):
         controller.succeeded(now + 0.3, now, waiting=True)
-    assert controller.pace == pytest.approx(constants.CUT * before)
+    assert controller.pace == pytest.approx(pacing.CUT * before)
     for number in range(1, 50):
         controller.succeeded(now + number + 0.3, now + number, waiting=True)
-        assert controller.pace >= constants.SLOWEST * controller.rate(now + number + 0.3) - 1e-9
+        assert controller.pace >= pacing.SLOWEST * controller.rate(now + number + 0.3) - 1e-9
 
 
 def test_one_hint_is_answered_by_one_call_at_a_time():
@@ -156,13 +157,65 @@ def test_a_long_hint_costs_at_most_eight_calls_an_hour():
     assert 3 <= calls <= 8
 
 
+def test_a_long_hint_of_a_service_that_answered_is_probed_soon():
+    """It may concern one caller only. If it is true, there are at most eight calls in an hour."""
+    controller, now = healthy()
+    began, calls = now, 1
+    controller.failed(now, now - 0.05, 0.5, HINT, 3600.0)
+    while now < began + 3600.0:
+        now += 0.25
+        if controller.admit(now) == 0.0:
+            calls += 1
+            controller.failed(now + 0.05, now, 0.5, HINT, 3600.0)
+    assert 5 <= calls <= 8
+    controller, now = healthy()
+    while not controller.held_until():
+        controller.failed(now, now - 0.01, 0.5, HINT, 3600.0)
+    assert controller.doubted
+    assert controller.resume_at == pytest.approx(now + constants.DOUBTED)
+
+
+def test_an_outage_in_ramp_keeps_the_pace_unless_answers_were_slow_or_missing():
+    """A service that flaps without being overloaded gets what waited; an overloaded one gets less."""
+    for kind in (PLAIN, SILENT):
+        controller, _ = shut()
+        now = probed(controller)
+        for _ in range(20):
+            now += 0.1
+            controller.succeeded(now, now - 0.05, waiting=True)
+        pace = controller.pace
+        now += 0.1
+        while controller.state != SHUT:
+            controller.failed(now, now - 0.01, 0.5, kind)
+        now = probed(controller)
+        expected = pace if kind == PLAIN else min(constants.SHUT_CUT * pace, controller.rate(now))
+        assert controller.pace == pytest.approx(expected, rel=0.1)
+
+
+def test_a_refused_tenant_does_not_slow_down_the_others():
+    """One of ten operations is refused, with a short hint, and its repeat too."""
+    controller, now = healthy()
+    for number in range(2000):
+        now += 0.05
+        if controller.admit(now):
+            continue
+        if number % 10 == 0:
+            controller.failed(now, now - 0.01, 0.5, HINT, 2.0)
+        elif number % 10 == 5:
+            controller.failed(now, now - 0.01, 0.5, HINT, 2.0, repeat=True)
+        else:
+            controller.succeeded(now, now - 0.01, waiting=False)
+    assert controller.refused_alone
+    assert controller.state == OPEN
+
+
 def test_a_probe_that_outlives_failures_is_presumed_good():
     """Where calls take 30 s, the others do not wait for the end of one."""
     controller, now = healthy(trip=30.0, rate=2.0)
     controller.failed(now, now - 0.05, 0.5, HINT, 5.0)
     assert controller.admit(now) == 0.0
-    assert controller.admit(now + 0.1) == pytest.approx(now + constants.PRESUMED_FIRST)
-    assert controller.admit(now + 1.1) == 0.0
+    assert controller.admit(now + 0.1) == pytest.approx(now + 4 * 0.05)
+    assert controller.admit(now + 0.3) == 0.0
     assert controller.state == OPEN
 
 
@@ -246,7 +299,7 @@ def test_the_pace_is_never_below_its_bound(script):
 
     def check(controller, now, at, before):
         if controller.state == RAMP:
-            assert controller.pace >= constants.LEAST_PACE - 1e-9
+            assert controller.pace >= pacing.LEAST_PACE - 1e-9
 
     play(script, check=check)
 
@@ -282,28 +335,20 @@ def test_the_order_of_simultaneous_successes_and_of_failures_changes_no_state(sc
     assert results[0] == results[1]
 
 
-_SECONDS = (
-    *(
-        "CALM",
-        "STALE",
-        "MEMORY",
-        "WINDOW",
-        "SLOW_ABOVE",
-        "FIRST_SILENT",
-        "CAP_SILENT",
-        "FIRST_PLAIN",
-        "CAP_PLAIN",
+_SECONDS = {
+    traffic: ("MEMORY", "WINDOW", "LEAST_SPAN"),
+    evidence: ("CALM", "STALE", "WINDOW"),
+    pacing: ("SLOW_ABOVE", "RETURN", "BEHIND", "FAST_DOUBLING", "SLOW_DOUBLING", "LONG"),
+    constants: (
+        *("FIRST_SILENT", "CAP_SILENT", "FIRST_PLAIN", "CAP_PLAIN", "LEAST_CAP", "PRESUMED_AFTER"),
+        *("PRESUMED_WARY", "KEPT", "DOUBTED"),
     ),
-    *(
-        "LEAST_CAP",
-        "PRESUMED_FIRST",
-        "KEPT",
-        "RETURN",
-        "BEHIND",
-        "LEAST_SPAN",
-        "FAST_DOUBLING",
-        "SLOW_DOUBLING",
-    ),
+}
+_RATES = (
+    (pacing, "LEAST_PACE"),
+    (constants, "LEAST_PACE"),
+    (evidence, "LEAST_RATE"),
+    (evidence, "COLD_RATE"),
 )
 
 
@@ -312,10 +357,11 @@ def test_scaling_all_times_scales_all_decisions(script):
     """With the named constants scaled too, nothing depends on the unit of time."""
     one, _, _ = play(script)
     with pytest.MonkeyPatch.context() as patch:
-        for name in _SECONDS:
-            patch.setattr(constants, name, getattr(constants, name) * 2.0)
-        for name in ("LEAST_PACE", "LEAST_RATE", "COLD_RATE"):
-            patch.setattr(constants, name, getattr(constants, name) / 2.0)
+        for module, names in _SECONDS.items():
+            for name in names:
+                patch.setattr(module, name, getattr(module, name) * 2.0)
+        for module, name in _RATES:
+            patch.setattr(module, name, getattr(module, name) / 2.0)
         two, _, _ = play(script, scale=2.0)
     assert (one.state, one.run, one.wary, one.failed_probes) == (
         two.state,
@@ -333,4 +379,4 @@ def test_weeks_between_two_answers_change_the_pace_by_one_step():
     controller, _ = shut()
     now = probed(controller) + 1e7
     controller.succeeded(now + 0.05, now, waiting=True)
-    assert controller.pace <= constants.RISE * 10.5
+    assert controller.pace <= pacing.RISE * pacing.START * 10.5

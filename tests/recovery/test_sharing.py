@@ -100,7 +100,7 @@ def test_one_process_probes(tmp_path, clock):
     first, second = ThreadWaiter(), ThreadWaiter()
     assert one.look(first, late) == 0.0
     assert two.look(second, late) > late
-    one.succeeded(late + 0.1, late, lambda: 0.5)
+    one.succeeded(late + 0.1, late)
     clock.advance(2)
     assert two.look(second, clock.now()) == 0.0
 

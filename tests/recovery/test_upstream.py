@@ -105,7 +105,7 @@ def test_a_repeat_without_a_turn_is_given_up(clock, monkeypatch):
     """After its own wait it waits in the queue, at most until `max_wait`."""
     gaps(monkeypatch, 50.0)
     upstream = Upstream()
-    upstream.succeeded(clock.now(), clock.now() - 1, lambda: 0.5)
+    upstream.succeeded(clock.now(), clock.now() - 1)
     for _ in range(2):
         upstream.failed(Fault(code="TIMEOUT"), clock.now(), clock.now() - 0.5, 0.5)
     with pytest.raises(FaultError) as caught:
@@ -469,7 +469,7 @@ async def test_a_cancelled_task_leaves_the_queue(monkeypatch):
         await first
     assert upstream.snapshot().parked == 1
     now = time.monotonic()
-    upstream.succeeded(now, now, lambda: 0.5)
+    upstream.succeeded(now, now)
     assert await second == "ok"
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.recovery.call_errors import LOOP_CHECK, refuse_coroutine, refuse_plain
-from amends.recovery.clock import CLOCK
 from amends.recovery.events import EventHook
+from amends.recovery.first_call import acall_first, call_first
 from amends.recovery.history import Attempt
 from amends.recovery.matching import On
-from amends.recovery.perform import arun_flow, failed_call, run_flow
+from amends.recovery.perform import arun_flow, run_flow
 from amends.recovery.plan import Hook, Raises, plan_for
-from amends.recovery.process_quota import process_quota
 from amends.recovery.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -106,29 +103,10 @@ def recover(
         and (policy is DEFAULT or policy is None or (isinstance(policy, Policy) and policy.deadline is None))  # type: ignore[redundant-expr]
         and (upstream is None or (isinstance(upstream, Upstream) and upstream.open))  # type: ignore[redundant-expr]
     ):
-        # The same as in `perform.run` for a plan that is `direct`, written out; the options are not checked yet. Through
-        # `run`, with a Plan, a successful call costs 0.71 of google-api-core's retry instead of 0.36 (target 0.6):
-        # bench/overhead.py, CPython 3.11.
-        generation = 0 if upstream is None else upstream.generation
-        sent = CLOCK.now()
-        try:
-            result = call(*args, **kwargs)
-        except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-            first = failed_call(sent, exc, generation)
-        except BaseException:
-            if upstream is not None:
-                upstream.abandoned(CLOCK.now(), sent)
-            raise
-        else:
-            if upstream is None:
-                process_quota.earned += 1
-            else:
-                upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
-            if isinstance(result, CoroutineType):
-                refuse_coroutine(result)
-            if LOOP_CHECK.left:
-                LOOP_CHECK.check(succeeded=True)
-            return result
+        # The options are not checked yet: a Plan for each call would cost 0.35 of google-api-core's retry.
+        result, first = call_first(upstream, call, args, kwargs)
+        if first is None:
+            return result  # type: ignore[no-any-return]
     plan = plan_for(
         policy=policy,
         upstream=upstream,
@@ -186,28 +164,9 @@ async def arecover(
         and (policy is DEFAULT or policy is None or (isinstance(policy, Policy) and policy.deadline is None))  # type: ignore[redundant-expr]
         and (upstream is None or (isinstance(upstream, Upstream) and upstream.open))  # type: ignore[redundant-expr]
     ):
-        # The same as in `arun`, written out. Through `arun`, with a Plan and one more coroutine, a successful call costs
-        # 0.75 of google-api-core's retry instead of 0.53 (target 0.6), with an Upstream 1.42 instead of 1.16 (target
-        # 1.3): bench/overhead.py, CPython 3.11.
-        generation = 0 if upstream is None else upstream.generation
-        sent = CLOCK.now()
-        try:
-            coroutine = call(*args, **kwargs)
-            if not isinstance(coroutine, CoroutineType):
-                refuse_plain(coroutine)
-            result = await coroutine
-        except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-            first = failed_call(sent, exc, generation)
-        except BaseException:
-            if upstream is not None:
-                upstream.abandoned(CLOCK.now(), sent)
-            raise
-        else:
-            if upstream is None:
-                process_quota.earned += 1
-            else:
-                upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
-            return result
+        result, first = await acall_first(upstream, call, args, kwargs)
+        if first is None:
+            return result  # type: ignore[no-any-return]
     plan = plan_for(
         policy=policy,
         upstream=upstream,

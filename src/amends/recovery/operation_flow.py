@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from os import urandom
 from typing import Any
 
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from amends.core.decision import Decision, State
 from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
+from amends.core.vocabulary import row_for
 from amends.recovery.call_errors import MisuseError
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import publish
@@ -27,9 +29,10 @@ from amends.recovery.history import Attempt
 from amends.recovery.logs import LONG_WAIT
 from amends.recovery.matching import is_unregistered_bug, matches
 from amends.recovery.plan import UNKNOWN, Plan, fallback_arguments, hook_arguments
-from amends.recovery.process_quota import process_quota
+from amends.recovery.process_quota import callee_of, process_quota
 from amends.recovery.queueing import renew_credentials, wait_for_quota, wait_for_turn
 from amends.recovery.scope import SCOPE, Scope
+from amends.recovery.signals import Signal, signal_of
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.recovery.steps import Do, Finish, Send, Step, Steps, Wait, WaiterMaker
 from amends.recovery.to_fault import fault_of, waited_below
@@ -45,6 +48,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     ended: float
     generation: int = 0
     """The generation of the upstream's credentials when the call was sent."""
+    successes: int = 0
+    """The successes of this process until the call was sent, of operations without an upstream."""
     error: Any = None
     result: Any = None
     fault: Fault | None = None
@@ -133,7 +138,9 @@ class Flow:
             fault, unrepeatable, repeatable = self._judge(fault, outcome.error)
             held = False
             if self.plan.upstream is not None:
-                held = self.plan.upstream.failed(fault, outcome.ended, outcome.sent, CLOCK.draw())
+                held = self.plan.upstream.failed(
+                    fault, outcome.ended, outcome.sent, CLOCK.draw(), repeat=bool(self.stepper.history)
+                )
             self.stepper = self.stepper.failed(
                 fault,
                 started=outcome.sent,
@@ -152,7 +159,7 @@ class Flow:
             if self.stepper.decision.action is not Action.RETRY:
                 return (yield from self._end())
             with self._publish("retry"):
-                in_time = yield from self._wait(self.stepper.decision, held=held)
+                in_time = yield from self._wait(self.stepper.decision, fault, outcome, held=held)
             if not in_time:
                 return (yield from self._end())
             outcome = None
@@ -181,7 +188,7 @@ class Flow:
                 return None
             generation = upstream.generation
         stepper, examine, timeout = self.stepper, self.plan.examine, self.plan.timeout
-        sent = CLOCK.now()
+        successes, sent = process_quota.successes, CLOCK.now()
         try:
             result = yield Send(
                 self.call,
@@ -208,6 +215,7 @@ class Flow:
             sent=sent,
             ended=CLOCK.now(),
             generation=generation,
+            successes=successes,
             error=error,
             result=result,
             fault=fault,
@@ -228,7 +236,9 @@ class Flow:
             stepper = replace(stepper, fault=upstream.refusal(now))
         self.stepper = stepper.gave_up(reason, held or None)
 
-    def _wait(self, decision: Decision, *, held: bool) -> Generator[Step, Any, bool]:
+    def _wait(
+        self, decision: Decision, fault: Fault, outcome: Outcome, *, held: bool
+    ) -> Generator[Step, Any, bool]:
         """
         Wait before a repeat. Return False if the quota of repeats is used up.
 
@@ -239,16 +249,30 @@ class Flow:
         in_time, before = True, CLOCK.now()
         if decision.delay:
             yield Wait(decision.delay)
-        if decision.reason not in _UNCHARGED and not (
-            self.plan.upstream is None and decision.reason == "hint"
-        ):
+        if decision.reason not in _UNCHARGED and not self._invited(decision, fault):
             longest = min(self.stepper.patience(CLOCK.now()), decision.delay or 0.0)
-            in_time = yield from wait_for_quota(self.plan.upstream, longest)
+            take = (
+                self.plan.upstream.take_repeat
+                if self.plan.upstream
+                else self._take_from_process(fault, outcome)
+            )
+            in_time = yield from wait_for_quota(take, longest)
             if not in_time:
                 self.stepper = self.stepper.gave_up("budget", decision.delay)
         # Count the decided delay even if a test replaced `sleep` by a function that returns at once.
         self.stepper = self.stepper.waited(max(CLOCK.now() - before, decision.delay or 0.0))
         return in_time
+
+    def _invited(self, decision: Decision, fault: Fault) -> bool:
+        """Return whether a rate limit named the time of this repeat; an upstream counts it nevertheless."""
+        limited = row_for(fault.vocabulary, fault.code, fault.status).everyday == "RATE_LIMITED"
+        return self.plan.upstream is None and decision.reason == "hint" and limited
+
+    def _take_from_process(self, fault: Fault, outcome: Outcome) -> Callable[[float], float]:
+        """Return the function that takes the repeat of this failure from the quota of the process."""
+        silent = outcome.ended - outcome.sent if signal_of(fault) is Signal.SILENT else 0.0
+        callee = self.plan.operation.name or callee_of(self.call)
+        return partial(process_quota.take, callee=callee, silent=silent, before=outcome.successes)
 
     # Which failures are repeated -------------------------------------------------------------------------------
 
@@ -352,9 +376,9 @@ class Flow:
         """Report the success and return the result."""
         before = self.stepper
         if self.plan.upstream is None:
-            process_quota.earned += 1
+            process_quota.successes += 1
         else:
-            self.plan.upstream.succeeded(outcome.ended, outcome.sent, CLOCK.draw)
+            self.plan.upstream.succeeded(outcome.ended, outcome.sent, repeat=bool(before.history))
         if before.history:
             with self._publish("recovered"):
                 pass

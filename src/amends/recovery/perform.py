@@ -17,14 +17,13 @@ from msgspec.structs import replace
 from amends.recovery.async_library import new_task_waiter, within
 from amends.recovery.call_errors import LOOP_CHECK, MisuseError, refuse_coroutine, refuse_misuse, refuse_plain
 from amends.recovery.clock import CLOCK
+from amends.recovery.first_call import acall_first, call_first
 from amends.recovery.history import Attempt
 from amends.recovery.logs import log_late_call
 from amends.recovery.operation_flow import Flow, Outcome
 from amends.recovery.plan import Plan
-from amends.recovery.process_quota import process_quota
 from amends.recovery.scope import SCOPE
 from amends.recovery.steps import Do, Finish, Park, Send, Step, Steps, Wait
-from amends.recovery.to_fault import fault_of
 from amends.recovery.waiter import ThreadWaiter
 
 __all__ = [
@@ -33,7 +32,6 @@ __all__ = [
     "aperform",
     "arun",
     "arun_flow",
-    "failed_call",
     "perform",
     "run",
     "run_flow",
@@ -56,28 +54,11 @@ def run(
     """
     upstream, first = plan.upstream, None
     if plan.direct and (upstream is None or upstream.open):
-        generation = 0 if upstream is None else upstream.generation
-        sent = CLOCK.now()
-        try:
-            result = call(*args, **kwargs)
-        except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-            first = failed_call(sent, exc, generation)
-        except BaseException:
-            if upstream is not None:
-                upstream.abandoned(CLOCK.now(), sent)
-            raise
-        else:
-            if awaitables and hasattr(result, "__await__"):
-                return _await_first(plan, call, args, kwargs, result, sent, generation)
-            if upstream is None:
-                process_quota.earned += 1
-            else:
-                upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
-            if isinstance(result, CoroutineType):
-                refuse_coroutine(result)
-            if LOOP_CHECK.left:
-                LOOP_CHECK.check(succeeded=True)
+        result, first = call_first(upstream, call, args, kwargs, awaitables=awaitables)
+        if first is None:
             return result
+        if first.fault is None:
+            return _await_first(plan, call, args, kwargs, result)
     return run_flow(plan, call, args, kwargs, None, first, awaitables=awaitables)
 
 
@@ -85,21 +66,8 @@ async def arun(plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwar
     """Make the call of a checked plan with recovery on the running event loop, and return its result."""
     upstream, first = plan.upstream, None
     if plan.direct and (upstream is None or upstream.open):
-        generation = 0 if upstream is None else upstream.generation
-        sent = CLOCK.now()
-        try:
-            result = await call(*args, **kwargs)
-        except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-            first = failed_call(sent, exc, generation)
-        except BaseException:
-            if upstream is not None:
-                upstream.abandoned(CLOCK.now(), sent)
-            raise
-        else:
-            if upstream is None:
-                process_quota.earned += 1
-            else:
-                upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
+        result, first = await acall_first(upstream, call, args, kwargs)
+        if first is None:
             return result
     return await arun_flow(plan, call, args, kwargs, None, first)
 
@@ -149,24 +117,10 @@ async def _await_first(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     awaitable: Awaitable[Any],
-    sent: float,
-    generation: int,
 ) -> Any:
     """Await what the first call returned, and run the flow if it fails."""
-    upstream = plan.upstream
-    try:
-        result = await awaitable
-    except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-        first = failed_call(sent, exc, generation)
-    except BaseException:
-        if upstream is not None:
-            upstream.abandoned(CLOCK.now(), sent)
-        raise
-    else:
-        if upstream is None:
-            process_quota.earned += 1
-        else:
-            upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
+    result, first = await acall_first(plan.upstream, lambda: awaitable, (), {})
+    if first is None:
         return result
     return await arun_flow(plan, call, args, kwargs, None, first)
 
@@ -278,11 +232,6 @@ async def _acall(step: Send) -> Any:
 
 async def _await_if_needed(value: Any) -> Any:
     return await value if hasattr(value, "__await__") else value
-
-
-def failed_call(sent: float, error: Exception, generation: int = 0) -> Outcome:
-    """Return the outcome of a first call that was made outside the flow and raised `error`."""
-    return Outcome(sent=sent, ended=CLOCK.now(), error=error, fault=fault_of(error), generation=generation)
 
 
 def _refuse_misused(

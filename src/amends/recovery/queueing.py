@@ -6,11 +6,10 @@ They are generators of steps, like the flow.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from amends.recovery.clock import CLOCK
-from amends.recovery.process_quota import process_quota
 from amends.recovery.renewal import Turn
 from amends.recovery.scope import SCOPE
 from amends.recovery.stepper import Stepper
@@ -67,16 +66,16 @@ def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker)
     return True
 
 
-def wait_for_quota(upstream: Upstream | None, longest: float) -> _Waiting:
+def wait_for_quota(take: Callable[[float], float], longest: float) -> _Waiting:
     """
-    Take a repeat from the quota of the upstream, or of the process. Return whether there was one.
+    Take a repeat from a quota with `take`. Return whether there was one.
 
     Waits at most `longest` seconds for it: where most calls fail, a repeat that waits for long would only be one more.
     """
     over = CLOCK.now() + longest
     while True:
         now = CLOCK.now()
-        at = process_quota.take(now) if upstream is None else upstream.take_repeat(now)
+        at = take(now)
         if at == 0.0:
             return True
         if at > over:

@@ -1,0 +1,368 @@
+"""The regimes outside a to h: a service, its load, and what is measured. `REGIMES` is for tuning, `reported` is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from bench.recovery import services as known
+from bench.recovery.load import Arrival, burst, poisson
+from bench.recovery.overload import Overload
+from bench.recovery.regime_services import (
+    Bucket,
+    Failing,
+    Flapping,
+    HalfDead,
+    Known,
+    Lying,
+    OneHint,
+    Stalls,
+    Tenants,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """A service, its load, and what is measured."""
+
+    name: str
+    service: Callable[..., Any]
+    load: Callable[[int], list[Arrival]]
+    options: dict[str, Any] = field(default_factory=dict)
+    timeout: float = 2.0
+    capacity: float = 0.0
+    """What the service can do per second; goodput is a share of it."""
+    settled: float = 30.0
+    spell_end: float = 0.0
+    only: Callable[[Any, int, Arrival], bool] | None = None
+    """Which operations are measured."""
+
+    def build(self, seed: int) -> Any:
+        return self.service(seed, **self.options)
+
+    def counted(self, service: Any, index: int, arrival: Arrival) -> bool:
+        return self.only is None or self.only(service, index, arrival)
+
+
+def _fleet(
+    clients: int = 200, spell: float = 60.0, queue: int = 500, latency: float = 0.05, *, tail: float = 240.0
+) -> Regime:
+    options: dict[str, Any] = {
+        "service": Overload,
+        "slow_until": 20.0 + spell,
+        "queue": queue,
+        "latency": latency,
+    }
+    name = f"fleet {clients} clients, {spell:g} s, queue {queue}, {latency:g} s"
+    seconds = 20 + spell + tail
+    return Regime(
+        name,
+        Known,
+        partial(poisson, rate=100 / clients, seconds=seconds, clients=clients),
+        options,
+        spell_end=20.0 + spell,
+    )
+
+
+def _sustained(factor: float, clients: int) -> Regime:
+    return Regime(
+        f"overload {factor:g}x, {clients} processes",
+        Known,
+        partial(poisson, rate=60 * factor / clients, seconds=240, clients=clients),
+        {"service": Overload, "rate": 60.0, "slow_rate": 60.0},
+        capacity=60.0,
+        settled=60.0,
+    )
+
+
+def _all() -> list[Regime]:
+    found = [
+        Regime(
+            "one hint, 5 s calls at 20/s",
+            OneHint,
+            partial(poisson, rate=20, seconds=180),
+            {"latency": 5.0},
+            60.0,
+            only=_after(75),
+        ),
+        Regime(
+            "one hint, 30 s calls at 2/s",
+            OneHint,
+            partial(poisson, rate=2, seconds=300),
+            {"latency": 30.0},
+            120.0,
+            only=_after(125),
+        ),
+        Regime(
+            "true hint of 60 s, 5 s calls at 5/s",
+            OneHint,
+            partial(poisson, rate=5, seconds=300),
+            {"latency": 5.0, "hint": 60.0, "true": True},
+            60.0,
+        ),
+        Regime(
+            "epoch in ms as hint, 0.05 s calls at 10/s",
+            OneHint,
+            partial(poisson, rate=10, seconds=300),
+            {"hint": 3600.0},
+            only=_after(60),
+        ),
+    ]
+    found += [
+        Regime(
+            f"{share} % fail at {rate}/s",
+            Failing,
+            partial(poisson, rate=rate, seconds=300 if rate < 200 else 90),
+            {"share": share / 100},
+        )
+        for share in (30, 50)
+        for rate in (10, 50, 200, 500)
+    ]
+    found.append(
+        Regime(
+            "1 % get Retry-After 120 at 20/s",
+            Failing,
+            partial(poisson, rate=20, seconds=200),
+            {"refused": 0.01},
+        )
+    )
+    found += [_fleet(spell=spell) for spell in (10, 30, 60, 120)]
+    found += [_fleet(clients) for clients in (20, 500, 1000)]
+    found += [_fleet(spell=30, queue=queue) for queue in (100, 250, 1000)]
+    found += [_fleet(spell=30, latency=latency) for latency in (0.005, 0.2, 1.0)]
+    found += [_fleet(1000, 120), _fleet(1000, 30, latency=1.0)]
+    found += [_sustained(factor, clients) for factor in (1.5, 2.0) for clients in (1, 20, 200)]
+    for hint in (1.0, None):
+        label = "Retry-After 1" if hint else "no header"
+        found.append(
+            Regime(
+                f"token bucket 5/s, offered 10/s, {label}",
+                Bucket,
+                partial(poisson, rate=10, seconds=240),
+                {"hint": hint},
+                capacity=5.0,
+            )
+        )
+        found.append(
+            Regime(
+                f"token bucket 50/s, offered 75/s, {label}",
+                Bucket,
+                partial(poisson, rate=75, seconds=180),
+                {"rate": 50.0, "depth": 50.0, "hint": hint},
+                capacity=50.0,
+            )
+        )
+        found.append(
+            Regime(
+                f"token bucket 20/s, 20 processes 2/s, {label}",
+                Bucket,
+                partial(poisson, rate=2, seconds=240, clients=20),
+                {"rate": 20.0, "depth": 20.0, "hint": hint},
+                capacity=20.0,
+            )
+        )
+    found += [
+        Regime(
+            f"tenants at {rate}/s, the other nine",
+            Tenants,
+            partial(poisson, rate=rate, seconds=200),
+            only=lambda s, i, a: s.tenant(i) > 0,
+        )
+        for rate in (5, 20, 100)
+    ]
+    found += [
+        Regime("long hint of an hour", known_hostile, partial(poisson, rate=1, seconds=3600)),
+        Regime("lying hint of 1 s, 30 s outage, 5/s", Lying, partial(poisson, rate=5, seconds=120)),
+        Regime(
+            "lying hint of 20 s, 5 s outage, 5/s",
+            Lying,
+            partial(poisson, rate=5, seconds=120),
+            {"length": 5.0, "hint": 20.0},
+        ),
+        Regime("flapping every 2 s, 5/s", Flapping, partial(poisson, rate=5, seconds=120)),
+        Regime("flapping every 15 s, 5/s", Flapping, partial(poisson, rate=5, seconds=240), {"period": 15.0}),
+        Regime(
+            "low traffic, 1 call a minute, 30 % fail",
+            Failing,
+            partial(poisson, rate=1 / 60, seconds=36000),
+            {"share": 0.3},
+        ),
+        Regime("half-dead replicas, 20/s", HalfDead, partial(poisson, rate=20, seconds=200)),
+        Regime(
+            "30 s calls, 20 % stall, 2/s",
+            Stalls,
+            partial(poisson, rate=2, seconds=600),
+            {"latency": 30.0},
+            60.0,
+        ),
+        Regime(
+            "0.5 s calls, 20 % stall, 20/s",
+            Stalls,
+            partial(poisson, rate=20, seconds=200),
+            {"latency": 0.5},
+            2.0,
+        ),
+        Regime(
+            "b from 20 processes",
+            Known,
+            partial(poisson, rate=0.1, seconds=60, clients=20),
+            {"service": known.Outage},
+        ),
+        Regime("b", Known, partial(poisson, rate=2, seconds=60), {"service": known.Outage}),
+        Regime(
+            "b 120 s",
+            Known,
+            partial(poisson, rate=2, seconds=160),
+            {"service": known.Outage, "length": 120.0},
+        ),
+        Regime("a", Known, partial(burst, count=60, within=1.0), {"service": known.Window}),
+        Regime("c", Known, partial(poisson, rate=10, seconds=50), {"service": known.Brownout}),
+        Regime(
+            "c 60 %", Known, partial(poisson, rate=10, seconds=50), {"service": known.Brownout, "share": 0.6}
+        ),
+        Regime("f", Known, partial(poisson, rate=5, seconds=100), {"service": known.Lossy}),
+        Regime("f 30 %", Known, partial(poisson, rate=5, seconds=100), {"service": known.Lossy, "loss": 0.3}),
+        Regime("g", Known, partial(burst, count=10, within=1.0), {"service": known.Hostile}),
+        Regime(
+            "h+hint",
+            Known,
+            partial(poisson, rate=0.5, seconds=300, clients=200),
+            {"service": Overload, "hint": 5},
+            spell_end=30.0,
+        ),
+    ]
+    return found
+
+
+def reported() -> list[Regime]:
+    """Return the regimes of the published table: other parameters than those used for tuning."""
+    found = [
+        Regime(
+            "one hint of 8 s, 12 s calls at 6/s",
+            OneHint,
+            partial(poisson, rate=6, seconds=180),
+            {"latency": 12.0, "hint": 8.0},
+            60.0,
+            only=_after(84),
+        ),
+        Regime(
+            "one hint of a day, 0.3 s calls at 15/s",
+            OneHint,
+            partial(poisson, rate=15, seconds=120),
+            {"latency": 0.3, "hint": 3600.0},
+            only=_after(60),
+        ),
+    ]
+    found += [
+        Regime(
+            f"{share} % fail at {rate}/s",
+            Failing,
+            partial(poisson, rate=rate, seconds=3000 / rate if rate < 400 else 15),
+            {"share": share / 100},
+        )
+        for share in (30, 50)
+        for rate in (20, 100, 400)
+    ]
+    found.append(
+        Regime(
+            "2 % get Retry-After 90 at 30/s",
+            Failing,
+            partial(poisson, rate=30, seconds=120),
+            {"refused": 0.02, "hint": 90.0},
+        )
+    )
+    for hint, label in ((2.0, "Retry-After 2"), (None, "no header")):
+        found.append(
+            Regime(
+                f"token bucket 8/s, offered 14/s, {label}",
+                Bucket,
+                partial(poisson, rate=14, seconds=180),
+                {"rate": 8.0, "depth": 8.0, "hint": hint},
+                capacity=8.0,
+            )
+        )
+    found += [
+        Regime(
+            "one tenant of eight gets an hour, 40/s: the others",
+            Tenants,
+            partial(poisson, rate=40, seconds=100),
+            {"count": 8},
+            only=lambda service, index, _: service.tenant(index) > 0,
+        ),
+        Regime(
+            "hint of 2 s in an outage of 20 s, 8/s",
+            Lying,
+            partial(poisson, rate=8, seconds=90),
+            {"length": 20.0, "hint": 2.0},
+        ),
+        Regime(
+            "hint of 25 s in an outage of 4 s, 8/s",
+            Lying,
+            partial(poisson, rate=8, seconds=90),
+            {"length": 4.0, "hint": 25.0},
+        ),
+        Regime("flapping every 3 s, 6/s", Flapping, partial(poisson, rate=6, seconds=120), {"period": 3.0}),
+        Regime("flapping every 20 s, 6/s", Flapping, partial(poisson, rate=6, seconds=160), {"period": 20.0}),
+        Regime(
+            "3 calls an hour, 30 % fail",
+            Failing,
+            partial(poisson, rate=1 / 1200, seconds=400_000),
+            {"share": 0.3},
+        ),
+        Regime(
+            "40 % of the replicas dead, 30/s",
+            HalfDead,
+            partial(poisson, rate=30, seconds=100),
+            {"share": 0.4},
+        ),
+        Regime(
+            "25 s calls, 20 % stall, 3/s",
+            Stalls,
+            partial(poisson, rate=3, seconds=300),
+            {"latency": 25.0},
+            50.0,
+        ),
+        Regime(
+            "b from 30 processes, outage 25 s",
+            Known,
+            partial(poisson, rate=0.1, seconds=60, clients=30),
+            {"service": known.Outage, "length": 25.0},
+        ),
+        Regime(
+            "writes, 90 % of the calls fail, 4/s",
+            Known,
+            partial(poisson, rate=4, seconds=100),
+            {"service": known.Lossy, "loss": 0.3},
+        ),
+    ]
+    found += [
+        Regime(
+            f"offered {factor:g} × capacity for good, {clients} process{'es' if clients > 1 else ''}",
+            Known,
+            partial(poisson, rate=70 * factor / clients, seconds=140, clients=clients),
+            {"service": Overload, "rate": 70.0, "slow_rate": 70.0, "queue": 400},
+            capacity=70.0,
+            settled=60.0,
+        )
+        for factor in (1.6, 1.9)
+        for clients in (1, 250)
+    ]
+    found += [
+        _fleet(100, 45, 300, 0.02, tail=100),
+        _fleet(300, 90, 700, 0.1, tail=100),
+        _fleet(800, 70, 400, 0.5, tail=100),
+    ]
+    return found
+
+
+def known_hostile(seed: int) -> Known:
+    return Known(seed, service=known.Hostile)
+
+
+def _after(at: float) -> Callable[[Any, int, Arrival], bool]:
+    return lambda _service, _index, arrival: arrival[0] >= at
+
+
+REGIMES = {regime.name: regime for regime in _all()}

@@ -1,0 +1,121 @@
+"""Tests of the quota of operations without an Upstream."""
+
+from functools import partial
+
+import pytest
+
+from amends import FaultError, Operation, Policy, errors, recover
+from amends.errors import RateLimitedError
+from amends.recovery import configure
+from amends.recovery.process_quota import CALLEES, MOST_COLD, SAVED, ProcessQuota, callee_of
+
+
+def left(quota, now=0.0, **options):
+    """Return how many repeats can be taken at one moment."""
+    count = 0
+    while quota.take(now, **options) == 0.0:
+        count += 1
+    return count
+
+
+def test_successes_and_time_earn_repeats():
+    """At most SAVED are saved."""
+    quota = ProcessQuota()
+    assert left(quota) == SAVED
+    quota.successes += 2
+    assert left(quota) == 3
+    quota.successes += 1000
+    assert left(quota) == SAVED
+    assert left(quota, now=1000.0) == 5
+
+
+def test_silence_costs_more():
+    """One repeat after a time-out of seconds; more if the service answered meanwhile, or has never answered."""
+    quota = ProcessQuota()
+    assert left(quota, silent=2.0) == SAVED / MOST_COLD
+    quota = ProcessQuota()
+    quota.successes = 20
+    assert left(quota, silent=2.0, before=20) == 1
+    quota = ProcessQuota()
+    quota.successes = 20
+    assert left(quota, silent=2.0, before=18) == SAVED
+    quota = ProcessQuota()
+    quota.successes = 20
+    assert left(quota, silent=0.001, before=20) == SAVED - 1
+
+
+def test_each_callee_has_its_own_savings():
+    """Their number is bounded."""
+    quota = ProcessQuota()
+    assert left(quota, callee="one") == SAVED
+    assert left(quota, callee="two") == SAVED
+    assert left(quota, callee="one") == 0
+    for number in range(CALLEES):
+        quota.take(0.0, callee=number)
+    assert left(quota, callee="one") == SAVED
+
+
+def test_callee_of():
+    """The code decides, not the object."""
+
+    class Service:
+        def call(self):
+            pass
+
+        def __call__(self):
+            pass
+
+    makers = [lambda: None for _ in range(2)]
+    assert callee_of(makers[0]) == callee_of(makers[1])
+    assert callee_of(Service().call) == callee_of(Service().call) == callee_of(partial(Service().call))
+    assert callee_of(Service()) is Service
+    assert callee_of(print) != callee_of(makers[0])
+
+
+def failing(error, calls):
+    def call():
+        calls.append(1)
+        raise error
+
+    return call
+
+
+def test_a_bare_recover_takes_part(clock):
+    """Many failing operations make few calls; `configure(quota=None)` turns the quota off."""
+    calls = []
+    call = failing(errors.ServiceUnavailableError("no"), calls)
+    for _ in range(30):
+        with pytest.raises(FaultError):
+            recover(call, read_only=True)
+    assert 30 + SAVED <= len(calls) <= 30 + SAVED + 3
+    configure(quota=None)
+    try:
+        with pytest.raises(FaultError):
+            recover(call, read_only=True, policy=Policy(attempts=5))
+        assert len(calls) >= 30 + SAVED + 5
+    finally:
+        configure(quota=True)
+
+
+def test_the_repeats_that_a_rate_limit_asks_for_are_not_counted(clock):
+    """The limit bounds them."""
+    calls = []
+    call = failing(RateLimitedError("wait", retry_after=2), calls)
+    for _ in range(10):
+        with pytest.raises(FaultError):
+            recover(call, read_only=True)
+    assert len(calls) == 50
+
+
+def test_a_program_that_makes_one_call_has_all_tries_after_time_outs(clock):
+    """Before the first success a time-out costs little."""
+    calls = []
+
+    def call():
+        calls.append(1)
+        clock.advance(5.0)
+        if len(calls) < 5:
+            raise errors.TimeoutError("late")
+        return "done"
+
+    assert recover(call, operation=Operation(name="one", read_only=True)) == "done"
