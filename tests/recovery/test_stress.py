@@ -95,8 +95,8 @@ def check(service, upstream, results, operations):
     earned = saved + per_success * snapshot.calls + per_second * elapsed
     assert 0 <= snapshot.repeats <= earned
     assert snapshot.repeats_left >= 0
-    assert not upstream._renewal.leading
-    assert not upstream._renewal.waiters
+    assert not upstream.renewal.leading
+    assert not upstream.renewal.waiters
     assert results["ok"] > operations * 0.8
 
 

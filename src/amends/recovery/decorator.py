@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
-from amends.recovery.perform import arun, run
+from amends.recovery.first_call import acall_first, call_first
+from amends.recovery.perform import arun_flow, run_flow
 from amends.recovery.plan import Options, Plan, plan_for
 from amends.recovery.upstream import Upstream
 
@@ -70,18 +71,44 @@ def _wrap(function: Callable[..., Any], plan: Plan, *, own_upstream: bool) -> Ca
 
         @wraps(function)
         async def acall(*args: Any, **kwargs: Any) -> Any:
-            return await arun(plan, function, args, kwargs)
+            upstream, first = plan.upstream, None
+            if plan.direct and (upstream is None or upstream.open):
+                result, first = await acall_first(upstream, function, args, kwargs)
+                if first is None:
+                    return result
+            return await arun_flow(plan, function, args, kwargs, None, first)
 
         wrapper = acall
     else:
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return run(plan, function, args, kwargs, awaitables=True)
+            upstream, first = plan.upstream, None
+            if plan.direct and (upstream is None or upstream.open):
+                result, first = call_first(upstream, function, args, kwargs, awaitables=True)
+                if first is None:
+                    return result
+                if first.fault is None:
+                    return _await_first(plan, function, args, kwargs, result)
+            return run_flow(plan, function, args, kwargs, None, first, awaitables=True)
 
         wrapper = call
     wrapper.upstream = plan.upstream
     return wrapper  # type: ignore[no-any-return]
+
+
+async def _await_first(
+    plan: Plan,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    awaitable: Awaitable[Any],
+) -> Any:
+    """Await what the first call of a plain function returned, and run the flow if it fails."""
+    result, first = await acall_first(plan.upstream, lambda: awaitable, (), {})
+    if first is None:
+        return result
+    return await arun_flow(plan, function, args, kwargs, None, first)
 
 
 def _with_name(plan: Plan, function: Callable[..., Any]) -> Plan:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
+from amends.recovery.call_errors import refuse_plain
+from amends.recovery.clock import CLOCK
 from amends.recovery.events import EventHook
-from amends.recovery.first_call import acall_first, call_first
+from amends.recovery.first_call import call_first, failed_call
 from amends.recovery.history import Attempt
 from amends.recovery.matching import On
 from amends.recovery.perform import arun_flow, run_flow
 from amends.recovery.plan import Hook, Raises, plan_for
+from amends.recovery.process_quota import process_quota
 from amends.recovery.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -164,9 +168,30 @@ async def arecover(
         and (policy is DEFAULT or policy is None or (isinstance(policy, Policy) and policy.deadline is None))  # type: ignore[redundant-expr]
         and (upstream is None or (isinstance(upstream, Upstream) and upstream.open))  # type: ignore[redundant-expr]
     ):
-        result, first = await acall_first(upstream, call, args, kwargs)
-        if first is None:
-            return result  # type: ignore[no-any-return]
+        # The same as `acall_first`, written out: with one more coroutine a successful call costs 0.74 of google-api-core's
+        # retry instead of 0.57 (target 0.6), and with an Upstream 1.57 instead of 1.14 (target 1.3): bench/overhead.py.
+        if upstream is None:
+            generation, successes = 0, process_quota.successes
+        else:
+            generation, successes = upstream.renewal.generation, 0
+        sent = CLOCK.now()
+        try:
+            awaitable = call(*args, **kwargs)
+            if not isinstance(awaitable, CoroutineType):
+                refuse_plain(awaitable)
+            result = await awaitable
+        except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
+            first = failed_call(sent, exc, generation, successes)
+        except BaseException:
+            if upstream is not None:
+                upstream.abandoned(CLOCK.now(), sent)
+            raise
+        else:
+            if upstream is None:
+                process_quota.successes += 1
+            else:
+                upstream.succeeded(CLOCK.now(), sent)
+            return result
     plan = plan_for(
         policy=policy,
         upstream=upstream,

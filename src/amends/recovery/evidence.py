@@ -71,8 +71,9 @@ class Evidence(Traffic):
         self.calls += 1
         self._calls_good += 1
         self._total += trip
-        self._peak = max(self._peak, trip)
-        if sent > self.last_answered:  # noqa: PLR1730 - `max` would be a function call
+        if trip > self._peak:  # noqa: PLR1730 - `max` would be a function call
+            self._peak = trip
+        if sent > self.last_answered:  # noqa: PLR1730
             self.last_answered = sent
         if self.run or self.share:
             self.learn_chance()

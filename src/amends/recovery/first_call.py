@@ -1,8 +1,8 @@
 """
 The first call of an operation, made without a flow: what most operations need, because most calls succeed.
 
-If it fails, the flow of `operation_flow` starts with its outcome. `recover` and the decorator, and `arecover` and the
-async decorator, share these two functions.
+If it fails, the flow of `operation_flow` starts with its outcome. `recover` and the decorator share these functions; `arecover`
+contains the async one, written out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from amends.recovery.process_quota import process_quota
 from amends.recovery.to_fault import fault_of
 from amends.recovery.upstream import Upstream
 
-__all__ = ["acall_first", "call_first"]
+__all__ = ["acall_first", "call_first", "failed_call"]
 
 
 def call_first(
@@ -34,12 +34,15 @@ def call_first(
 
     With `awaitables`, an awaitable result is returned with an outcome without a fault: nothing is reported yet.
     """
-    generation = 0 if upstream is None else upstream.generation
-    successes, sent = process_quota.successes, CLOCK.now()
+    if upstream is None:
+        generation, successes = 0, process_quota.successes
+    else:
+        generation, successes = upstream.renewal.generation, 0
+    sent = CLOCK.now()
     try:
         result = call(*args, **kwargs)
     except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-        return None, _failed(sent, exc, generation, successes)
+        return None, failed_call(sent, exc, generation, successes)
     except BaseException:
         if upstream is not None:
             upstream.abandoned(CLOCK.now(), sent)
@@ -61,15 +64,18 @@ async def acall_first(
     upstream: Upstream | None, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Outcome | None]:
     """Make the call and await it. Return its result and None, or None and the outcome of a call that failed."""
-    generation = 0 if upstream is None else upstream.generation
-    successes, sent = process_quota.successes, CLOCK.now()
+    if upstream is None:
+        generation, successes = 0, process_quota.successes
+    else:
+        generation, successes = upstream.renewal.generation, 0
+    sent = CLOCK.now()
     try:
         awaitable = call(*args, **kwargs)
         if not isinstance(awaitable, CoroutineType):
             refuse_plain(awaitable)
         result = await awaitable
     except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-        return None, _failed(sent, exc, generation, successes)
+        return None, failed_call(sent, exc, generation, successes)
     except BaseException:
         if upstream is not None:
             upstream.abandoned(CLOCK.now(), sent)
@@ -81,7 +87,8 @@ async def acall_first(
     return result, None
 
 
-def _failed(sent: float, error: Exception, generation: int, successes: int) -> Outcome:
+def failed_call(sent: float, error: Exception, generation: int, successes: int) -> Outcome:
+    """Return the outcome of a call that raised `error`."""
     return Outcome(
         sent=sent,
         ended=CLOCK.now(),

@@ -186,7 +186,7 @@ class Flow:
             if not granted:
                 self._give_up_unsent(upstream, now)
                 return None
-            generation = upstream.generation
+            generation = upstream.renewal.generation
         stepper, examine, timeout = self.stepper, self.plan.examine, self.plan.timeout
         successes, sent = process_quota.successes, CLOCK.now()
         try:

@@ -1,9 +1,8 @@
 """
 Runs an operation on a thread or on an event loop.
 
-`run` and `arun` make the first call directly where that is possible. If it fails, or if it needs something arranged
-first, they run the flow of `operation_flow`: `perform` and `aperform` do what each step of it asks for. Together with
-the clock this is the only code that waits.
+`run_flow` and `arun_flow` run the flow of `operation_flow`: `perform` and `aperform` do what each step of it asks for.
+Together with the clock this is the only code that waits.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from msgspec.structs import replace
 from amends.recovery.async_library import new_task_waiter, within
 from amends.recovery.call_errors import LOOP_CHECK, MisuseError, refuse_coroutine, refuse_misuse, refuse_plain
 from amends.recovery.clock import CLOCK
-from amends.recovery.first_call import acall_first, call_first
 from amends.recovery.history import Attempt
 from amends.recovery.logs import log_late_call
 from amends.recovery.operation_flow import Flow, Outcome
@@ -30,46 +28,10 @@ __all__ = [
     "aadvance",
     "advance",
     "aperform",
-    "arun",
     "arun_flow",
     "perform",
-    "run",
     "run_flow",
 ]
-
-
-def run(
-    plan: Plan,
-    call: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    *,
-    awaitables: bool = False,
-) -> Any:
-    """
-    Make the call of a checked plan with recovery on this thread, and return its result.
-
-    With `awaitables`, a call that returns an awaitable is recovered too: the result is then a coroutine that awaits it.
-    Otherwise a coroutine is refused.
-    """
-    upstream, first = plan.upstream, None
-    if plan.direct and (upstream is None or upstream.open):
-        result, first = call_first(upstream, call, args, kwargs, awaitables=awaitables)
-        if first is None:
-            return result
-        if first.fault is None:
-            return _await_first(plan, call, args, kwargs, result)
-    return run_flow(plan, call, args, kwargs, None, first, awaitables=awaitables)
-
-
-async def arun(plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Make the call of a checked plan with recovery on the running event loop, and return its result."""
-    upstream, first = plan.upstream, None
-    if plan.direct and (upstream is None or upstream.open):
-        result, first = await acall_first(upstream, call, args, kwargs)
-        if first is None:
-            return result
-    return await arun_flow(plan, call, args, kwargs, None, first)
 
 
 def run_flow(
@@ -109,20 +71,6 @@ def run_flow(
     if isinstance(step.result, CoroutineType):
         refuse_coroutine(step.result)
     return step.result
-
-
-async def _await_first(
-    plan: Plan,
-    call: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    awaitable: Awaitable[Any],
-) -> Any:
-    """Await what the first call returned, and run the flow if it fails."""
-    result, first = await acall_first(plan.upstream, lambda: awaitable, (), {})
-    if first is None:
-        return result
-    return await arun_flow(plan, call, args, kwargs, None, first)
 
 
 async def _await_rest(steps: Steps, step: Step, awaitable: Awaitable[Any]) -> Any:

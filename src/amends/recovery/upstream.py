@@ -126,7 +126,8 @@ class Upstream:
         self._lock = RLock()
         self._controller = Controller()
         self._quota = Quota()
-        self._renewal = Renewal()
+        self.renewal = Renewal()
+        """The credentials. A call notes `renewal.generation` when it is sent."""
         self._sharing = None if shared is None else Sharing(shared, name)
         self._queue: OrderedDict[Waiter, None] = OrderedDict()
         self._timed: Waiter | None = None
@@ -173,7 +174,7 @@ class Upstream:
                 repeats_left=self._quota.saved,
                 failing=controller.failing,
                 round_trip=controller.usual,
-                renewals=self._renewal.generation,
+                renewals=self.renewal.generation,
                 pace=controller.pace if state == RAMP else None,
                 scopes=tuple(self._scopes),
             )
@@ -216,7 +217,7 @@ class Upstream:
     def idle(self) -> bool:
         """Whether nothing would be lost if this Upstream were dropped: OPEN, without waiting calls or failures."""
         with self._lock:
-            quiet = not self._queue and not self._renewal.leading and self._controller.state == OPEN
+            quiet = not self._queue and not self.renewal.leading and self._controller.state == OPEN
             return quiet and all(each.idle for each in self._scopes.values())
 
     # Sending ---------------------------------------------------------------------------------------------------
@@ -253,7 +254,7 @@ class Upstream:
                 waiter.granted = False
             else:
                 self._queue.pop(waiter, None)
-            self._renewal.waiters.discard(waiter)
+            self.renewal.waiters.discard(waiter)
             self._let_out(now)
 
     def force(self, waiter: Waiter, now: float) -> bool:
@@ -399,7 +400,7 @@ class Upstream:
         return (
             self._controller.state == OPEN
             and not self._queue
-            and not self._renewal.leading
+            and not self.renewal.leading
             and self.concurrency is None
             and self._sharing is None
         )
@@ -445,27 +446,22 @@ class Upstream:
 
     # Credentials -----------------------------------------------------------------------------------------------
 
-    @property
-    def generation(self) -> int:
-        """The generation of the current credentials. A call notes it when it is sent."""
-        return self._renewal.generation
-
     def failed_renewals(self) -> int:
         """Return the number of failed renewals. An operation notes it before it asks to renew."""
         with self._lock:
-            return self._renewal.failures
+            return self.renewal.failures
 
     def watch_renewal(self, waiter: Waiter) -> bool:
         """Return whether the credentials are being renewed. If so, wake `waiter` at the end of the renewal."""
         with self._lock:
-            if self._renewal.leading:
-                self._renewal.waiters.add(waiter)
-            return self._renewal.leading
+            if self.renewal.leading:
+                self.renewal.waiters.add(waiter)
+            return self.renewal.leading
 
     def ask_to_renew(self, waiter: Waiter, generation: int, failures: int) -> Turn:
         """Return what an operation has to do about refused credentials of that generation."""
         with self._lock:
-            turn = self._renewal.ask(waiter, generation, failures)
+            turn = self.renewal.ask(waiter, generation, failures)
             if turn is Turn.LEAD:
                 self.open = False
             return turn
@@ -473,7 +469,7 @@ class Upstream:
     def end_renewal(self, worked: bool | None, now: float) -> None:
         """Report the end of a renewal. None: it was interrupted."""
         with self._lock:
-            self._renewal.end(worked)
+            self.renewal.end(worked)
             self._let_out(now)
 
 
@@ -492,5 +488,5 @@ def _scope_of(parent: Upstream, name: str) -> Upstream:
         shared=parent.shared,
         refresh=parent.refresh,
     )
-    scope._lock, scope._quota, scope._renewal = parent._lock, parent._quota, parent._renewal  # noqa: SLF001
+    scope._lock, scope._quota, scope.renewal = parent._lock, parent._quota, parent.renewal  # noqa: SLF001
     return scope
