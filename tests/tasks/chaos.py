@@ -29,6 +29,8 @@ from amends.recovery import TASK
 from amends.tasks import Agent, Orchestrator, Step, fan_out, sequence, telemetry
 
 LEASE = 1.5
+SECONDS = 3.0
+"""The time limit of a step. After a worker was lost, its steps are undone that much later."""
 POLICY = replace(TASK, attempts=6, uncertain=5, backoff=Backoff(first=0.02, cap=0.2), rules={})
 TABLES = """
     CREATE TABLE IF NOT EXISTS starts (task TEXT, step TEXT, at REAL, again INTEGER);
@@ -112,7 +114,7 @@ def flaky_agent(ledger: Ledger) -> Agent:
         await ledger.record_effect(ctx)
         await fail_randomly(0.1)
 
-    @agent.capability(idempotent=True, undo=unbook)
+    @agent.capability(idempotent=True, undo=unbook, timeout=SECONDS)
     async def book(payload, ctx):
         """May be repeated, because its effect is recorded once."""
         ledger.record_start(ctx)
@@ -121,7 +123,7 @@ def flaky_agent(ledger: Ledger) -> Agent:
         await fail_randomly()
         return ctx.step
 
-    @agent.capability(idempotent=True)
+    @agent.capability(idempotent=True, timeout=SECONDS)
     async def doomed(payload, ctx):
         ledger.record_start(ctx)
         await fail_randomly()

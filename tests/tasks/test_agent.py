@@ -12,7 +12,8 @@ from amends.errors import NotFoundError, RateLimitedError, UnauthenticatedError
 from amends.errors import task as errors
 from amends.stores.errors import UnsupportedError
 from amends.tasks import Agent, Capability, Context
-from amends.tasks.capability import invoke
+from amends.tasks.invoke import invoke
+from amends.tasks.threads import Threads
 
 
 class Post(msgspec.Struct):
@@ -269,8 +270,8 @@ async def test_invoke_calls_any_callable():
     async def later():
         return "later"
 
-    assert await invoke(lambda: 1, "a", "b") == 1
-    assert await invoke(lambda *given: given, "a", "b") == ("a", "b")
-    assert await invoke(max, 1, 2) == 2
-    assert await invoke(Awaits(), 1, 2) == 1
-    assert await invoke(lambda: later()) == "later"
+    assert await invoke(lambda: 1, "a", "b", threads=Threads(), key="k") == 1
+    assert await invoke(lambda *given: given, "a", "b", threads=Threads(), key="k") == ("a", "b")
+    assert await invoke(max, 1, 2, threads=Threads(), key="k") == 2
+    assert await invoke(Awaits(), 1, 2, threads=Threads(), key="k") == 1
+    assert await invoke(lambda: later(), threads=Threads(), key="k") == "later"

@@ -94,7 +94,7 @@ def test_one_task(url, capsys):
     assert [step["state"] for step in seen["steps"]] == ["done", "failed"]
     whats = [line["what"] for line in seen["timeline"]]
     assert whats[0] == "submitted"
-    assert whats[-4:] == ["failed", "undoing", "finished", "ended"]
+    assert whats[-5:] == ["failed", "undoing", "started", "finished", "ended"]
     text = run_tasks(capsys, "show", "good", "--store", url, output="text")
     assert "book, attempt 1" in text
     assert "MCP_RATE_LIMITED" in text

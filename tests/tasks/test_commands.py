@@ -109,7 +109,7 @@ async def test_a_log_that_cannot_be_read(manual, clock, caplog):
     assert (await manual.get("good").response()).status == "input_required"
     await manual.cancel("good")
     await manual.drain()
-    manual._registry.clock = lambda: 9e12
+    manual._registry.local_clock = lambda: 9e12
     assert await maintain(manual.store, manual._registry, keep=3600) == 1
     assert [row.id async for row in manual.list()] == ["bad"]
 

@@ -106,7 +106,13 @@ async def test_a_time_out_during_the_write_of_a_delegation(slow):
     state = await manual.state(handle.id)
     assert "order>worker/buy#1" in state.steps
     assert effects == ["t"]
-    assert [type(r).__name__ for r in await manual.records("t")][:3] == ["Submitted", "Delegated", "Failed"]
+    assert [type(r).__name__ for r in await manual.records("t")][:5] == [
+        "Submitted",
+        "Taken",
+        "Started",
+        "Delegated",
+        "Failed",
+    ]
 
 
 async def test_a_disk_that_is_full_for_a_moment(slow):
@@ -130,7 +136,7 @@ async def test_a_commit_whose_acknowledgement_is_lost(slow):
     await asyncio.wait_for(manual.drain(), 20)
     assert (await handle.response()).status == "completed"
     assert [type(r).__name__ for r in await manual.records("t")] == [
-        *("Submitted", "Started", "Finished", "Ended")
+        *("Submitted", "Taken", "Started", "Finished", "Ended")
     ]
 
 

@@ -64,19 +64,18 @@ async def test_a_refused_write_is_not_counted_twice(manual):
 
 
 async def test_nothing_is_written_after_the_task_was_released(manual, clock):
-    """Neither `record_taken` nor `release` write anything then."""
+    """`release` writes nothing then."""
     manual.register(recording_agent([], read_only=True))
     await manual.submit("work", id="t")
     lease = await manual.store.queue("tasks", lease=30).take()
     found = await read_task(manual.store, "tasks", "t")
     run = Run(manual._registry, Journal(manual.store, "tasks", found, lease))
     await run.execute(takeover=False)
-    await run.record_taken()
     await run.release()
     await run.read_commands()
     written = await records(manual, "t")
     assert isinstance(written[-1], entries.Ended)
-    assert len(written) == 3
+    assert len(written) == 4
 
 
 async def test_unknown_records_are_an_error(manual):
@@ -115,7 +114,7 @@ async def test_an_answer_that_comes_while_the_run_releases_the_task(manual, cloc
         if isinstance(records[-1], entries.Released):
             answer = entries.encode([entries.Answered(at=clock.now, step="ask", answer="now")])
             now = (await read_task(manual.store, "tasks", "t")).last
-            if now == 2:
+            if now == 3:
                 await manual.store.log(log_name("tasks", "t")).append(answer, last=now)
         return await write(records, **options)
 

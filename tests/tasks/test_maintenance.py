@@ -31,7 +31,7 @@ async def test_rows_and_messages_are_repaired(open_orchestrator, store):
     assert sorted([each.id async for each in worker.list()]) == ["lost"]
     await worker.drain()
     assert (await worker.get("lost").response()).result == "work"
-    registry.clock = lambda: 9e12
+    registry.local_clock = lambda: 9e12
     assert await maintain(store, registry, keep=3600) == 1
     assert [each async for each in worker.list()] == []
 

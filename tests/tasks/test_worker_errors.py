@@ -39,7 +39,7 @@ async def test_taking_tasks_goes_on(open_orchestrator, failing):
 
 async def test_extending_leases_goes_on(open_orchestrator, failing):
     """A task that takes longer than a lease is not taken over."""
-    failed = failing(Run, "record_taken")
+    failed = failing(Run, "read_commands")
     orchestrator = await open_orchestrator(worker(), lease=2.0)
     handle = await orchestrator.submit("work", 2.5)
     assert (await asyncio.wait_for(handle.wait(), 60)).result == "done"

@@ -53,8 +53,12 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Fenced(Exception):
-    """Another writer has the log: this one has to stop and to discard the outcome of its work."""
+class Fenced(BaseException):
+    """
+    Another writer has the log: this one has to stop and to discard the outcome of its work.
+
+    A BaseException, so that an `except Exception` in the code that this writer runs does not catch it.
+    """
 
 
 class ImpossibleRecord(Exception):

@@ -268,6 +268,10 @@ class Queue(Protocol):
         """Count the messages by state."""
         ...
 
+    async def now(self) -> float:
+        """Seconds since 1970 by the clock that measures the delays of this queue: on NATS, the server's."""
+        ...
+
     def messages(self) -> AsyncIterator[Message]:
         """Iterate over all messages except dead letters, in no guaranteed order; not a snapshot."""
         ...

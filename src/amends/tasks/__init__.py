@@ -25,8 +25,10 @@ from amends.tasks.handle import Handle
 from amends.tasks.message_catalogue import Catalogue
 from amends.tasks.orchestrator import Orchestrator
 from amends.tasks.plan import Step, fan_out, graph, result_of, sequence
+from amends.tasks.task_event import TaskEvent
 from amends.tasks.task_reader import TaskNotFoundError
-from amends.tasks.telemetry import TaskEvent, add_hook, remove_hook, set_hooks
+from amends.tasks.telemetry import add_hook, remove_hook, set_hooks
+from amends.tasks.wait import WaitTimeoutError
 
 __all__ = [
     "Agent",
@@ -44,6 +46,7 @@ __all__ = [
     "Step",
     "TaskEvent",
     "TaskNotFoundError",
+    "WaitTimeoutError",
     "add_hook",
     "fan_out",
     "graph",

@@ -17,17 +17,17 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from amends.core.policy import Policy
 from amends.errors.task import AgentBusyError, CapabilityNotFoundError
+from amends.tasks.attempt import handle_request
 from amends.tasks.capability import Capability, Hook, input_type
 from amends.tasks.connections import Connections
+from amends.tasks.documents import Response
 from amends.tasks.fallbacks import Fallback, read_fallbacks
 from amends.tasks.inputs import checker
-
-if TYPE_CHECKING:
-    from amends.tasks.documents import Response
+from amends.tasks.threads import LIMIT, Threads
 
 __all__ = ["Agent"]
 
@@ -61,6 +61,8 @@ class Agent:
         fallbacks: str | Path | Iterable[Fallback] | None = None,
         policy: Policy | None = None,
         timeout: float | None = None,
+        threads: int = LIMIT,
+        version: str | None = None,
     ) -> None:
         """
         Args:
@@ -74,6 +76,9 @@ class Agent:
             fallbacks: the path of a CLAUDE.md or AGENTS.md with a section "Fallback Behaviors", or a list of fallbacks.
             policy: the recovery policy of this agent's calls; by default the orchestrator's.
             timeout: seconds for one call.
+            threads: functions that are not async run in threads of the agent; this is their number. Further calls fail
+                with AGENT_BUSY.
+            version: the version of the agent's code, recorded in the logs of its tasks.
 
         Raises:
             FallbackError: the section of the file cannot be parsed; the message names the file and the line.
@@ -84,7 +89,8 @@ class Agent:
             raise ValueError("concurrency must be at least 1")
         self.name = name
         self.setup, self.reauth = setup, reauth
-        self.policy, self.timeout = policy, timeout
+        self.policy, self.timeout, self.version = policy, timeout, version
+        self.threads = Threads(threads, name)
         self.capabilities: dict[str, Capability] = {}
         self.connections = Connections(name, mcp or {})
         if isinstance(fallbacks, str | Path):
@@ -230,6 +236,4 @@ class Agent:
         For agents that receive requests directly, without an orchestrator. Failures of the request, the agent or an
         upstream are returned in the response and never raised.
         """
-        from amends.tasks.attempt import handle_request
-
         return await handle_request(self, request)

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
-import msgspec
 from msgspec.structs import replace
 
 from amends.core.crosswalk import transfer
@@ -22,40 +21,78 @@ from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.errors import CancelledError
 from amends.errors.base import FaultError
+from amends.errors.task import AgentBusyError
 from amends.errors.task import TimeoutError as TaskTimeoutError
 from amends.foreign import from_exception
-from amends.serving.server_errors import find_fault_error
-from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability, invoke
+from amends.serving.server_errors import came_from_a_call, find_fault_error
+from amends.tasks.capability import Capability
+from amends.tasks.connections import Connections
 from amends.tasks.context import Context, Question
 from amends.tasks.documents import Metadata, Request, Response, Status
-from amends.tasks.entries import json_round_trip
+from amends.tasks.invoke import invoke
+from amends.tasks.threads import NoThreadError, Threads
+from amends.tasks.values import UnstorableError, to_json_value
 
-__all__ = ["connect", "handle_request", "perform", "to_task_fault"]
+__all__ = ["AgentParts", "connect", "handle_request", "perform", "to_task_fault"]
 
 _log = logging.getLogger("amends.tasks")
+_BUSY_SECONDS = 1.0
+
+
+class AgentParts(Protocol):
+    """What an attempt uses of an agent."""
+
+    name: str
+    connections: Connections
+    threads: Threads
+
+    async def find(self, type: str) -> Capability:
+        """See `Agent.find`."""
+        ...
+
+    async def run_limited(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """See `Agent.run_limited`."""
+        ...
 
 
 async def perform(
-    agent: Agent,
+    agent: AgentParts,
     capability: Capability,
     payload: Any,
     ctx: Context,
     timeout: float | None = None,  # noqa: ASYNC109
+    hold: Callable[[], Awaitable[None]] | None = None,
 ) -> Any:
     """
     Call a capability once and return its result as it reads back from JSON.
+
+    Args:
+        agent: the agent.
+        capability: its capability.
+        payload: the input.
+        ctx: the context of the attempt.
+        timeout: seconds for the attempt.
+        hold: checks immediately before the call whether this worker may still make it.
 
     Raises:
         FaultError: the failure, in the task vocabulary.
         Question: the capability needs an answer.
     """
     limit = asyncio.timeout(timeout)
+
+    async def call() -> Any:
+        if hold is not None:
+            await hold()
+        ctx.called = True
+        return await invoke(
+            capability.call, value, ctx, threads=agent.threads, key=ctx.key or ctx.task, wait=False
+        )
+
     try:
         value = payload if capability.check is None else capability.check(payload)
-        await connect(agent, capability, ctx)
         async with limit:
-            result = await agent.run_limited(lambda: invoke(capability.call, value, ctx))
+            await connect(agent, capability, ctx)
+            result = await agent.run_limited(call)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -65,16 +102,23 @@ async def perform(
     except Exception as exc:
         raised: Exception = exc
         if limit.expired() and isinstance(exc, TimeoutError) and timeout is not None:
-            raised = TaskTimeoutError(details={"timeout_ms": round(timeout * 1000)})
-        raise FaultError.from_fault(to_task_fault(raised, agent.name, capability.name)) from exc
+            raised = TaskTimeoutError(
+                details={"timeout_ms": round(timeout * 1000)},
+                executed=Executed.MAYBE if ctx.called else Executed.NO,
+            )
+        elif isinstance(exc, NoThreadError):
+            ctx.called = False
+            raised = AgentBusyError(details={"agent": agent.name}, retry_after=_BUSY_SECONDS)
+        fault = _inside(to_task_fault(raised, agent.name, capability.name), raised, capability)
+        raise FaultError.from_fault(fault) from exc
     try:
-        return json_round_trip(result)
-    except (TypeError, ValueError, msgspec.MsgspecError) as exc:
-        _log.exception("%s/%s returned a result that cannot be written as JSON", agent.name, capability.name)
-        raise FaultError.from_fault(_unserializable_result(agent.name, capability.name)) from exc
+        return to_json_value(result)
+    except UnstorableError as problem:
+        _log.error("%s/%s: the result cannot be stored: %s", agent.name, capability.name, problem.reason)
+        raise FaultError.from_fault(_unstorable_result(agent.name, capability.name, problem)) from None
 
 
-async def connect(agent: Agent, capability: Capability, ctx: Context) -> None:
+async def connect(agent: AgentParts, capability: Capability, ctx: Context) -> None:
     """
     Connect the MCP servers that a capability requires, and put them into its context.
 
@@ -128,19 +172,30 @@ def _from_foreign(fault: Fault) -> Fault:
     )
 
 
-def _unserializable_result(agent: str, capability: str) -> Fault:
+def _inside(fault: Fault, exc: Exception, capability: Capability) -> Fault:
+    """
+    The fault with what is known about the whole step (M3, "Failures from inside a handler").
+
+    The function may have had an effect before the call that failed, whatever the called service says about that call.
+    """
+    if capability.relays or not fault.retryable or not came_from_a_call(exc):
+        return fault
+    return replace(fault, executed=Executed.NO if capability.read_only else Executed.MAYBE)
+
+
+def _unstorable_result(agent: str, capability: str, problem: UnstorableError) -> Fault:
     # The call was executed; a repeat would return the same unusable result.
     return Fault(
         code="INTERNAL_ERROR",
         vocabulary="task",
-        message="The result cannot be written as JSON",
+        message=f"The step happened, but its result cannot be stored: {problem.reason}",
         recovery=Recovery.TERMINAL,
         executed=Executed.YES,
-        details={"context": {"agent": agent, "capability": capability}},
+        details={"context": {"agent": agent, "capability": capability}, "happened": True},
     )
 
 
-async def handle_request(agent: Agent, document: Any) -> Response:
+async def handle_request(agent: AgentParts, document: Any) -> Response:
     """See `Agent.handle`."""
     began = time.time()
     given = document.get("id") if isinstance(document, Mapping) else None

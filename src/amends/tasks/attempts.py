@@ -1,5 +1,5 @@
 """
-One attempt of a step, one attempt to undo it, or one check whether it happened. Each returns the records of its outcome.
+One attempt of a step, or one attempt to undo it. Each returns the records of its outcome.
 
 The caller writes these records. Only `Started` is written here: a step that must not happen twice is in the log before it starts.
 """
@@ -10,21 +10,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from amends.core.enums import Executed, Recovery
-from amends.core.fault import Fault
+from amends.core.enums import Executed
 from amends.core.operation import Operation
 from amends.errors.base import FaultError
-from amends.stores.errors import StoreUnavailableError
 from amends.tasks import telemetry
 from amends.tasks.agent import Agent
 from amends.tasks.attempt import connect, perform, to_task_fault
-from amends.tasks.capability import Capability, invoke
-from amends.tasks.context import Context, Question
-from amends.tasks.entries import Asked, Doubted, Failed, Finished, Record, Started, Verified
-from amends.tasks.events import publish
+from amends.tasks.capability import HOOK_SECONDS, Capability
+from amends.tasks.context import Context, InDoubt, Question
+from amends.tasks.entries import Asked, Doubted, Failed, Finished, Record, Started
+from amends.tasks.final_faults import DEADLINE, STOPPED
+from amends.tasks.hook_calls import HookCalls
 from amends.tasks.journal import Journal
 from amends.tasks.lease_guard import LeaseGuard
-from amends.tasks.plan import Step, fill_results
 from amends.tasks.recovery import StepRecovery
 from amends.tasks.registry import Registry
 from amends.tasks.state import TaskState
@@ -34,7 +32,8 @@ from amends.tasks.task_context import TaskContext
 __all__ = ["Attempts"]
 
 _NO_OPERATION = Operation()
-_TOO_LATE = Fault(code="TIMEOUT", vocabulary="task", recovery=Recovery.TERMINAL, executed=Executed.NO)
+_STOP_SECONDS = 1.0
+"""Seconds for an undo whose end was requested."""
 
 
 class Attempts:
@@ -42,7 +41,10 @@ class Attempts:
 
     def __init__(self, registry: Registry, journal: Journal, guard: LeaseGuard) -> None:
         self._registry, self._journal, self._guard = registry, journal, guard
-        self._task_context = TaskContext(registry, journal)
+        self._task_context = TaskContext(registry, journal, guard)
+        self.verification = self._task_context.verification
+        """Checks whether interrupted steps happened."""
+        self._under_way: dict[str, tuple[Capability, Context]] = {}
 
     @property
     def _state(self) -> TaskState:
@@ -50,27 +52,40 @@ class Attempts:
 
     async def attempt_step(self, name: str) -> list[Record]:
         """Attempt a step once and return the records of its outcome."""
-        step, began = self._state.steps[name], self._registry.clock()
+        step, began, check = self._state.steps[name], self._registry.clock(), self.verification
         plan = step.plan
+        self._under_way.pop(name, None)
         try:
             agent, capability = await self._registry.find(plan.type, plan.agent)
-            payload = self._payload(plan)
+            payload = check.payload(plan)
         except Exception as exc:  # noqa: BLE001 - a remote agent may raise anything while its capability is looked up
             # Nothing was called yet.
             fault = replace(to_task_fault(exc, plan.agent or "", plan.type), executed=Executed.NO)
-            return await self._recovery(None, None, plan).handle_failure(
+            return await check.recovery(None, None, plan, name).handle_failure(
                 fault, name, step, began, _NO_OPERATION
             )
         ctx = self._task_context.context(name, step, agent, capability)
-        recovery = self._recovery(agent, capability, plan)
+        self._under_way[name] = capability, ctx
+        recovery = check.recovery(agent, capability, plan, ctx.key)
         operation = capability.operation(agent.name, ctx.key)
         try:
             result = await self._perform(agent, capability, payload, ctx, began)
         except Question as asked:
             return [Asked(at=self._registry.clock(), step=name, question=asked.question, schema=asked.schema)]
+        except InDoubt:
+            return []  # the log says which delegation has to be verified
         except FaultError as error:
+            if not capability.repeatable and check.watch_thread(plan, agent, capability, payload, ctx):
+                return [Doubted(at=self._registry.clock(), step=name)]
             return await recovery.handle_failure(error.fault, name, step, began, operation, payload, ctx)
-        return [Finished(at=self._registry.clock(), step=name, began=began, result=result)]
+        return [
+            Finished(at=self._registry.clock(), step=name, began=began, result=result, version=agent.version)
+        ]
+
+    def may_have_happened(self, name: str) -> bool:
+        """Whether an attempt under way has called a capability that may have changed something."""
+        found = self._under_way.get(name)
+        return found is not None and found[1].called and not found[0].read_only
 
     async def _perform(
         self, agent: Agent, capability: Capability, payload: Any, ctx: Context, began: float
@@ -79,11 +94,13 @@ class Attempts:
         until = self._state.head.until
         left = None if until is None else until - began
         if left is not None and left <= 0:
-            late = FaultError.from_fault(_TOO_LATE)
+            late = FaultError.from_fault(DEADLINE)
             raise FaultError.from_fault(to_task_fault(late, agent.name, capability.name))
         if not capability.repeatable:
-            await self._journal.write([Started(at=began, step=ctx.step, attempt=ctx.attempt)])
-        await self._ensure_lease()
+            started = Started(at=began, step=ctx.step, attempt=ctx.attempt, version=agent.version)
+            await self._journal.write([started])
+        else:
+            await self._journal.write_announced()
         limits = [each for each in (capability.timeout, left) if each is not None]
         with telemetry.attempt_scope(
             at=began,
@@ -92,33 +109,39 @@ class Attempts:
             capability=capability.name,
             step=ctx.step,
             attempt=ctx.attempt,
+            trace=self._state.head.trace,
         ):
-            work = perform(agent, capability, payload, ctx, min(limits, default=None))
+            work = perform(
+                agent, capability, payload, ctx, min(limits, default=None), hold=self._guard.ensure
+            )
             return await (work if capability.repeatable else self._guard.run(work))
 
-    async def _ensure_lease(self) -> None:
-        """
-        Make sure that this worker still holds the task before it calls anything.
+    # Undoing ----------------------------------------------------------------------------------------------------
 
-        The acknowledgement of the last write may have arrived only after a lost connection was restored. By then the lease may
-        have run out, and another worker may have taken the task over and found that this step had not happened.
-
-        Raises:
-            LeaseLostError: another worker has the task.
-            StoreUnavailableError: extending the lease takes longer than the lease lasts.
+    def undo_due(self, name: str) -> float | None:
         """
-        if self._guard.expires_in <= 0:
-            await self._guard.extend()
-            if self._guard.expires_in <= 0:
-                raise StoreUnavailableError("the store answers more slowly than a lease lasts: try again")
+        When a step may be undone; None if its capability has no `undo`.
+
+        If a worker was lost that may have been running the step, its call may still be under way: the step is undone when that
+        call must have ended.
+        """
+        step = self._state.steps[name]
+        due = 0.0 if step.undo is None else step.undo.due
+        capability = self._registry.known_capability(step.plan)
+        if capability is not None and capability.undo is None:
+            return None
+        longest = HOOK_SECONDS if capability is None else capability.longest
+        return due if step.contested is None else max(due, step.contested + longest)
 
     async def attempt_undo(self, name: str) -> list[Record]:
         """
         Attempt once to undo a step and return the records of the outcome; none if the capability has no `undo`.
 
-        An undo runs at least once: it has an idempotency key, and is repeated until it succeeds or recovery gives up.
+        An undo runs at least once: it has an idempotency key, and is repeated until it succeeds or recovery gives up. After the
+        task's deadline it gets one attempt.
         """
         step, began = self._state.steps[name], self._registry.clock()
+        undo, stopping = step.undo or StepState(step.plan), self._state.stop_undo
         agent: Agent | None = None
         capability: Capability | None = None
         operation = _NO_OPERATION
@@ -128,61 +151,34 @@ class Attempts:
                 return []
             ctx = self._task_context.context(name, step, agent, capability, undo=True)
             operation = Operation(name=f"{agent.name}/{capability.name}", idempotent=True, key=ctx.key)
+            started = Started(at=began, step=name, attempt=ctx.attempt, undo=True, version=agent.version)
+            await self._journal.write([started])
             await connect(agent, capability, ctx)
-            # The log has a delegation's payload as it was sent; a step's payload may refer to other steps' results.
-            payload = step.plan.payload if ">" in name else self._payload(step.plan)
+            payload = self.verification.payload(step.plan)
             payload = payload if capability.check is None else capability.check(payload)
-            await invoke(capability.undo, payload, step.result, ctx)
+            hooks = HookCalls(
+                self._guard, agent.threads, capability, ctx.key, clock=self._registry.clock, until=None
+            )
+            most = _STOP_SECONDS if stopping else None
+            await hooks.call(capability.undo, payload, step.result, ctx, most=most)
         except Exception as exc:  # noqa: BLE001 - recovery decides about any exception
             fault = to_task_fault(exc, agent.name if agent else step.plan.agent or "", step.plan.type)
-            undo, recovery = step.undo or StepState(step.plan), self._undo_recovery(agent, capability)
-            records = await recovery.handle_failure(fault, name, undo, began, operation)
-            return [replace(each, undo=True) if isinstance(each, Failed) else each for each in records]
-        return [Finished(at=self._registry.clock(), step=name, began=began, undo=True)]
-
-    async def resolve_interrupted(self, name: str) -> Record:
-        """Check whether an interrupted step that must not happen twice has happened; `Doubted` if that is unknown."""
-        step = self._state.steps[name]
-        try:
-            agent, capability = await self._registry.find(step.plan.type, step.plan.agent)
-            payload = self._payload(step.plan)
-        except Exception:  # noqa: BLE001 - without the agent, the step cannot be checked here
-            return Doubted(at=self._registry.clock(), step=name)
-        if capability.repeatable:
-            return Verified(at=self._registry.clock(), step=name, happened=False)
-        ctx = self._task_context.context(name, step, agent, capability)
-        seen = await self._recovery(agent, capability, step.plan).verify_step(payload, ctx)
-        now = self._registry.clock()
-        if seen is None:
-            publish(self._state, "doubt", now=now, step=name, agent=agent.name, capability=capability.name)
-            return Doubted(at=now, step=name)
-        return Verified(at=now, step=name, happened=seen is not False, result=None if seen is False else seen)
-
-    def _payload(self, plan: Step) -> Any:
-        """The payload of a step, with the results it refers to. An optional step that failed has the result None."""
-        state = self._state
-        if state.head.single:
-            return plan.payload
-        return fill_results(plan.payload, lambda name: state.steps[name].result)
-
-    def _recovery(self, agent: Agent | None, capability: Capability | None, plan: Step) -> StepRecovery:
-        head = self._state.head
-        return StepRecovery(
-            agent,
-            capability,
-            clock=self._registry.clock,
-            policy=self._registry.policy,
-            retry_policy=plan.retry_policy or head.retry_policy,
-            until=head.until,
-        )
+            records = await self._undo_recovery(agent, capability).handle_failure(
+                fault, name, undo, began, operation
+            )
+            failed = [replace(each, undo=True) for each in records if isinstance(each, Failed)]
+            return [replace(each, decision=STOPPED) if stopping else each for each in failed]
+        return [Finished(at=self._registry.clock(), step=name, began=began, undo=True, version=agent.version)]
 
     def _undo_recovery(self, agent: Agent | None, capability: Capability | None) -> StepRecovery:
-        """Recovery without the capability's fallbacks and `verify`, and without the deadline, which does not bound undoing."""
+        """Recovery without the capability's fallbacks and `verify`."""
+        clock, until = self._registry.clock, self._state.head.until
         return StepRecovery(
             agent,
             None,
-            clock=self._registry.clock,
+            HookCalls(self._guard, agent.threads if agent else None, capability, "", clock=clock, until=None),
+            clock=clock,
             policy=(capability and capability.policy) or self._registry.policy,
             retry_policy=None,
-            until=None,
+            until=until,
         )

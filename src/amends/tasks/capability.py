@@ -1,8 +1,7 @@
-"""One capability of an agent, and how functions with any number of parameters are called."""
+"""One capability of an agent: the function, and what may be assumed about calling it."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import typing
 from collections.abc import Callable
@@ -12,10 +11,11 @@ from typing import Any
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 
-__all__ = ["Capability", "Hook", "input_type", "invoke"]
+__all__ = ["HOOK_SECONDS", "Capability", "Hook", "input_type"]
 
 Hook = Callable[..., Any]
-_ANY_NUMBER = 1 << 30
+HOOK_SECONDS = 300.0
+"""Seconds for one call of `verify`, `undo`, a fallback, `setup` or `reauth`, if the capability has no time-out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,8 @@ class Capability:
     """`(input, ctx)`: checks whether the step happened. False: it did not; None: unknown; anything else: the result."""
     timeout: float | None = None
     policy: Policy | None = None
+    relays: bool = False
+    """The call is one call of another service and does nothing else, so that service's statement about it is kept."""
 
     def operation(self, agent: str, key: str) -> Operation:
         """What the recovery engine has to know about repeating a call."""
@@ -57,31 +59,15 @@ class Capability:
         """Whether a call may be repeated when it is unknown whether it happened."""
         return self.read_only or self.idempotent or self.keyed
 
+    @property
+    def promises(self) -> str:
+        """What is declared about repeating a call, as it is recorded in the log; empty if nothing is."""
+        return "+".join(name for name in ("read_only", "idempotent", "keyed") if getattr(self, name))
 
-async def invoke(function: Callable[..., Any], *available: Any) -> Any:
-    """Call `function` with as many of the arguments as it takes. A function that is not async runs in a thread."""
-    arity, is_async = _signature_of(function)
-    arguments = available if arity >= len(available) else available[:arity]
-    if is_async:
-        return await function(*arguments)
-    result = await asyncio.to_thread(function, *arguments)
-    return await result if inspect.isawaitable(result) else result
-
-
-def _signature_of(function: Callable[..., Any]) -> tuple[int, bool]:
-    """The number of positional arguments that a function takes, and whether it is async."""
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
-    )
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return _ANY_NUMBER, is_async
-    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
-        return _ANY_NUMBER, is_async
-    return sum(
-        each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD} for each in parameters
-    ), is_async
+    @property
+    def longest(self) -> float:
+        """Seconds after which a call of this capability, or of one of its hooks, must have ended; at most five minutes."""
+        return HOOK_SECONDS if self.timeout is None else min(self.timeout, HOOK_SECONDS)
 
 
 def input_type(function: Callable[..., Any]) -> Any:

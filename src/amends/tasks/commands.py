@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from amends.durable.index import write_row
-from amends.errors.task import InvalidFieldValueError
+from amends.errors.task import InvalidFieldValueError, InvalidInputError
 from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
 from amends.tasks.documents import Status
@@ -20,7 +20,7 @@ from amends.tasks.state import TaskState
 from amends.tasks.steps import StepStatus
 from amends.tasks.task_index import row_of
 from amends.tasks.task_reader import log_name, read_existing
-from amends.tasks.task_request import to_json_value
+from amends.tasks.values import UnstorableError, to_json_value
 
 __all__ = ["answer", "cancel", "retry", "send_command", "verify"]
 
@@ -64,8 +64,14 @@ async def send_command(
 
 
 def cancel(state: TaskState, *, now: float) -> Record | None:
-    """The record of a cancellation; None if the task is over or was cancelled before."""
-    return None if state.over or state.cancelled else Cancelled(at=now)
+    """
+    The record of a cancellation; None if the task is over or was cancelled before.
+
+    The cancellation of a task that is being undone ends the undo that is under way.
+    """
+    if state.over or (state.cancelled and not state.undoing) or state.stop_undo:
+        return None
+    return Cancelled(at=now)
 
 
 def retry(state: TaskState, *, now: float) -> Record:
@@ -79,21 +85,33 @@ def retry(state: TaskState, *, now: float) -> Record:
 
 def answer(state: TaskState, *, now: float, answer: Any, step: str | None) -> Record:
     """The record of an answer. Raises INVALID_FIELD_VALUE if no step asked a question."""
-    return Answered(at=now, step=_waiting_step(state, "asking", step), answer=to_json_value(answer))
+    return Answered(at=now, step=_waiting_step(state, "asking", step), answer=_storable(answer))
 
 
 def verify(state: TaskState, *, now: float, happened: bool, result: Any, step: str | None) -> Record:
     """The record of a verification. Raises INVALID_FIELD_VALUE if no step has to be verified."""
     return Verified(
-        at=now, step=_waiting_step(state, "doubt", step), happened=happened, result=to_json_value(result)
+        at=now, step=_waiting_step(state, "doubt", step), happened=happened, result=_storable(result)
     )
+
+
+def _storable(value: Any) -> Any:
+    try:
+        return to_json_value(value)
+    except UnstorableError as problem:
+        raise InvalidInputError(f"The value cannot be stored: {problem.reason}") from None
 
 
 def _waiting_step(state: TaskState, status: StepStatus, step: str | None) -> str:
     """The step with that status: the named one, or the first one."""
-    names = (name for name, each in state.steps.items() if each.state == status and step in {None, name})
+    waiting = state.in_doubt if state.over and status == "doubt" else _in_state(state, status)
+    names = (name for name in waiting if step in {None, name})
     found = next(names, None)
     if found is None:
         problem = "No such step asked a question" if status == "asking" else "No such step has to be verified"
         raise InvalidFieldValueError(problem, field="/step", details={"name": "step"})
     return found
+
+
+def _in_state(state: TaskState, status: StepStatus) -> list[str]:
+    return [name for name, step in state.steps.items() if step.state == status]

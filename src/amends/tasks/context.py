@@ -9,17 +9,25 @@ from amends.errors.task import AgentNotFoundError
 from amends.stores.contract import Transaction
 from amends.stores.errors import UnsupportedError
 
-__all__ = ["Context", "Question", "TaskServices"]
+__all__ = ["Context", "InDoubt", "Interruption", "Question", "TaskServices"]
 
 T = TypeVar("T")
 
 
-class Question(BaseException):
+class Interruption(BaseException):
     """
-    Raised by `Context.ask` when there is no answer yet.
+    Ends an attempt that cannot go on yet.
 
     A BaseException, like CancelledError, so that an `except Exception` in a capability does not catch it.
     """
+
+
+class InDoubt(Interruption):
+    """Raised by `Context.delegate` when it is unknown whether the delegation happened: it has to be verified first."""
+
+
+class Question(Interruption):
+    """Raised by `Context.ask` when there is no answer yet."""
 
     def __init__(self, question: str, schema: dict[str, Any] | None = None) -> None:
         super().__init__(question, schema)
@@ -49,6 +57,7 @@ class Context:
         "agent",
         "answers",
         "attempt",
+        "called",
         "capability",
         "key",
         "mcp",
@@ -82,6 +91,8 @@ class Context:
         """The connected MCP servers that the capability requires."""
         self.answers = answers or []
         """The answers to the questions asked so far, in order; `ask` returns them."""
+        self.called = False
+        """Whether the function of the capability was called in this attempt."""
         self._asked = 0
         self._delegated: dict[str, int] = {}
         self._services = services

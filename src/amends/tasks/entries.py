@@ -40,7 +40,6 @@ __all__ = [
     "Verified",
     "decode",
     "encode",
-    "json_round_trip",
 ]
 
 
@@ -61,6 +60,10 @@ class Submitted(_Record, frozen=True, kw_only=True):
     until: float | None = None
     """The deadline."""
     key: str | None = None
+    promises: dict[str, str] | None = None
+    """What the submitting process knew about repeating each step; see `Started.promises`."""
+    trace: str | None = None
+    """The W3C `traceparent` of the submission."""
 
 
 class Taken(_Record, frozen=True, kw_only=True):
@@ -68,14 +71,26 @@ class Taken(_Record, frozen=True, kw_only=True):
 
     worker: str
     takeover: bool = False
+    alone: bool = False
+    """Whether the worker runs nothing else meanwhile, because workers were lost while running this task."""
+    promises: dict[str, str] | None = None
+    """What this worker's code declares about repeating each step."""
 
 
 class Started(_Record, frozen=True, kw_only=True):
-    """Written before a step starts that must not happen twice."""
+    """Written before a step or a delegation starts that must not happen twice, and before each attempt to undo a step."""
 
     step: str
     attempt: int
     undo: bool = False
+    promises: str = ""
+    """What the code declared about repeating the call: `Capability.promises`."""
+    version: str | None = None
+    """The version of the agent's code."""
+    agent: str | None = None
+    type: str | None = None
+    payload: Any = None
+    """For a delegation, which is not part of the plan: what was called, and with what."""
 
 
 class Failed(_Record, frozen=True, kw_only=True):
@@ -99,6 +114,8 @@ class Finished(_Record, frozen=True, kw_only=True):
     degraded: str | None = None
     """The code of the failure, if a fallback returned the result."""
     undo: bool = False
+    version: str | None = None
+    """The version of the agent's code."""
 
 
 class Effect(_Record, frozen=True, kw_only=True):
@@ -162,12 +179,14 @@ class Released(_Record, frozen=True, kw_only=True):
     """No worker holds the task until then. `lease` and `take` identify the message that will be delivered again."""
 
     until: float | None = None
+    waits: bool = False
+    """Whether the task waits for an answer or a verification, and `until` is its deadline."""
     lease: str | None = None
     take: int = 0
 
 
 class Cancelled(_Record, frozen=True, kw_only=True):
-    """Cancellation was requested."""
+    """Cancellation was requested; of a task that is being undone: the end of the undo that is under way."""
 
 
 class Retried(_Record, frozen=True, kw_only=True):
@@ -237,8 +256,3 @@ def decode(entry: bytes) -> list[Record]:
         raise DamagedStoreError(
             "this version of amends cannot read an entry of a task's log: upgrade amends, or run `amends store check`"
         ) from error
-
-
-def json_round_trip(value: Any) -> Any:
-    """Return a value as it reads back from the log, so that later steps get the same value with or without a crash."""
-    return msgspec.json.decode(_encoder.encode(value))

@@ -16,9 +16,26 @@ from amends.errors.base import FaultError
 from amends.tasks.entries import Failed
 from amends.tasks.state import TaskState
 
-__all__ = ["delegation_failed", "final_fault", "interrupted_attempt", "workers_lost"]
+__all__ = [
+    "DEADLINE",
+    "STOPPED",
+    "cancelled_fault",
+    "delegation_failed",
+    "final_fault",
+    "interrupted_attempt",
+    "workers_lost",
+]
 
-_STOPPED = Decision(action=Action.ESCALATE, delay=None, reason="terminal")
+STOPPED = Decision(action=Action.ESCALATE, delay=None, reason="terminal")
+"""The decision about an attempt that was stopped."""
+DEADLINE = Fault(
+    code="TIMEOUT",
+    vocabulary="task",
+    message="The deadline of the task is over",
+    recovery=Recovery.TERMINAL,
+    executed=Executed.NO,
+)
+"""Why an attempt does not start, or why a task ends that waits for an answer, after its deadline."""
 
 
 def final_fault(state: TaskState, cause: Fault | None) -> Fault:
@@ -27,26 +44,17 @@ def final_fault(state: TaskState, cause: Fault | None) -> Fault:
 
     A task of a single step fails with the step's own fault, a plan with COORDINATION_FAILED and the step's fault as its cause.
     `completed` has the results of the steps that were not undone, `undone` and `notUndone` the steps that were undone or could
-    not be.
+    not be, `inDoubt` those of which it is unknown whether they happened.
     """
     cause = cause or Fault(code="INTERNAL_ERROR", vocabulary="task")
-    undone: list[str] = []
-    left: list[str] = []
-    for name in state.done:
-        undo = state.steps[name].undo
-        if undo is not None:
-            (undone if undo.state == "done" else left).append(name)
-    kept: dict[str, Any] = {}
-    if undone:
-        kept["undone"] = undone
-    if left:
-        kept["notUndone"] = left
+    kept = _left_behind(state)
+    undone = kept.get("undone", [])
     if state.head.single:
+        tries = max(1, next(iter(state.steps.values())).stepper.tries)
+        cause = replace(cause, attempt=tries if tries > 1 else cause.attempt)
         return replace(cause, details={**(cause.details or {}), **kept}) if kept else cause
-    failed = next(
-        (name for name, step in state.steps.items() if step.fault is not None and not step.plan.optional),
-        None,
-    )
+    faults = {name: step.fault for name, step in state.steps.items() if step.fault and not step.plan.optional}
+    failed = next((name for name, fault in faults.items() if fault == cause), next(iter(faults), None))
     return Fault(
         code="COORDINATION_FAILED",
         vocabulary="task",
@@ -62,6 +70,35 @@ def final_fault(state: TaskState, cause: Fault | None) -> Fault:
         errors=(cause,),
         user_message=cause.user_message,
         retry_after=cause.retry_after,
+    )
+
+
+def _left_behind(state: TaskState) -> dict[str, list[str]]:
+    """The steps that were undone, that could not be undone, and of which it is unknown whether they happened."""
+    undos = {name: state.steps[name].undo for name in state.done}
+    found = {
+        "undone": [name for name, undo in undos.items() if undo is not None and undo.state == "done"],
+        "notUndone": [name for name, undo in undos.items() if undo is not None and undo.state != "done"],
+        "inDoubt": state.in_doubt,
+    }
+    return {name: steps for name, steps in found.items() if steps}
+
+
+def cancelled_fault(state: TaskState) -> Fault | None:
+    """What a cancelled task leaves behind: None if everything that happened was undone."""
+    kept = _left_behind(state)
+    if "inDoubt" not in kept and "notUndone" not in kept:
+        return None
+    doubt = "inDoubt" in kept
+    return Fault(
+        code="INTERNAL_ERROR",
+        vocabulary="task",
+        message="The task was cancelled while a step may have happened"
+        if doubt
+        else "The task was cancelled, and a step could not be undone",
+        recovery=Recovery.UNCERTAIN,
+        executed=Executed.MAYBE if doubt else Executed.YES,
+        details=dict(kept),
     )
 
 
@@ -85,9 +122,9 @@ def delegation_failed(cause: Fault, agent: str | None, capability: str) -> Fault
 
 
 def interrupted_attempt(step: str, began: float, now: float) -> Failed:
-    """The record of an attempt that was stopped because the task was cancelled."""
-    fault = transfer(Fault(code="CANCELLED"), "task")
-    return Failed(at=now, step=step, began=began, fault=fault, decision=_STOPPED)
+    """The record of an attempt that was stopped before it could have an effect."""
+    fault = replace(transfer(Fault(code="CANCELLED"), "task"), executed=Executed.NO)
+    return Failed(at=now, step=step, began=began, fault=fault, decision=STOPPED)
 
 
 def workers_lost(count: int) -> Fault:

@@ -27,7 +27,31 @@ class Journal(journal.Journal[TaskState, Record]):
             lease: the lease on the task's message.
         """
         super().__init__(store, log_name(space, snapshot.state.head.id), task_logs(space), snapshot)
-        self.lease = lease
+        self.lease, self.store, self.space = lease, store, space
+        self._announced: Record | None = None
+
+    def announce(self, record: Record) -> None:
+        """Write this record, which says who runs the task, with the first entry that is written, or with `write_announced`."""
+        self._announced = record
+
+    async def write_announced(self) -> None:
+        """Write the announced record now, if it is not written yet. Raises as `write` does."""
+        announced, self._announced = self._announced, None
+        if announced is not None:
+            await super().write([announced])
+
+    async def write(
+        self, records: Sequence[Record], *, if_open: bool = False, if_unchanged: bool = False
+    ) -> bool:
+        """See `amends.durable.journal.Journal.write`."""
+        announced, self._announced = self._announced, None
+        if announced is None or not records:
+            self._announced = announced
+            return await super().write(records, if_open=if_open, if_unchanged=if_unchanged)
+        written = await super().write([announced, *records], if_open=if_open, if_unchanged=if_unchanged)
+        if not written:
+            self._announced = announced
+        return written
 
     def time_left(self) -> float:
         """A write is repeated for as long as the lease lasts."""

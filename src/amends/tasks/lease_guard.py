@@ -13,6 +13,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from amends.stores.contract import Lease
+from amends.stores.errors import StoreError
 from amends.tasks.journal import Fenced
 
 __all__ = ["LeaseGuard"]
@@ -44,6 +45,25 @@ class LeaseGuard:
         for timeout in self._timeouts:
             if not timeout.expired():
                 timeout.reschedule(end)
+
+    async def ensure(self) -> None:
+        """
+        Make sure, immediately before a call, that this worker still has the task.
+
+        The worker may have been paused, or the acknowledgement of its last write may have arrived late. By then the lease may
+        have run out, and another worker may have taken the task over.
+
+        Raises:
+            Fenced: another worker has the task, or the lease ran out and the store does not answer.
+        """
+        if self._lease.expires_in > 0:
+            return
+        try:
+            await self.extend()
+        except StoreError as error:
+            raise Fenced from error
+        if self._lease.expires_in <= 0:
+            raise Fenced  # extending the lease takes longer than it lasts
 
     async def run(self, work: Awaitable[T]) -> T:
         """

@@ -11,7 +11,7 @@ import logging
 from typing import Any
 
 from amends.tasks.documents import stamp
-from amends.tasks.telemetry import Kind, TaskEvent
+from amends.tasks.task_event import Kind, TaskEvent
 
 __all__ = ["log_event", "record_of", "structlog_event"]
 

@@ -53,7 +53,7 @@ async def _repair(store: Store, space: str, row: TaskRow) -> None:
     state, last, _ = found
     if last != row.seq:
         await write_row(store, row_of(space, state, last))
-    if not state.over and state.status is not Status.INPUT_REQUIRED:
+    if not state.over and (state.status is not Status.INPUT_REQUIRED or state.release.until is not None):
         # If the message is still on the queue, its key is taken and this does nothing.
         await store.queue(space).put(row.id.encode(), key=row.id)
 

@@ -16,7 +16,7 @@ import msgspec
 
 from amends.durable.workers import Workers
 from amends.errors.task import CapabilityNotFoundError
-from amends.stores.contract import Store
+from amends.stores.contract import Queue, Store
 from amends.stores.errors import StoreError
 from amends.tasks.plan import Step
 from amends.tasks.registry import Registry
@@ -55,10 +55,15 @@ class Offers:
         }
         await self._workers.announce(self._registry.worker, offered)
 
-    async def keep_announcing(self) -> None:
-        """Renew this worker's offer until this is cancelled or the store is closed; then delete it."""
+    async def keep_announcing(self, queue: Queue) -> None:
+        """Renew this worker's offer, and read the clock of the queue, until this is cancelled or the store is closed."""
+
+        async def renew() -> None:
+            await self.announce()
+            await self._registry.synchronize(queue)
+
         try:
-            await self._workers.keep_announcing(self.announce, log=_log)
+            await self._workers.keep_announcing(renew, log=_log)
         finally:
             with contextlib.suppress(StoreError, asyncio.CancelledError):
                 await asyncio.shield(self._workers.withdraw(self._registry.worker))

@@ -39,6 +39,7 @@ from amends.tasks.submit import submit
 from amends.tasks.task_index import TaskRow, scan_rows
 from amends.tasks.task_reader import read_existing, read_records
 from amends.tasks.task_request import build_submission
+from amends.tasks.telemetry import submit_scope
 from amends.tasks.wait import TaskWaiters
 from amends.tasks.worker import Worker
 
@@ -78,7 +79,7 @@ class Orchestrator:
             clock: returns wall-clock seconds; for tests.
         """
         me = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
-        self._registry = Registry(me, space=name, policy=policy, clock=clock or time.time)
+        self._registry = Registry(me, space=name, policy=policy, local_clock=clock or time.time)
         self._registry.register(agents)
         self._given = store
         self._store: Store | None = None if isinstance(store, str) else store
@@ -178,6 +179,7 @@ class Orchestrator:
             FaultError: the request is invalid, or no worker has such an agent or capability.
         """
         registry = self._registry
+        await registry.synchronize_sometimes(self.store.queue(registry.space, lease=self._lease))
         record = build_submission(
             registry,
             task,
@@ -191,10 +193,29 @@ class Orchestrator:
         lacking = [step for step in record.steps if not registry.has(step)]
         if lacking:
             await Offers(registry, self.store).require_offered(lacking, worker=self._works)
-        return Handle(self, await submit(self.store, registry.space, record))
+        with submit_scope(record) as traced:
+            return Handle(self, await submit(self.store, registry.space, traced))
 
-    async def run(self, task: Any, payload: Any = None, **options: Any) -> Response:
-        """Submit a task and wait until it is over or needs an answer. A refused request is returned as a failed response."""
+    async def run(
+        self,
+        task: Any,
+        payload: Any = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+        **options: Any,
+    ) -> Response:
+        """
+        Submit a task and wait until it is over or needs an answer. A refused request is returned as a failed response.
+
+        Args:
+            task: as for `submit`.
+            payload: the input.
+            timeout: seconds to wait.
+            options: as for `submit`.
+
+        Raises:
+            WaitTimeoutError: the task is not over after `timeout` seconds. It goes on; the exception has its id.
+        """
         try:
             handle = await self.submit(task, payload, **options)
         except FaultError as error:
@@ -202,7 +223,7 @@ class Orchestrator:
             id = options.get("id") or document.get("id")
             name = id if isinstance(id, str) else str(uuid4())
             return Response(id=name, status=Status.FAILED, error=error.fault)
-        return await handle.wait()
+        return await handle.wait(timeout=timeout)
 
     # Reading ----------------------------------------------------------------------------------------------------
 
@@ -234,15 +255,20 @@ class Orchestrator:
             if status is None or row.status == status:
                 yield row
 
-    async def wait(self, id: str) -> TaskState:
+    async def wait(self, id: str, *, timeout: float | None = None) -> TaskState:  # noqa: ASYNC109
         """
         Wait until a task is over or needs an answer, whichever process works on it, and return its state.
 
+        Args:
+            id: the task.
+            timeout: seconds to wait.
+
         Raises:
             TaskNotFoundError: there is no such task.
+            WaitTimeoutError: the task is not over after `timeout` seconds. It goes on.
             StoreClosedError: the orchestrator was closed while this waited; the task goes on.
         """
-        return await self._waiters.wait(self.store, id)
+        return await self._waiters.wait(self.store, id, timeout)
 
     async def drain(self) -> int:
         """Work on everything that is due now. Return the number of messages handled. For tests and cron jobs."""

@@ -22,11 +22,14 @@ from amends.recovery.plan import hook_arguments
 from amends.recovery.policies import from_retry_policy
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability, Hook, invoke
+from amends.tasks.capability import Capability, Hook
 from amends.tasks.context import Context, Question
-from amends.tasks.entries import Asked, Failed, Finished, Parked, Record, json_round_trip
+from amends.tasks.entries import Asked, Failed, Finished, Parked, Record
 from amends.tasks.fallbacks import Fallback
+from amends.tasks.hook_calls import HookCalls
+from amends.tasks.retry_policy import overridden
 from amends.tasks.steps import StepState
+from amends.tasks.values import to_json_value
 
 __all__ = ["StepRecovery"]
 
@@ -42,6 +45,7 @@ class StepRecovery:
         self,
         agent: Agent | None,
         capability: Capability | None,
+        hooks: HookCalls,
         *,
         clock: Callable[[], float],
         policy: Policy,
@@ -52,16 +56,17 @@ class StepRecovery:
         Args:
             agent: the agent whose capability was called; None if it was not found.
             capability: that capability; without it there are no fallbacks and no `verify`.
+            hooks: calls its hooks.
             clock: wall-clock seconds.
             policy: the policy, unless the capability has its own.
             retry_policy: the request's `retryPolicy` (T8), applied to that policy.
             until: the task's deadline.
         """
-        self._agent, self._capability = agent, capability
+        self._agent, self._capability, self._hooks = agent, capability, hooks
         self._clock = clock
         base = policy if capability is None or capability.policy is None else capability.policy
         self._policy = from_retry_policy(retry_policy, base)
-        self._until = until
+        self._until, self._retry_policy = until, retry_policy
 
     async def handle_failure(
         self,
@@ -118,6 +123,7 @@ class StepRecovery:
         return (
             fault.code == "AGENT_BUSY"
             and agent is not None
+            and self._capability is not None
             and fault.origin is None
             and (fault.details or {}).get("agent") == agent.name
         )
@@ -126,6 +132,9 @@ class StepRecovery:
         self, fault: Fault, name: str, began: float, stepper: Stepper, remedy: str | None
     ) -> Failed:
         decision = stepper.decision
+        ignored = None if decision.action is Action.RETRY else overridden(self._retry_policy, fault)
+        if ignored is not None:
+            fault = replace(fault, details={**(fault.details or {}), "retryPolicy": ignored})
         return Failed(at=self._clock(), step=name, began=began, fault=fault, decision=decision, remedy=remedy)
 
     async def _apply_remedy(self, fault: Fault, stepper: Stepper) -> str | None:
@@ -143,7 +152,7 @@ class StepRecovery:
 
     async def _run_hook(self, hook: Callable[..., Any], *arguments: Any) -> bool:
         try:
-            return await invoke(hook, *arguments) is not False
+            return await self._hooks.call(hook, *arguments) is not False
         except Exception:  # noqa: BLE001 - the step's own failure is the one to report
             _log.exception("a hook of %s failed", self._agent)
             return False
@@ -154,8 +163,8 @@ class StepRecovery:
         if capability is None or capability.verify is None or ctx is None:
             return None
         try:
-            seen = await invoke(capability.verify, self._convert_input(payload), ctx)
-            return seen if seen is None or seen is False else json_round_trip(seen)
+            seen = await self._hooks.call(capability.verify, self._convert_input(payload), ctx)
+            return seen if seen is None or seen is False else to_json_value(seen)
         except Exception:  # noqa: BLE001 - unknown, then
             _log.exception("verify of %s failed", capability.name)
             return None
@@ -192,7 +201,9 @@ class StepRecovery:
                 result: Any = {"fallback": {"missing": fallback.mcp, "steps": list(fallback.steps)}}
             else:
                 try:
-                    result = json_round_trip(await invoke(fallback, self._convert_input(payload), ctx))
+                    result = to_json_value(
+                        await self._hooks.call(fallback, self._convert_input(payload), ctx)
+                    )
                 except Question as asked:
                     return [Asked(at=self._clock(), step=name, question=asked.question, schema=asked.schema)]
                 except Exception:  # noqa: BLE001 - the next fallback is tried, or the original failure reported

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,11 +12,21 @@ from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.errors.task import AgentNotFoundError, CapabilityNotFoundError
 from amends.recovery.policies import TASK
+from amends.stores.contract import Queue
+from amends.stores.errors import StoreClosedError, StoreError
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
+from amends.tasks.late_results import LateResults
 from amends.tasks.plan import Step
+from amends.tasks.state import TaskState
 
 __all__ = ["Registry"]
+
+_log = logging.getLogger("amends.tasks")
+_SYNCHRONIZED = 30.0
+"""Seconds for which the difference of the clocks is used."""
+_TOLERANCE = 0.25
+"""Seconds. A smaller difference of the clocks is not corrected: it may be the time that the store took to answer."""
 
 
 @dataclass(slots=True)
@@ -25,10 +37,45 @@ class Registry:
     space: str = "tasks"
     """The name of the table and the queue, and the prefix of the logs' names."""
     policy: Policy = TASK
-    clock: Callable[[], float] = time.time
+    local_clock: Callable[[], float] = time.time
+    """Wall-clock seconds of this machine."""
+    offset: float = 0.0
+    """Seconds by which the clock of the store's queue is ahead of that of this machine."""
+    synchronized: float = -math.inf
+    """When the clock of the queue was last read, by the monotonic clock."""
     takeovers: int = 10
     """The number of workers that may be lost while running a task before it is given up; the task may be the cause."""
     agents: dict[str, Agent] = field(default_factory=dict)
+    late_results: LateResults = field(default_factory=LateResults)
+
+    def clock(self) -> float:
+        """
+        Seconds since 1970 by the clock that measures the delays of the queue.
+
+        All times in the logs are by this clock, so the clocks of the workers' machines may differ.
+        """
+        return self.local_clock() + self.offset
+
+    async def synchronize(self, queue: Queue) -> None:
+        """Read the clock of the store's queue. On failure, the last difference is used further."""
+        self.synchronized = time.monotonic()
+        try:
+            before = self.local_clock()
+            now = await queue.now()
+        except StoreClosedError:
+            raise
+        except StoreError:
+            _log.warning("the clock of the store cannot be read", exc_info=True)
+            return
+        difference = now - (before + self.local_clock()) / 2
+        self.offset = difference if abs(difference) > _TOLERANCE else 0.0
+
+    async def synchronize_sometimes(self, queue: Queue) -> None:
+        """Read the clock of the queue, unless that was done in the last half minute."""
+        now = time.monotonic()
+        if now - self.synchronized > _SYNCHRONIZED:
+            self.synchronized = now
+            await self.synchronize(queue)
 
     def register(self, agents: Iterable[Agent]) -> None:
         """
@@ -67,6 +114,22 @@ class Registry:
         except FaultError:
             return False
         return True
+
+    def suspects(self, state: TaskState) -> bool:
+        """Whether so many workers were lost while running a task that it has to run by itself."""
+        return state.takeovers + 1 >= self.takeovers and not state.alone and not state.undoing
+
+    def promises(self, steps: Iterable[Step]) -> dict[str, str]:
+        """What the code of this process declares about repeating these steps, for the capabilities that it knows."""
+        known = {step.name: self.known_capability(step) for step in steps}
+        return {name: found.promises for name, found in known.items() if found is not None}
+
+    def known_capability(self, step: Step) -> Capability | None:
+        """The capability of a step, if one of these agents has it, without looking it up at another service."""
+        try:
+            return self.agent_for(step.type, step.agent).capabilities.get(step.type)
+        except FaultError:
+            return None
 
     async def find(self, type: str, agent: str | None) -> tuple[Agent, Capability]:
         """Return the agent and its capability. Raises what `agent_for` and `Agent.find` raise."""

@@ -16,9 +16,16 @@ from amends.core.fault import Fault
 from amends.stores.errors import StoreError
 from amends.tasks.attempts import Attempts
 from amends.tasks.documents import Status
-from amends.tasks.entries import Ended, Finished, Record, Released, Repaired, Taken, Undoing
+from amends.tasks.entries import Ended, Failed, Finished, Record, Released, Repaired, Taken, Undoing
 from amends.tasks.events import publish, publish_record
-from amends.tasks.final_faults import final_fault, interrupted_attempt, workers_lost
+from amends.tasks.final_faults import (
+    DEADLINE,
+    STOPPED,
+    cancelled_fault,
+    final_fault,
+    interrupted_attempt,
+    workers_lost,
+)
 from amends.tasks.journal import Fenced, Journal
 from amends.tasks.lease_guard import LeaseGuard
 from amends.tasks.progress import Progress
@@ -29,6 +36,12 @@ __all__ = ["Run"]
 
 _SHORT = 0.02
 """Seconds: a shorter wait is slept through here instead of going through the queue."""
+_SIBLINGS = 2.0
+"""Seconds for the other steps of a plan to end by themselves after one has failed; then they are cancelled."""
+_STOPPING = 5.0
+"""Seconds to wait for a call to end after it was cancelled."""
+_UNDO_STOPPING = 1.0
+"""Seconds for an undo to end by itself after its end was requested."""
 
 
 class Run:
@@ -40,10 +53,12 @@ class Run:
         """The lease on the task's message."""
         self._attempts = Attempts(registry, journal, self.guard)
         self._calls: dict[asyncio.Task[list[Record]], str] = {}
+        self._interrupted: list[str] = []
+        """Steps whose calls were cancelled and may have happened."""
+        self._undo: asyncio.Task[list[Record]] | None = None
         self._wake: asyncio.Future[None] | None = None
         self._stopped = False
         self._progress = Progress(journal.state)
-        self._taken_recorded = journal.state.held
         journal.on_command = self._on_command
 
     @property
@@ -55,12 +70,13 @@ class Run:
     def _now(self) -> float:
         return self._registry.clock()
 
-    async def execute(self, *, takeover: bool) -> None:
+    async def execute(self, *, takeover: bool, alone: bool = False) -> None:
         """
         Work on the task until it is over or has to wait. The task's message is released then.
 
         Args:
             takeover: whether an earlier worker did not release the task.
+            alone: whether this worker runs nothing else meanwhile.
 
         Raises:
             Fenced: another worker has the task.
@@ -68,7 +84,10 @@ class Run:
         """
         try:
             if takeover:
-                await self._take_over()
+                await self._take_over(alone)
+            else:
+                self._journal.announce(self._taken_record())
+            await self._resolve([name for name, step in self.state.steps.items() if step.open])
             while not await self._turn():
                 pass
         except asyncio.CancelledError:
@@ -79,11 +98,12 @@ class Run:
         finally:
             await self._cancel_calls()
 
-    async def record_taken(self) -> None:
-        """Record in the log that a worker runs the task."""
-        if not self._taken_recorded:
-            self._taken_recorded = True
-            await self._journal.write([Taken(at=self._now, worker=self._registry.worker)], if_open=True)
+    def _taken_record(self, *, takeover: bool = False, alone: bool = False) -> Taken:
+        registry = self._registry
+        promises = registry.promises(self.state.head.steps)
+        return Taken(
+            at=self._now, worker=registry.worker, takeover=takeover, alone=alone, promises=promises or None
+        )
 
     async def release(self) -> None:
         """Record in the log that no worker runs the task, and give its message back."""
@@ -114,6 +134,8 @@ class Run:
             self._stopped = True
             for call in self._calls:
                 call.cancel()
+        if self.state.stop_undo and self._undo is not None:
+            asyncio.get_running_loop().call_later(_UNDO_STOPPING, self._undo.cancel)
 
     async def _cancel_calls(self) -> list[Record]:
         """Cancel the calls under way. Return the records of those that have ended all the same."""
@@ -122,23 +144,34 @@ class Run:
         for call in calls:
             call.cancel()
         if calls:
-            await asyncio.wait(calls)
-        ended = [call for call in calls if not call.cancelled() and call.exception() is None]
+            await asyncio.wait(calls, timeout=_STOPPING)
+        ended = [call for call in calls if call.done() and not call.cancelled() and call.exception() is None]
         return [record for call in ended for record in call.result()]
 
     # Taking over ------------------------------------------------------------------------------------------------
 
-    async def _take_over(self) -> None:
-        """Continue after a worker that did not finish: fence it first, then check the steps it had started."""
-        registry = self._registry
-        await self._journal.write([Taken(at=self._now, worker=registry.worker, takeover=True)])
+    async def _take_over(self, alone: bool) -> None:
+        """Continue after a worker that did not finish: fence it first, then check the steps it may have started."""
+        limit, blamed = self._registry.takeovers, self.state.alone
+        changed = [
+            name
+            for name, step in self._progress.steps(self.state)
+            if step.state == "ready"
+            and not step.open
+            and await self._attempts.verification.changed_promises(name)
+        ]
+        await self._journal.write([self._taken_record(takeover=True, alone=alone)])
         state = self.state
-        self._taken_recorded = True
         publish(state, "taken-over", now=self._now)
-        if state.takeovers >= registry.takeovers and not state.undoing:
+        if blamed and state.takeovers > limit and not state.undoing:
             await self._journal.write([Undoing(at=self._now, fault=workers_lost(state.takeovers))])
-        for name in [name for name, step in state.steps.items() if step.open]:
-            await self._journal.write([await self._attempts.resolve_interrupted(name)])
+        await self._resolve(changed, repeats=False)
+
+    async def _resolve(self, names: list[str], *, repeats: bool = True) -> None:
+        """Check whether interrupted steps happened, and record what is known."""
+        for name in names:
+            record = await self._attempts.verification.resolve(name, repeats=repeats)
+            await self._journal.write([record])
 
     # One turn ---------------------------------------------------------------------------------------------------
 
@@ -152,14 +185,15 @@ class Run:
         steps = dict(self._progress.steps(state))
         broken = next((step for step in steps.values() if step.state == "failed"), None)
         if broken is not None:
-            # Steps under way are completed first, so that they can be undone.
-            await self._write_ended_calls(list(self._calls))
+            await self._write_ended_calls(await self._wait_for_siblings())
             return await self._fail(broken.fault)
         if not steps:
             return await self._end()
         now, busy = self._now, set(self._calls.values())
         waiting = {
-            name: step.due for name, step in steps.items() if step.state == "ready" and name not in busy
+            name: step.due
+            for name, step in steps.items()
+            if step.state == "ready" and name not in busy and not _delegation_in_doubt(state, name)
         }
         for name in [name for name, due in waiting.items() if due <= now]:
             self._calls[asyncio.create_task(self._attempts.attempt_step(name))] = name
@@ -173,21 +207,29 @@ class Run:
             await self._write_ended_calls([call for call in self._calls if call.done()])
         elif wait is not None and wait <= _SHORT:
             await asyncio.sleep(wait)
+        elif due is None and state.head.until is not None and state.head.until <= now:
+            return await self._fail(DEADLINE)  # before the answer or the verification came
         else:
             return await self._release(due)
         return False
 
+    async def _wait_for_siblings(self) -> list[asyncio.Task[list[Record]]]:
+        """Give the calls under way some time to end, so that they can be undone. Return those that have ended."""
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=_SIBLINGS)
+        return [call for call in self._calls if call.done()]
+
     async def _write_ended_calls(self, calls: list[asyncio.Task[list[Record]]]) -> None:
-        """Wait for these calls and write their records in one append."""
-        if calls:
-            await asyncio.wait(calls)
+        """Write the records of these calls, which have ended, in one append."""
         records: list[Record] = []
         for call in calls:
             name = self._calls.pop(call)
-            if call.cancelled():
-                records.append(interrupted_attempt(name, self._now, self._now))
-            else:
+            if not call.cancelled():
                 records += call.result()
+            elif self._attempts.may_have_happened(name):
+                self._interrupted.append(name)
+            else:
+                records.append(interrupted_attempt(name, self._now, self._now))
         await self._write(records)
 
     async def _write(self, records: list[Record]) -> None:
@@ -219,17 +261,29 @@ class Run:
         return await self._journal.write([self._release_record(due)], if_unchanged=True)
 
     def _release_record(self, due: float | None) -> Released:
-        lease = self._journal.lease
-        return Released(at=self._now, until=due, lease=lease.id, take=lease.attempt)
+        lease, until = self._journal.lease, self.state.head.until
+        waits = due is None and until is not None and self.state.waits
+        return Released(
+            at=self._now, until=until if waits else due, waits=waits, lease=lease.id, take=lease.attempt
+        )
 
     # Undoing (T5) -----------------------------------------------------------------------------------------------
 
     async def _fail(self, fault: Fault | None) -> bool:
-        """Start to undo the finished steps of a task that failed or was cancelled; end it if there are none."""
-        calls = list(self._calls)
-        for call in calls:
+        """
+        Start to undo the finished steps of a task that failed or was cancelled; end it if there are none.
+
+        Calls under way are cancelled. Those that may have happened are verified, so that they can be undone too.
+        """
+        for call in self._calls:
             call.cancel()
-        await self._write_ended_calls(calls)
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=_STOPPING)
+        await self._write_ended_calls([call for call in self._calls if call.done()])
+        interrupted = dict.fromkeys([*self._interrupted, *self._calls.values()])  # some calls may still go on
+        interrupted |= dict.fromkeys(name for name, step in self.state.steps.items() if step.open)
+        self._calls.clear()
+        await self._resolve(list(interrupted), repeats=False)
         if self.state.done:
             await self._journal.write([Undoing(at=self._now, fault=fault)])
             return False
@@ -244,20 +298,45 @@ class Run:
             step = state.steps[name]
             if step.undo is not None and step.undo.state != "ready":
                 continue
-            if step.undo is not None and step.undo.due > self._now + _SHORT:
-                return await self._release(step.undo.due)
-            records = await self._attempts.attempt_undo(name)
+            due = self._attempts.undo_due(name)
+            if due is None:
+                continue
+            if due > self._now + _SHORT and not state.stop_undo:
+                return await self._release(due)
+            records = await self._attempt_undo(name)
             if records:
                 await self._write(records)
                 return False
         return await self._end_incomplete(state.fault)
 
+    async def _attempt_undo(self, name: str) -> list[Record]:
+        """Attempt to undo a step, in an asyncio task of its own, so that a command can end it."""
+        began = self._now
+        self._undo = asyncio.create_task(self._attempts.attempt_undo(name))
+        try:
+            await asyncio.wait([self._undo])
+            if not self._undo.cancelled():
+                return self._undo.result()
+        finally:
+            if not self._undo.done():
+                self._undo.cancel()
+                await asyncio.wait([self._undo], timeout=_STOPPING)
+            self._undo = None
+        fault = interrupted_attempt(name, began, self._now).fault
+        return [Failed(at=self._now, step=name, began=began, fault=fault, decision=STOPPED, undo=True)]
+
     async def _end_incomplete(self, fault: Fault | None) -> bool:
         """End a task that was not completed, as cancelled or failed."""
         state = self.state
         if state.cancelled and fault is None:
-            end = Ended(at=self._now, status=Status.CANCELLED)
+            end = Ended(at=self._now, status=Status.CANCELLED, fault=cancelled_fault(state))
         else:
             end = Ended(at=self._now, status=Status.FAILED, fault=final_fault(state, fault))
         await self._write([end])
         return True
+
+
+def _delegation_in_doubt(state: TaskState, name: str) -> bool:
+    """Whether a delegation of a step has to be verified before the step can go on."""
+    prefix = f"{name}>"
+    return any(step.state == "doubt" and each.startswith(prefix) for each, step in state.steps.items())

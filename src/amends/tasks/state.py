@@ -1,5 +1,5 @@
 """
-The state of a task, derived from its log by applying the records in order. Pure: no clock, no store, no agents.
+The rules by which the records of a log change the state of a task. Pure: no clock, no store, no agents.
 
 Workers use the state to see what is left to do, callers to get the response. Decisions are part of the records, so the state does
 not depend on the policies or agents of the process that reads the log.
@@ -8,54 +8,23 @@ not depend on the policies or agents of the process that reads the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from amends.core.fault import Fault
 from amends.durable.journal import ImpossibleRecord
 from amends.tasks import entries
-from amends.tasks.documents import ENDED, Metadata, Response, Status
+from amends.tasks.documents import ENDED, Status
 from amends.tasks.entries import Record
 from amends.tasks.plan import Step
 from amends.tasks.steps import StepState, copy_fields
+from amends.tasks.task_facts import NOT_SUBMITTED, TaskFacts
 
 __all__ = ["TaskState"]
 
 
-_NOT_SUBMITTED = entries.Submitted(at=0.0, id="", type="", steps=())
-_NOT_RELEASED = entries.Released(at=0.0)
-
-
 @dataclass(slots=True)
-class TaskState:
+class TaskState(TaskFacts):
     """The state of a task after the records of its log. A value: `after` returns another one."""
-
-    head: entries.Submitted = _NOT_SUBMITTED
-    """The request."""
-    agent: str | None = None
-    """The agent of the task, if all steps have the same one."""
-    status: Status = Status.PENDING
-    created: float = 0.0
-    updated: float = 0.0
-    began: float | None = None
-    ended: float | None = None
-    fault: Fault | None = None
-    """Why the task failed, or why it is being undone."""
-    steps: dict[str, StepState] = field(default_factory=dict)
-    done: list[str] = field(default_factory=list)
-    """Steps and delegations in the order in which they finished. They are undone in reverse."""
-    cancelled: bool = False
-    undoing: bool = False
-    held: bool = False
-    """Whether a worker has recorded that it runs the task, and has not released it since."""
-    takeovers: int = 0
-    """The number of workers that were lost since a step last finished."""
-    release: entries.Released = _NOT_RELEASED
-    """The last release of the task."""
-    command_pending: bool = False
-    """Whether a command was appended since the task was last released or taken."""
-    copied: set[str] = field(default_factory=set, compare=False, repr=False)
-    """The steps that this state does not share with the one it was made from."""
 
     def after(self, records: Iterable[Record]) -> TaskState:
         """
@@ -71,7 +40,7 @@ class TaskState:
         return made
 
     def _apply(self, record: Record) -> None:
-        if self.head is _NOT_SUBMITTED and not isinstance(record, entries.Submitted):
+        if self.head is NOT_SUBMITTED and not isinstance(record, entries.Submitted):
             raise ImpossibleRecord
         try:
             self._FOLD[type(record)](self, record)
@@ -83,13 +52,24 @@ class TaskState:
 
     def _submitted(self, record: entries.Submitted) -> None:
         self.head, self.created = record, record.at
+        self.promises = record.promises or {}
         self.steps = {step.name: StepState(step) for step in record.steps}
         agents = {step.agent for step in record.steps}
         self.agent = record.agent or (agents.pop() if len(agents) == 1 else None)
 
     def _taken(self, record: entries.Taken) -> None:
-        self.takeovers += record.takeover
+        self.promises = self.promises if record.promises is None else record.promises
+        if record.takeover:
+            self.takeovers += 1
+            self.alone = record.alone
+            for name, step in list(self.steps.items()):
+                if step.state == "ready" and all(self._settled(earlier) for earlier in step.plan.after):
+                    self._step(name).contested = record.at
         self._mark_running(record.at)
+
+    def _settled(self, name: str) -> bool:
+        step = self.steps[name]
+        return step.state == "done" or (step.state == "failed" and step.plan.optional)
 
     def _mark_running(self, at: float) -> None:
         self.held, self.command_pending = True, False
@@ -111,14 +91,32 @@ class TaskState:
         return found.undo
 
     def _started(self, record: entries.Started) -> None:
+        if ">" in record.step and record.step not in self.steps:
+            self._add_delegation(record.step, record.agent, record.type or "", record.payload)
         step = self._step(record.step, record.undo)
         step.open, step.began = True, record.at if step.began is None else step.began
+        step.promises = record.promises
+        if not record.undo and step.state != "done":
+            step.state = "ready"
         self._mark_running(record.at)
+
+    def _add_delegation(self, name: str, agent: str | None, type: str, payload: Any) -> StepState:
+        parent = self._step(name.partition(">")[0])
+        made = self.steps[name] = self.delegation(name, agent, type, payload, parent)
+        self.copied.add(name)
+        return made
+
+    @staticmethod
+    def delegation(name: str, agent: str | None, type: str, payload: Any, parent: StepState) -> StepState:
+        """The state of a delegation that has not been made."""
+        plan = Step(name=name, type=type, payload=payload, agent=agent)
+        return StepState(plan, round=parent.delegation_round(name))
 
     def _failed(self, record: entries.Failed) -> None:
         step = self._step(record.step, record.undo)
         step.began = record.began if step.began is None else step.began
         step.apply_failed(record)
+        self.stop_undo = self.stop_undo and not record.undo
         self._mark_running(record.began)
 
     def _finished(self, record: entries.Finished) -> None:
@@ -127,7 +125,8 @@ class TaskState:
         step.apply_finished(record)
         if not record.undo:
             self.done.append(record.step)
-        self.takeovers = 0
+        self.takeovers, self.alone = 0, False
+        self.stop_undo = self.stop_undo and not record.undo
         self._mark_running(record.began)
 
     def _effect(self, record: entries.Effect) -> None:
@@ -135,24 +134,21 @@ class TaskState:
         self._mark_running(record.at)
 
     def _delegated(self, record: entries.Delegated) -> None:
-        plan = Step(name=record.step, type=record.type, payload=record.payload, agent=record.agent)
-        parent = self._step(record.step.partition(">")[0])
-        parent.delegations[record.step] = record.result
-        self.steps[record.step] = StepState(
-            plan,
-            "done",
-            result=record.result,
-            began=record.began,
-            ended=record.at,
-            round=parent.delegation_round(record.step),
-        )
-        self.done.append(record.step)
-        self.takeovers = 0
-        self._mark_running(record.began)
+        step = self._add_delegation(record.step, record.agent, record.type, record.payload)
+        step.began = record.began
+        self._delegation_done(record.step, step, record.result, record.at)
+        self.takeovers, self.alone = 0, False
+        self._mark_running(record.at)
+
+    def _delegation_done(self, name: str, step: StepState, result: Any, at: float) -> None:
+        self._step(name.partition(">")[0]).delegations[name] = result
+        step.state, step.result, step.ended = "done", result, at
+        step.open = step.doubtful = False
+        self.done.append(name)
 
     def _parked(self, record: entries.Parked) -> None:
         step = self._step(record.step)
-        step.due = record.until
+        step.due, step.open = record.until, False  # it was not called
         step.stepper = step.stepper.waited(record.until - record.at)
         self._mark_running(record.at)
 
@@ -174,8 +170,10 @@ class TaskState:
 
     def _verified(self, record: entries.Verified) -> None:
         step = self._step(record.step)
-        step.open = False
-        if record.happened:
+        step.open = step.doubtful = False
+        if record.happened and ">" in record.step:
+            self._delegation_done(record.step, step, record.result, record.at)
+        elif record.happened:
             step.state, step.result, step.ended = "done", record.result, record.at
             self.done.append(record.step)
         else:
@@ -185,11 +183,11 @@ class TaskState:
     def _released(self, record: entries.Released) -> None:
         self.held, self.release, self.command_pending = False, record, False
         if self.status not in ENDED:
-            waits = any(step.state in {"asking", "doubt"} for step in self.steps.values())
-            nothing_else = record.until is None and waits
+            nothing_else = (record.until is None or record.waits) and self.waits
             self.status = Status.INPUT_REQUIRED if nothing_else else Status.IN_PROGRESS
 
     def _cancelled(self, record: entries.Cancelled) -> None:
+        self.stop_undo = self.undoing
         self.cancelled = self.command_pending = True
 
     def _retried(self, record: entries.Retried) -> None:
@@ -204,13 +202,15 @@ class TaskState:
                     parent.delegations.pop(name, None)
                     parent.redone[name] = parent.redone.get(name, 0) + (name in undone)
                     del self.steps[name]
+                elif step.state != "done":
+                    step.reset()
             elif name in to_repeat or step.state != "done":
                 step.reset()
             else:
                 step.undo = None
         self.done = [name for name in self.done if name in self.steps and self.steps[name].state == "done"]
         self.status, self.ended, self.fault = Status.PENDING, None, None
-        self.cancelled = self.undoing = self.held = False
+        self.cancelled = self.undoing = self.stop_undo = self.held = self.alone = False
         self.release, self.takeovers, self.command_pending = entries.Released(at=record.at), 0, True
 
     def _repaired(self, record: entries.Repaired) -> None:
@@ -249,58 +249,6 @@ class TaskState:
         entries.Undoing: _undoing,
         entries.Ended: _ended,
     }
-
-    # Derived values ---------------------------------------------------------------------------------------------
-
-    @property
-    def over(self) -> bool:
-        """Whether the task has ended."""
-        return self.status in ENDED
-
-    @property
-    def results(self) -> dict[str, Any]:
-        """The results of the plan's finished steps."""
-        return {
-            step.name: self.steps[step.name].result
-            for step in self.head.steps
-            if self.steps[step.name].state == "done"
-        }
-
-    def pending_input(self) -> dict[str, Any] | None:
-        """The first question or verification that the task waits for."""
-        for name, step in self.steps.items():
-            if step.state == "asking":
-                found: dict[str, Any] = {"step": name, "kind": "answer", "question": step.question}
-                return {**found, "schema": step.schema} if step.schema else found
-            if step.state == "doubt":
-                return {"step": name, "kind": "verify", "question": f"Did “{step.plan.type}” happen?"}
-        return None
-
-    def response(self) -> Response:
-        """The current response."""
-        single = self.head.single
-        results = self.results
-        result: Any = None
-        if self.status is Status.COMPLETED:
-            result = next(iter(results.values()), None) if single else results
-        failures = None
-        if not single and self.status is Status.COMPLETED:
-            failures = {name: step.fault for name, step in self.steps.items() if step.fault is not None}
-        return Response(
-            id=self.head.id,
-            status=self.status,
-            result=result,
-            error=self.fault if self.status is Status.FAILED else None,
-            input=self.pending_input() if self.status is Status.INPUT_REQUIRED else None,
-            failures=failures or None,
-            metadata=Metadata(
-                started=self.began,
-                completed=self.ended,
-                agent=self.agent,
-                degraded=self.status is Status.COMPLETED
-                and any(step.degraded is not None for step in self.steps.values()),
-            ),
-        )
 
 
 def _ancestors(name: str) -> Iterator[str]:

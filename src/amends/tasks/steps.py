@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, Literal, TypeVar, cast
 
 from msgspec.structs import replace
 
-from amends.core.enums import Action, Recovery
+from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
 from amends.recovery.history import Attempt
 from amends.recovery.stepper import Stepper
@@ -27,9 +28,14 @@ _NEW = Stepper()
 def copy_fields(one: T) -> T:
     """A shallow copy of a dataclass with slots, in a third of the time of `copy.copy`: states are copied for every record."""
     made = object.__new__(type(one))
-    for name in one.__slots__:  # type: ignore[attr-defined]
+    for name in _field_names(cast("Any", type(one))):
         setattr(made, name, getattr(one, name))
     return made
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 @dataclass(slots=True)
@@ -43,6 +49,12 @@ class StepState:
     """When the next attempt may start."""
     open: bool = False
     """Whether an attempt was started whose end is unknown. Recorded only for steps that must not happen twice."""
+    doubtful: bool = False
+    """Whether the step failed in a way that leaves open whether it happened, and must not happen twice."""
+    promises: str | None = None
+    """What the code declared about repeating the call when its start was recorded; see `entries.Started`."""
+    contested: float | None = None
+    """When a worker was lost that may have been running the step: its call may still be under way."""
     result: Any = None
     degraded: str | None = None
     question: str | None = None
@@ -97,6 +109,7 @@ class StepState:
             verdict=decision,
             remedies=remedies,
         )
+        self.doubtful = not retried and self.open and fault.executed is not Executed.NO
         self.open = False
         self.ended = record.at
         self.state = "ready" if retried else "failed"
@@ -106,7 +119,7 @@ class StepState:
         """Apply the end of the step, by the call itself or by a fallback."""
         if record.degraded is None:
             self.stepper = self.stepper.succeeded(started=record.began, ended=record.at)
-        self.state, self.open = "done", False
+        self.state, self.open, self.doubtful = "done", False, False
         self.result, self.degraded, self.ended = record.result, record.degraded, record.at
 
     def delegation_round(self, delegation: str) -> int:
@@ -120,8 +133,15 @@ class StepState:
             self.effects.clear()
             self.delegations.clear()
             self.answers.clear()
-        self.state, self.stepper, self.due, self.open, self.undo = "ready", _NEW, 0.0, False, None
+        # What may have happened has to be verified before it is done again.
+        self.open, self.doubtful = self.in_doubt, False
+        self.state, self.stepper, self.due, self.undo = "ready", _NEW, 0.0, None
         self.result = self.degraded = self.ended = None
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it is unknown whether the step happened."""
+        return self.state == "doubt" or ((self.open or self.doubtful) and self.state != "done")
 
     @property
     def fault(self) -> Fault | None:

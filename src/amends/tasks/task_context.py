@@ -6,18 +6,21 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from amends.errors.base import FaultError
+from amends.errors.task import InvalidInputError
 from amends.recovery.drivers import arecover
 from amends.stores.contract import Transaction
 from amends.tasks.agent import Agent
 from amends.tasks.attempt import perform
 from amends.tasks.capability import Capability
-from amends.tasks.context import Context
-from amends.tasks.entries import Delegated, Effect, Record, json_round_trip
-from amends.tasks.final_faults import delegation_failed
+from amends.tasks.context import Context, InDoubt
+from amends.tasks.entries import Delegated, Doubted, Effect, Failed, Record, Started
+from amends.tasks.final_faults import STOPPED, delegation_failed
 from amends.tasks.journal import Journal
-from amends.tasks.plan import Step
+from amends.tasks.lease_guard import LeaseGuard
 from amends.tasks.registry import Registry
 from amends.tasks.steps import StepState
+from amends.tasks.values import UnstorableError, to_json_value
+from amends.tasks.verification import Verification
 
 __all__ = ["TaskContext"]
 
@@ -27,8 +30,10 @@ T = TypeVar("T")
 class TaskContext:
     """Makes the contexts of one task's attempts, and implements `TaskServices` for them."""
 
-    def __init__(self, registry: Registry, journal: Journal) -> None:
-        self._registry, self._journal = registry, journal
+    def __init__(self, registry: Registry, journal: Journal, guard: LeaseGuard) -> None:
+        self._registry, self._journal, self._guard = registry, journal, guard
+        self.verification = Verification(registry, journal, guard, self.context)
+        """Checks whether steps and delegations happened."""
 
     def context(
         self, name: str, step: StepState, agent: Agent, capability: Capability, *, undo: bool = False
@@ -63,7 +68,7 @@ class TaskContext:
 
         def record(value: T) -> Record:
             now = self._registry.clock()
-            return Effect(at=now, step=where, name=what, result=json_round_trip(value), undo=ctx.undo)
+            return Effect(at=now, step=where, name=what, result=to_json_value(value), undo=ctx.undo)
 
         return await self._journal.commit(work, record)
 
@@ -75,11 +80,10 @@ class TaskContext:
             found, capability = await self._registry.find(type, agent)
             name = ctx.child_name(found.name, type)
             parent = self._journal.state.steps[ctx.step.partition(">")[0]]
-            if name in parent.delegations:
-                return parent.delegations[name]
-            plan = Step(name=name, type=type, payload=json_round_trip(payload), agent=found.name)
-            step = StepState(plan, round=parent.delegation_round(name))
-            result = await self._perform(step, found, capability)
+            if name in parent.delegations or await self._happened(name):
+                return self._journal.state.steps[name].result
+            sent = _sendable(payload)
+            result = await self._perform(name, sent, found, capability, began)
         except FaultError as error:
             raise delegation_failed(error.fault, found.name if found else agent, type) from error
         made = Delegated(
@@ -87,24 +91,76 @@ class TaskContext:
             step=name,
             agent=found.name,
             type=type,
-            payload=plan.payload,
+            payload=sent,
             began=began,
             result=result,
         )
         await self._journal.write([made])
         return result
 
-    async def _perform(self, step: StepState, agent: Agent, capability: Capability) -> Any:
-        """Run a delegation with recovery and return its result. Its attempts are not recorded in the log."""
-        ctx = self.context(step.plan.name, step, agent, capability)
+    async def _happened(self, name: str) -> bool:
+        """
+        Whether an earlier attempt of this delegation is known to have happened.
+
+        Raises:
+            InDoubt: that is unknown, and the delegation must not happen twice.
+        """
+        known = self._journal.state.steps.get(name)
+        if known is None or not known.in_doubt:
+            return False
+        record = await self.verification.resolve(name)
+        await self._journal.write([record])
+        if isinstance(record, Doubted):
+            raise InDoubt
+        return record.happened
+
+    async def _perform(
+        self, name: str, payload: Any, agent: Agent, capability: Capability, began: float
+    ) -> Any:
+        """
+        Run a delegation with recovery and return its result.
+
+        Before a call that must not happen twice, its start is recorded, so that no later attempt repeats it blindly.
+        """
+        known = self._journal.state.steps.get(name)
+        parent = self._journal.state.steps[name.partition(">")[0]]
+        step = known or self._journal.state.delegation(name, agent.name, capability.name, payload, parent)
+        ctx = self.context(name, step, agent, capability)
 
         async def call() -> Any:
-            return await perform(agent, capability, step.plan.payload, ctx, capability.timeout)
+            ctx.called = False
+            return await perform(agent, capability, payload, ctx, capability.timeout, self._guard.ensure)
 
-        return await arecover(
-            call,
-            policy=capability.policy or self._registry.policy,
-            operation=capability.operation(agent.name, ctx.key),
-            setup=agent.setup,
-            refresh=agent.reauth,
-        )
+        recorded = not capability.repeatable
+        if recorded:
+            started = Started(
+                at=began,
+                step=name,
+                attempt=1,
+                version=agent.version,
+                agent=agent.name,
+                type=capability.name,
+                payload=payload,
+            )
+            await self._journal.write([started])
+        try:
+            return await arecover(
+                call,
+                policy=capability.policy or self._registry.policy,
+                operation=capability.operation(agent.name, ctx.key),
+                setup=agent.setup,
+                refresh=agent.reauth,
+            )
+        except FaultError as error:
+            if recorded:
+                now = self._registry.clock()
+                failed = Failed(at=now, step=name, began=began, fault=error.fault, decision=STOPPED)
+                await self._journal.write([failed])
+            raise
+
+
+def _sendable(payload: Any) -> Any:
+    try:
+        return to_json_value(payload)
+    except UnstorableError as problem:
+        raise InvalidInputError(f"The payload cannot be stored: {problem.reason}") from None

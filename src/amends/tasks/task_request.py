@@ -7,17 +7,18 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-import msgspec
 from msgspec.structs import replace
 
 from amends.errors.base import FaultError
 from amends.errors.task import InvalidFieldValueError, InvalidInputError
 from amends.tasks.documents import Request, parse_time, seconds_of
-from amends.tasks.entries import Submitted, json_round_trip
+from amends.tasks.entries import Submitted, encode
 from amends.tasks.plan import Step, graph
 from amends.tasks.registry import Registry
+from amends.tasks.retry_policy import check_retry_policy
+from amends.tasks.values import MAX_BYTES, UnstorableError, to_json_value
 
-__all__ = ["build_submission", "to_json_value"]
+__all__ = ["build_submission"]
 
 
 def build_submission(
@@ -42,26 +43,56 @@ def build_submission(
         record = _plan(registry, task, now)
     else:
         record = _single(registry, task, payload, agent, now)
-    return replace(
+    record = replace(
         record,
         id=id or record.id or str(uuid4()),
         retry_policy=record.retry_policy if retry_policy is None else retry_policy,
         until=record.until if deadline is None else _until(deadline, now),
         key=record.key if key is None else key,
+        promises=registry.promises(record.steps) or None,
     )
+    _check(record)
+    return record
 
 
-def to_json_value(value: Any) -> Any:
-    """
-    Return a value as it reads back from the log.
-
-    Raises:
-        FaultError: INVALID_INPUT if the caller passed a value that cannot be written as JSON.
-    """
+def _check(record: Submitted) -> None:
+    """Refuse what cannot be stored, before anything is."""
+    texts: dict[str, Any] = {"id": record.id, "idempotencyKey": record.key, "agent": record.agent}
+    for name, value in texts.items():
+        if value is not None and not (isinstance(value, str) and value and _is_utf8(value)):
+            raise InvalidFieldValueError(
+                f"The {name} must be a text that is not empty and that UTF-8 can encode",
+                field=f"/{name}",
+                details={"name": name, "pointer": f"/{name}"},
+            )
+    check_retry_policy(record.retry_policy)
+    for step in record.steps:
+        check_retry_policy(step.retry_policy)
     try:
-        return json_round_trip(value)
-    except (TypeError, ValueError, msgspec.MsgspecError):
-        raise InvalidInputError("The value cannot be written as JSON") from None
+        size = len(encode([record]))
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInputError("The request cannot be written as JSON") from None
+    if size > MAX_BYTES:
+        raise InvalidInputError(f"The request has {size} bytes, and at most {MAX_BYTES} are stored")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _storable(value: Any, field: str) -> Any:
+    try:
+        return to_json_value(value)
+    except UnstorableError as problem:
+        raise InvalidInputError(
+            f"The {field} cannot be stored: {problem.reason}",
+            field=f"/{field}",
+            details={"name": field, "pointer": f"/{field}"},
+        ) from None
 
 
 def _single(registry: Registry, task: Any, payload: Any, agent: str | None, now: float) -> Submitted:
@@ -72,7 +103,7 @@ def _single(registry: Registry, task: Any, payload: Any, agent: str | None, now:
     step = Step(
         name=request.type.replace(">", "") or "step",
         type=request.type,
-        payload=to_json_value(request.payload),
+        payload=_storable(request.payload, "payload"),
         agent=agent or request.agent or _agent_for(registry, request.type),
     )
     return Submitted(
@@ -92,7 +123,9 @@ def _plan(registry: Registry, steps: Sequence[Any], now: float) -> Submitted:
         raise TypeError("a plan must consist of Steps: use sequence(), fan_out() or graph()")
     checked = tuple(
         replace(
-            step, payload=to_json_value(step.payload), agent=step.agent or _agent_for(registry, step.type)
+            step,
+            payload=_storable(step.payload, "payload"),
+            agent=step.agent or _agent_for(registry, step.type),
         )
         for step in graph(steps)
     )

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from amends.core import recording
-from amends.core.enums import Recovery
 from amends.core.fault import Fault
-from amends.core.vocabulary import row_for
 from amends.dialects.outgoing import outgoing
+from amends.tasks.entries import Submitted
+from amends.tasks.logs import log_event
+from amends.tasks.task_event import Kind, TaskEvent
 
 __all__ = [
     "Kind",
@@ -28,55 +29,12 @@ __all__ = [
     "publish",
     "remove_hook",
     "set_hooks",
+    "submit_scope",
 ]
-
-
-Kind = Literal[
-    "attempt",
-    "retry",
-    "failed",
-    "fallback",
-    "finished",
-    "asked",
-    "doubt",
-    "undone",
-    "undo-failed",
-    "taken-over",
-    "ended",
-]
-"""The kind of an event."""
-
-
-class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event of one task."""
-
-    kind: Kind
-    at: float
-    task: str
-    agent: str | None = None
-    capability: str | None = None
-    step: str | None = None
-    attempt: int | None = None
-    code: str | None = None
-    recovery: Recovery | None = None
-    delay: float | None = None
-    reason: str | None = None
-    status: str | None = None
-    began: float | None = None
-
-    @property
-    def recoverable(self) -> bool:
-        """`recoverable` of the agent error contract: False only for a terminal failure."""
-        return self.recovery is not Recovery.TERMINAL
-
-    @property
-    def message(self) -> str:
-        """The standard message of the code; never the text of the failure."""
-        return row_for("task", self.code or "").message if self.code else ""
 
 
 TaskHook = Callable[[TaskEvent], AbstractContextManager[Any] | None]
-"""Takes an event. For an attempt it may return a context manager, which is entered around the call."""
+"""Takes an event. For a submission or an attempt it may return a context manager, which is entered around it."""
 
 _lock = Lock()
 _hooks: tuple[TaskHook, ...] | None = None  # None: the default hook, which logs
@@ -108,8 +66,6 @@ def remove_hook(hook: TaskHook) -> None:
 def _current() -> tuple[TaskHook, ...]:
     if _hooks is not None:
         return _hooks
-    from amends.tasks.logs import log_event
-
     return (log_event,)
 
 
@@ -146,6 +102,24 @@ def _recorded(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
+def submit_scope(record: Submitted) -> Iterator[Submitted]:
+    """
+    Publish a submission to the hooks that have the attribute `wants_submissions`.
+
+    The context managers that they return are open while the task is stored. If one of them returns a text when it is
+    entered, that is the W3C `traceparent` of the task, and is recorded with it.
+    """
+    facts = {"at": record.at, "task": record.id, "agent": record.agent, "capability": record.type}
+    with ExitStack() as stack:
+        hooks = tuple(hook for hook in _current() if getattr(hook, "wants_submissions", False))
+        for context in _run_hooks("submitted", None, facts, hooks):
+            entered = stack.enter_context(context)
+            if isinstance(entered, str):
+                record = replace(record, trace=entered)
+        yield record
+
+
+@contextmanager
 def attempt_scope(**facts: Any) -> Iterator[None]:
     """Publish an attempt. The context managers that hooks return are open while the block runs."""
     with ExitStack() as stack:
@@ -155,9 +129,9 @@ def attempt_scope(**facts: Any) -> Iterator[None]:
 
 
 def _run_hooks(
-    kind: Kind, fault: Fault | None, facts: dict[str, Any]
+    kind: Kind, fault: Fault | None, facts: dict[str, Any], hooks: tuple[TaskHook, ...] | None = None
 ) -> Iterator[AbstractContextManager[Any]]:
-    hooks = _current()
+    hooks = _current() if hooks is None else hooks
     if not hooks:
         return
     code, recovery = (None, None) if fault is None else (outgoing(fault, "telemetry").code, fault.recovery)

@@ -20,7 +20,7 @@ from amends.tasks.entries import decode
 from amends.tasks.state import TaskState
 from amends.tasks.task_reader import log_name, read_existing
 
-__all__ = ["TaskWaiters"]
+__all__ = ["TaskWaiters", "WaitTimeoutError"]
 
 _LOCAL = (0.1, 0.5)
 """Seconds to wait for a notification from this process before the log is followed: with few waiters, and with many."""
@@ -29,6 +29,17 @@ _POLL = (0.5, 2.0)
 _FOLLOWED = 16
 """Logs followed at the same time by a process that works on tasks itself."""
 _REST = frozenset({*ENDED, Status.INPUT_REQUIRED})
+
+
+class WaitTimeoutError(TimeoutError):
+    """A task was not over after the time that a caller wanted to wait. The task goes on."""
+
+    def __init__(self, id: str, seconds: float) -> None:
+        super().__init__(id, seconds)
+        self.id, self.seconds = id, seconds
+
+    def __str__(self) -> str:
+        return f"task {self.id!r} was not over after {self.seconds:g} s; it goes on: wait again, or cancel it"
 
 
 class TaskWaiters:
@@ -60,14 +71,25 @@ class TaskWaiters:
             if not future.done():
                 future.set_exception(StoreClosedError("of this orchestrator"))
 
-    async def wait(self, store: Store, id: str) -> TaskState:
+    async def wait(self, store: Store, id: str, seconds: float | None = None) -> TaskState:
         """
         Wait until a task is over or needs an answer, and return its state.
 
         Raises:
             TaskNotFoundError: there is no such task.
+            WaitTimeoutError: it is not over after so many seconds; the task goes on.
             StoreClosedError: the orchestrator was closed while this waited; the task goes on.
         """
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await self._wait(store, id)
+        except TimeoutError:
+            if limit.expired():
+                raise WaitTimeoutError(id, seconds or 0.0) from None
+            raise
+
+    async def _wait(self, store: Store, id: str) -> TaskState:
         local, interval = self._works, _POLL[0]
         while True:
             with self._subscription(id) as notified:

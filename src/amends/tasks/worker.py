@@ -33,7 +33,7 @@ __all__ = ["Worker"]
 _log = logging.getLogger("amends.tasks")
 
 _TICK = 0.25
-"""Seconds between two checks of the leases; a run that lasts longer than that is recorded as taken."""
+"""Seconds between two checks of the leases."""
 _READ_COMMANDS = 1.0
 """Seconds between two reads of the commands for running tasks."""
 _OFFER_AGAIN = 0.5
@@ -42,6 +42,8 @@ _ABSENT = 30.0
 """Seconds for which a task waits for a worker that has its agents; after that the missing agent is its failure."""
 _PAUSE = 1.0
 """Seconds to wait after the store did not answer."""
+_OTHERS_END = 30.0
+"""Seconds for which a task that has to run by itself waits for the other tasks of the worker."""
 
 
 class Worker:
@@ -82,15 +84,18 @@ class Worker:
             log=_log,
         )
         self._runs: dict[asyncio.Task[None], Run] = {}
+        self._alone: asyncio.Task[None] | None = None
+        """The run that waits until no other runs, or that runs by itself."""
         self._commands_read = 0.0
         self._loops: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Announce this worker's agents, then start to take tasks."""
+        await self._registry.synchronize(self._queue)
         await self._offers.announce()
         self._loops = [
             asyncio.ensure_future(self._messages.serve(self._schedule_maintenance)),
-            asyncio.ensure_future(self._offers.keep_announcing()),
+            asyncio.ensure_future(self._offers.keep_announcing(self._queue)),
         ]
 
     async def stop(self, grace: float) -> None:
@@ -100,9 +105,11 @@ class Worker:
             loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
         await self._messages.stop(grace)
+        await self._registry.late_results.close()
 
     async def drain(self) -> int:
         """Handle all messages that are due, and return their number."""
+        await self._registry.synchronize(self._queue)
         return await self._messages.drain()
 
     async def _schedule_maintenance(self) -> None:
@@ -151,7 +158,7 @@ class Worker:
         state = found.state
         if await self._handle_early(lease, state):
             return
-        if await self._leave_to_others(state):
+        if await self._leave_to_others(state) or self._alone is not None:
             await lease.give_back(delay=_OFFER_AGAIN)
             return
         run = Run(registry, Journal(store, registry.space, found, lease))
@@ -161,14 +168,42 @@ class Worker:
         try:
             if found.valid < found.last:
                 await run.repair()
-            await run.execute(takeover=_needs_takeover(lease, run.state))
+            takeover = run.state.held
+            alone = takeover and registry.suspects(run.state)
+            if alone and not await self._stop_others(task):
+                await lease.give_back(delay=_OFFER_AGAIN)
+                return
+            await run.execute(takeover=takeover, alone=alone)
         except asyncio.CancelledError:
             await asyncio.shield(self._release(run))
             raise
         finally:
             del self._runs[task]
+            self._end_alone(task)
         if run.state.over or run.state.status is Status.INPUT_REQUIRED:
             self._notify(run.state)
+
+    async def _stop_others(self, task: asyncio.Task[None]) -> bool:
+        """
+        Take no further tasks, and wait until the other ones have ended. Return whether this run has the worker for itself.
+
+        Workers were lost while running this task, and other tasks that ran at the same time. If it is the cause, it has to be
+        alone when the next worker is lost.
+        """
+        if self._alone is not None:
+            return False
+        self._alone = task
+        others = [each for each in self._runs if each is not task]
+        if others:
+            await asyncio.wait(others, timeout=_OTHERS_END)
+        if all(each.done() for each in others):
+            return True
+        self._alone = None
+        return False
+
+    def _end_alone(self, task: asyncio.Task[None]) -> None:
+        if self._alone is task:
+            self._alone = None
 
     async def _discard(self, lease: Lease, found: Snapshot[TaskState] | None) -> None:
         """Remove the message of a task that has no work to do, and bring the task's row up to date."""
@@ -218,7 +253,7 @@ class Worker:
     # Leases -----------------------------------------------------------------------------------------------------
 
     async def _maintain_runs(self) -> None:
-        """Extend the leases of the running tasks, record that they run, and read their commands."""
+        """Extend the leases of the running tasks, and read their commands."""
         now = asyncio.get_running_loop().time()
         reading = now - self._commands_read >= _READ_COMMANDS
         if reading:
@@ -229,7 +264,6 @@ class Worker:
         try:
             if run.guard.expires_in < self._lease * 0.6:
                 await run.guard.extend()
-            await run.record_taken()
             if reading:
                 await run.read_commands()
         except (LeaseLostError, Fenced):
@@ -241,13 +275,6 @@ class Worker:
 
 
 def _has_work(state: TaskState) -> bool:
-    """Whether a worker can do anything for the task."""
-    return not state.over and (state.status is not Status.INPUT_REQUIRED or state.command_pending)
-
-
-def _needs_takeover(lease: Lease, state: TaskState) -> bool:
-    """Whether an earlier worker had the task and did not release it."""
-    release = state.release
-    expected = release.take + 1 if release.lease == lease.id else 1
-    interrupted = any(step.open for step in state.steps.values())
-    return state.held or interrupted or lease.attempt != expected
+    """Whether a worker can do anything for the task, now or at the deadline."""
+    waits = state.status is Status.INPUT_REQUIRED and not state.command_pending
+    return not state.over and (not waits or state.release.until is not None)

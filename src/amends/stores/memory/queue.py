@@ -62,6 +62,9 @@ class MemoryQueue:
     async def size(self) -> QueueSize:
         return self.state().size()
 
+    async def now(self) -> float:
+        return self._store.state().clock.wall()
+
     async def messages(self) -> AsyncIterator[Message]:
         for message in self.state().messages():
             yield message

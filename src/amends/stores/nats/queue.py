@@ -269,6 +269,10 @@ class NatsQueue:
                 leased,
             )
 
+    async def now(self) -> float:
+        await self.streams.ensure("queue", self.name)
+        return await self._now()
+
     async def size(self) -> QueueSize:
         ready = delayed = leased = 0
         async for message in self.messages():

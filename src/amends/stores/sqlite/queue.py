@@ -88,6 +88,9 @@ class SqliteQueue:
         if isinstance(taken, TakenMessage):
             self.access.submit(self.rows.on(lambda rows: rows.untake(taken.number, taken.epoch)))
 
+    async def now(self) -> float:
+        return self.clock.wall()
+
     async def size(self) -> QueueSize:
         return await self.access.read_in_thread(self.rows.on(QueueRows.size))
 

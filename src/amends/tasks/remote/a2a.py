@@ -75,6 +75,7 @@ class A2aAgent(Agent):
                 keyed=self._repeatable,
                 timeout=self.timeout,
                 policy=self.policy,
+                relays=True,
             )
         return found
 

@@ -65,6 +65,7 @@ class ArcpAgent(Agent):
                 keyed=True,
                 timeout=self.timeout,
                 policy=self.policy,
+                relays=True,
             )
         return found
 

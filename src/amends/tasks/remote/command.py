@@ -73,6 +73,7 @@ class CommandAgent(Agent):
                     undo=command.undo,
                     verify=command.verify,
                     policy=self.policy,
+                    relays=True,
                 )
             )
 

@@ -81,6 +81,7 @@ class HttpAgent(Agent):
                     verify=endpoint.verify,
                     timeout=endpoint.timeout or timeout,
                     policy=self.policy,
+                    relays=True,
                 )
             )
 

@@ -57,6 +57,7 @@ class McpAgent(Agent):
             keyed=key is not None,
             timeout=self.timeout,
             policy=self.policy,
+            relays=True,
         )
 
 
