@@ -19,7 +19,6 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any, ParamSpec
 
-from amends.core.decision import REASONS
 from amends.core.fault import Fault
 from amends.core.fence import for_llm
 from amends.errors.base import FaultError
@@ -52,16 +51,14 @@ def failure_text(
     if isinstance(failure, Fault):
         return text
     tried = _attempts_text(failure)
-    return f"{tried}\n{text}" if tried else text
+    return f"{tried} {text}" if tried else text
 
 
 def _attempts_text(failure: BaseException) -> str:
-    """Return a sentence about the calls that recovery made, so that the model does not repeat them; "" without any."""
-    if not isinstance(failure, FaultError) or failure.decision is None or not failure.history:
+    """Return how often recovery made the call, so that the model does not repeat it; "" if it was made once."""
+    if not isinstance(failure, FaultError) or failure.decision is None or len(failure.history) < 2:
         return ""
-    times = len(failure.history)
-    why = REASONS.get(failure.decision.reason, "")
-    return f"The call was made {times} time{'s' if times > 1 else ''} and given up on{f': {why}' if why else ''}."
+    return f"Tried {len(failure.history)} times."
 
 
 def reporting(function: Callable[P, Any]) -> Callable[P, Any]:

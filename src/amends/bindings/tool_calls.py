@@ -1,0 +1,229 @@
+"""
+What every binding for an agent framework does around a tool call.
+
+- A failure becomes the text of `amends.for_llm` for the model, and a typed fault for the program (`on_failure`).
+- A tool that promised that a repeat is safe (`read_only`) is recovered within bounds.
+- The others go through the ledger of effects, if there is one: a call that the model makes again does not have its effect
+  again.
+- A failure does not end the run. The third time in a row that a tool fails in the same way, the text says to stop; the fifth
+  time the tool is closed for this run, and further calls are answered without calling it.
+
+A binding makes one `ToolCalls`, gets a `Run` for each run of an agent, and passes every call to `Run.acall` or `Run.call`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from amends.core.fault import Fault
+from amends.core.operation import Operation
+from amends.core.policy import Policy
+from amends.foreign import from_exception
+from amends.recovery import arecover, recover
+from amends.tools import log_and_describe
+
+if TYPE_CHECKING:
+    from amends.effects import Effects
+
+__all__ = ["Run", "ToolCalls", "ToolFailure"]
+
+CLOSED_AFTER = 5
+"""Failures of one kind in a row after which a tool is closed for the run."""
+MAX_WAIT = 60.0
+"""Seconds that recovery waits for one tool call: a person usually waits for the agent."""
+MAX_RUNS = 1000
+"""Runs whose failures are counted at the same time; the oldest is forgotten first."""
+
+
+class ToolFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call that failed: the text for the model, and the fault for the program."""
+
+    tool: str
+    text: str
+    fault: Fault
+    repeats: int = 1
+    """How often in a row the tool failed in this way in this run."""
+    closed: bool = False
+    """Whether the tool is closed for the rest of the run."""
+    error: Exception | None = None
+
+
+class ToolCalls:
+    """
+    The tool calls of an agent.
+
+    Args:
+        effects: the ledger for tools that did not promise that a repeat is safe.
+        scope: separates the ledger's derived keys, for example by task; a text, or a function of the run's key.
+        read_only: names of tools that only read.
+        policy: limits of recovery.
+        hosts: domains of set-up pages that the model may be shown.
+        on_failure: is called with each `ToolFailure`.
+        timeout: seconds for one attempt of a tool that only reads.
+
+    >>> calls = ToolCalls(read_only=["search"])
+    >>> run = calls.run("run-1")
+    >>> def search() -> str:
+    ...     raise PermissionError("the key of db.internal")
+    >>> print(run.call("search", {}, search).text)
+    Failed: PERMISSION_DENIED. Recovery: terminal (ask a person). It had no effect.
+    """
+
+    def __init__(
+        self,
+        *,
+        effects: Effects | None = None,
+        scope: str | Callable[[Any], str] | None = None,
+        read_only: Collection[str] = (),
+        policy: Policy | None = None,
+        hosts: Collection[str] = (),
+        on_failure: Callable[[ToolFailure], Any] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self.effects, self.scope, self.hosts = effects, scope, tuple(hosts)
+        self.read_only, self.timeout = frozenset(read_only), timeout
+        self.policy = Policy(max_wait=MAX_WAIT) if policy is None else policy
+        self.on_failure = on_failure
+        self._runs: OrderedDict[Hashable, Run] = OrderedDict()
+
+    def run(self, key: Hashable) -> Run:
+        """Return the run of a key, for example the framework's run id."""
+        found = self._runs.get(key)
+        if found is None:
+            found = self._runs[key] = Run(self, key)
+            if len(self._runs) > MAX_RUNS:
+                self._runs.popitem(last=False)
+        else:
+            self._runs.move_to_end(key)
+        return found
+
+
+class Run:
+    """The tool calls of one run of an agent, and the failures it has seen."""
+
+    def __init__(self, calls: ToolCalls, key: Hashable) -> None:
+        self._calls, self._key = calls, key
+        self._failed: dict[str, dict[str, int]] = {}
+        self._closed: dict[str, Fault] = {}
+
+    async def acall(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        call: Callable[[], Awaitable[Any] | Any],
+        *,
+        read_only: bool = False,
+        passing: tuple[type[BaseException], ...] = (),
+    ) -> Any:
+        """
+        Call a tool, and return its result or a `ToolFailure`.
+
+        Args:
+            name: the tool.
+            arguments: the arguments of the model.
+            call: calls the tool with them.
+            read_only: the tool itself says that it only reads.
+            passing: exceptions of the framework that are not for the model; they pass through.
+
+        """
+        closed = self._if_closed(name)
+        if closed is not None:
+            return closed
+        try:
+            result = await self._acall(name, arguments, call, read_only=read_only)
+        except passing:
+            raise
+        except Exception as error:  # noqa: BLE001 - every failure becomes a text; cancellation is no Exception
+            return self.failed(name, arguments, error)
+        self._failed.pop(name, None)
+        return result
+
+    async def _acall(
+        self, name: str, arguments: Mapping[str, Any], call: Callable[[], Any], *, read_only: bool
+    ) -> Any:
+        async def once() -> Any:
+            result = call()
+            return await result if inspect.isawaitable(result) else result
+
+        made = self._calls
+        if read_only or name in made.read_only:
+            operation = Operation(name=name, read_only=True)
+            return await arecover(once, policy=made.policy, operation=operation, timeout=made.timeout)
+        if made.effects is None:
+            return await once()
+        return await made.effects.acall(name, once, arguments, scope=self._scope())
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        call: Callable[[], Any],
+        *,
+        read_only: bool = False,
+        passing: tuple[type[BaseException], ...] = (),
+    ) -> Any:
+        """Do the same as `acall`, for a plain function."""
+        closed = self._if_closed(name)
+        if closed is not None:
+            return closed
+        made = self._calls
+        try:
+            if read_only or name in made.read_only:
+                operation = Operation(name=name, read_only=True)
+                result = recover(call, policy=made.policy, operation=operation, timeout=made.timeout)
+            elif made.effects is None:
+                result = call()
+            else:
+                result = made.effects.call(name, call, arguments, scope=self._scope())
+        except passing:
+            raise
+        except Exception as error:  # noqa: BLE001
+            return self.failed(name, arguments, error)
+        self._failed.pop(name, None)
+        return result
+
+    def failed(self, name: str, arguments: Mapping[str, Any], error: Exception) -> ToolFailure:
+        """Count a failure, and return it. Bindings call this for failures that a framework hands them."""
+        fault = from_exception(error)
+        counts = self._failed.setdefault(name, {})
+        repeats = counts[fault.code] = counts.get(fault.code, 0) + 1
+        text = log_and_describe(
+            error, name, tuple(map(str, arguments)), repeats=repeats, hosts=self._calls.hosts
+        )
+        if repeats >= CLOSED_AFTER:
+            self._closed[name] = fault
+            text = f"{_closed_text(name)}\n{text}"
+        return self._report(
+            ToolFailure(
+                tool=name, text=text, fault=fault, repeats=repeats, closed=name in self._closed, error=error
+            )
+        )
+
+    def _if_closed(self, name: str) -> ToolFailure | None:
+        fault = self._closed.get(name)
+        if fault is None:
+            return None
+        return self._report(
+            ToolFailure(
+                tool=name, text=_closed_text(name), fault=fault, repeats=CLOSED_AFTER + 1, closed=True
+            )
+        )
+
+    def _report(self, failure: ToolFailure) -> ToolFailure:
+        if self._calls.on_failure is not None:
+            self._calls.on_failure(failure)
+        return failure
+
+    def _scope(self) -> str | None:
+        scope = self._calls.scope
+        return scope(self._key) if callable(scope) else scope
+
+
+def _closed_text(name: str) -> str:
+    shown = name if name.isidentifier() and len(name) <= 64 else "This tool"
+    return f"{shown} is closed for this run: it failed {CLOSED_AFTER} times in the same way. Do not call it again."

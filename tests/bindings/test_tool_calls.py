@@ -1,0 +1,130 @@
+"""What every binding for an agent framework does around a tool call."""
+
+import asyncio
+
+import pytest
+
+from amends.bindings.tool_calls import CLOSED_AFTER, MAX_RUNS, ToolCalls, ToolFailure
+from amends.effects import Effects
+from amends.errors import NotFoundError, RateLimitedError, ServiceUnavailableError
+from amends.testing import FakeClock
+
+
+async def test_a_tool_that_only_reads_is_recovered():
+    """A promise is given by name, or by the call itself."""
+    outcomes = iter([ServiceUnavailableError("later", retry_after=1), "found"])
+
+    async def search():
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    with FakeClock():
+        assert await ToolCalls(read_only=["search"]).run(1).acall("search", {}, search) == "found"
+
+
+async def test_other_tools_are_called_once():
+    """Without a promise nothing is repeated, whatever the failure says."""
+    calls = []
+
+    def pay():
+        calls.append(1)
+        raise RateLimitedError("slow down", retry_after=1)
+
+    failure = await ToolCalls().run(1).acall("pay", {}, pay)
+    assert isinstance(failure, ToolFailure)
+    assert (failure.fault.code, len(calls)) == ("RATE_LIMITED", 1)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_the_ledger_has_one_effect(plain):
+    """A lost answer, and the model calls again: the tool is in doubt and is not run a second time."""
+    effects, paid = Effects("memory:"), []
+
+    def pay():
+        paid.append(1)
+        raise ConnectionResetError("db.internal")
+
+    calls = ToolCalls(effects=effects, scope="task-42")
+    arguments = {"order": 17}
+    for number in range(2):
+        run = calls.run(number)
+        if plain:
+            failure = await asyncio.to_thread(run.call, "pay", arguments, pay)
+        else:
+            failure = await run.acall("pay", arguments, pay)
+        assert isinstance(failure, ToolFailure)
+        assert "db.internal" not in failure.text
+    assert len(paid) == 1
+    await effects.aclose()
+
+
+def test_loops_are_broken():
+    """The third time the text says to stop; the fifth time the tool is closed and not called any more."""
+    seen, calls = [], []
+
+    def find():
+        calls.append(1)
+        raise NotFoundError("There is no order 17")
+
+    run = ToolCalls(on_failure=seen.append).run("r")
+    texts = [run.call("find", {"order": 17}, find).text for _ in range(7)]
+    assert len(calls) == CLOSED_AFTER
+    assert "stop, do not call" in texts[2]
+    assert "stop" not in texts[1]
+    assert texts[4].startswith("find is closed for this run")
+    assert texts[5] == texts[6]
+    assert [failure.closed for failure in seen] == [False] * 4 + [True] * 3
+    assert run.call("other", {}, lambda: 1) == 1
+
+
+def test_a_success_starts_the_count_again():
+    """Failures count in a row."""
+    outcomes = iter([NotFoundError("x"), NotFoundError("x"), None, NotFoundError("x")])
+
+    def find():
+        outcome = next(outcomes)
+        if outcome is not None:
+            raise outcome
+        return "found"
+
+    run = ToolCalls().run("r")
+    results = [run.call("find", {}, find) for _ in range(4)]
+    assert [getattr(each, "repeats", None) for each in results] == [1, 2, None, 1]
+
+
+async def test_cancellation_and_exceptions_of_the_framework_pass():
+    """They are for the program that runs the agent."""
+
+    async def cancelled():
+        raise asyncio.CancelledError
+
+    def interrupted():
+        raise KeyError("interrupt")
+
+    run = ToolCalls().run("r")
+    with pytest.raises(asyncio.CancelledError):
+        await run.acall("x", {}, cancelled)
+    with pytest.raises(KeyError):
+        await run.acall("x", {}, interrupted, passing=(KeyError,))
+
+
+def test_runs_are_bounded():
+    """The oldest run is forgotten."""
+    calls = ToolCalls()
+    first = calls.run(0)
+    for number in range(1, MAX_RUNS + 1):
+        calls.run(number)
+    assert calls.run(0) is not first
+    assert calls.run(MAX_RUNS) is calls.run(MAX_RUNS)
+
+
+def test_the_text_is_short():
+    """At most 160 bytes for a failure without foreign text."""
+
+    def slow():
+        raise TimeoutError("connect to db.internal:5432 timed out")
+
+    text = ToolCalls().run("r").call("slow", {}, slow).text
+    assert len(text.encode()) <= 160
