@@ -28,7 +28,13 @@ def public_modules():
 
 
 MODULES = public_modules()
-NEEDS_EXTRA = ("amends.bindings.", "amends.testing_plugin", "amends.stores.nats", "amends.arcp")
+NEEDS_EXTRA = (
+    "amends.bindings.",
+    "amends.testing_plugin",
+    "amends.stores.nats",
+    "amends.arcp",
+    "amends.gateway",
+)
 """Modules that need an extra or a framework; their own tests import them."""
 
 

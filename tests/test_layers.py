@@ -28,6 +28,7 @@ MAY = {
     "serving": BASE,
     "process": BASE | {"profiles"},
     "recorder": BASE,
+    "gateway": BASE | {"http", "serving", "recorder"},
     "tools": PURE | {"errors", "foreign"},
     "bindings": BASE | {"http", "cli", "serving", "tools", "effects"},
     "chain": BASE | {"serving"},

@@ -35,7 +35,7 @@ def test_the_core_needs_msgspec_alone():
 def test_the_extras_are_those_of_the_design():
     """Design 10: the extras of the design exist, and `all` contains each of them."""
     extras = PROJECT["project"]["optional-dependencies"]
-    named = {"http", "server", "mcp", "fastmcp", "a2a", "arcp", "nats", "otel", "limits", "rich"}
+    named = {"http", "server", "gateway", "mcp", "fastmcp", "a2a", "arcp", "nats", "otel", "limits", "rich"}
     assert named | {"all", "dev"} <= set(extras)
     assert set(re.search(r"\[(.*)\]", extras["all"][0]).group(1).split(",")) == named
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "runtime": "runtime",
     "tasks": "tasks",
     "effects": "effects",
+    "gateway": "gateway",
     "trace": "trace",
     "watch": "watch",
     "completion": "completion",

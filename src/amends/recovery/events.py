@@ -153,7 +153,7 @@ def _record(kind: str, stepper: Stepper, now: float, upstream: Any, trace: str) 
         elapsed=now - (stepper.state.started or 0.0),
         wait=decision.delay,
         trace_id=operation.trace_id or fault.trace_id or trace,
-        upstream=getattr(upstream, "name", None),
+        upstream=getattr(upstream, "service", None),
         vendor=getattr(upstream, "vendor", None),
     )
 

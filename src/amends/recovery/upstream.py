@@ -117,6 +117,8 @@ class Upstream:
             if concurrency < 1:
                 raise ValueError("concurrency counts calls in flight: it is at least 1")
         self.name = name
+        self.service = name
+        """The name without the scope."""
         self.vendor = vendor
         self.own = own
         self.keyed = keyed
@@ -488,5 +490,6 @@ def _scope_of(parent: Upstream, name: str) -> Upstream:
         shared=parent.shared,
         refresh=parent.refresh,
     )
+    scope.service = parent.service
     scope._lock, scope._quota, scope.renewal = parent._lock, parent._quota, parent.renewal  # noqa: SLF001
     return scope

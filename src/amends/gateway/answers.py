@@ -1,0 +1,134 @@
+"""Answers of an upstream: how failed ones are read, and how answers are sent to the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import aiohttp
+
+from amends.carriers.extraction import extract
+from amends.core.fault import Fault
+from amends.errors.base import FaultError
+from amends.gateway.headers import response_headers
+from amends.vendors.streams import read_stream
+
+__all__ = ["READ", "Answer", "FailedTry", "first_event", "is_stream", "read_failure", "send_answer"]
+
+READ = 64 * 1024
+"""Bytes of an answer that are read before it is passed on."""
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Answer:
+    """An answer of an upstream, of which the beginning was read."""
+
+    __slots__ = ("extra", "read", "response")
+
+    def __init__(self, response: aiohttp.ClientResponse, read: bytes = b"") -> None:
+        self.response = response
+        self.read = read
+        """The first bytes of the body."""
+        self.extra: list[tuple[bytes, bytes]] = []
+        """Headers that the gateway adds: who failed, and the tries."""
+
+
+class FailedTry(FaultError):
+    """A try that failed. `answer` is what the upstream sent, if it sent something."""
+
+    answer: Answer | None = None
+
+    @classmethod
+    def of(cls, fault: Fault, answer: Answer | None) -> FailedTry:
+        """Return the error of one try."""
+        error = cls.from_fault(fault)
+        failed = error if isinstance(error, cls) else cls.__new__(cls)
+        failed.__dict__.update(error.__dict__)
+        failed.answer = answer
+        return failed
+
+
+def is_stream(response: aiohttp.ClientResponse) -> bool:
+    """Return whether an answer is a stream of server-sent events."""
+    return response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
+
+
+async def read_failure(response: aiohttp.ClientResponse, vendor: str | None) -> tuple[Fault, Answer]:
+    """Return the fault of a failed answer, and the answer with as much of its body as was needed."""
+    data = await _read_up_to(response, READ)
+    whole = response.content.at_eof()
+    body = _decoded(data, response.headers.get("Content-Encoding", "")) if whole else None
+    headers = dict(response.headers)
+    fault = extract({"status": response.status, "headers": headers, "body": body}, "http", vendor=vendor)
+    return fault or Fault(code="INTERNAL_ERROR", status=response.status), Answer(response, data)
+
+
+async def _read_up_to(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    data = bytearray()
+    while len(data) < limit:
+        piece = await response.content.read(limit - len(data))
+        if not piece:
+            break
+        data += piece
+    return bytes(data)
+
+
+def _decoded(data: bytes, encoding: str) -> bytes | None:
+    """Return a body without its content encoding, of limited size; None if the encoding is unknown."""
+    if not encoding or encoding == "identity":
+        return data
+    if encoding not in {"gzip", "x-gzip", "deflate"}:
+        return None
+    try:
+        return zlib.decompressobj(47 if "gzip" in encoding else 15).decompress(data, 4 * READ)
+    except zlib.error:
+        return None
+
+
+async def first_event(response: aiohttp.ClientResponse) -> bytes:
+    """Read a stream up to the end of its first event, at most READ bytes."""
+    data = bytearray()
+    while len(data) < READ:
+        piece = await response.content.readany()
+        if not piece:
+            break
+        data += piece
+        if b"\n\n" in data or b"\r\n\r\n" in data or b"\r\r" in data:
+            break
+    return bytes(data)
+
+
+def failure_in_stream(data: bytes, vendor: str | None) -> Fault | None:
+    """Return the failure in the beginning of a stream, or None."""
+    return read_stream(data.decode("utf-8", "replace"), vendor=vendor)
+
+
+async def send_answer(send: Send, answer: Answer, seconds: float) -> None:
+    """
+    Send an answer as it comes: status, headers, and the body byte for byte.
+
+    `seconds`: how long the caller may take to read a piece.
+    """
+    response = answer.response
+    headers = response_headers(response.raw_headers)
+    if answer.extra:
+        headers += answer.extra
+    start = {"type": "http.response.start", "status": response.status, "headers": headers}
+    content = response.content
+    if content.at_eof():
+        await send(start)
+        await send({"type": "http.response.body", "body": answer.read})
+        return
+    await send(start)
+    if answer.read:
+        await send({"type": "http.response.body", "body": answer.read, "more_body": True})
+    while True:
+        piece = await content.readany()
+        if not piece:
+            break
+        async with asyncio.timeout(seconds):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

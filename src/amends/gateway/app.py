@@ -1,0 +1,223 @@
+"""
+`Gateway`: the ASGI application. It finds the upstream of a path and hands the call to it.
+
+The routes are one immutable tuple that a reload replaces: calls in flight keep the upstream they began with, and an
+upstream that is gone closes its connections after its last call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.core import recording
+from amends.core.fault import Fault
+from amends.core.wire import compact
+from amends.gateway.config import PAGE, GatewayConfig, UpstreamConfig
+from amends.gateway.http_upstream import HttpUpstream
+from amends.gateway.refusals import FACTS, refusal, send_problem, send_whole
+from amends.gateway.stats import UpstreamStatus
+from amends.serving.tracing import trace_id
+
+__all__ = ["Gateway"]
+
+_log = logging.getLogger("amends.gateway")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+_STOP_WAIT = 5
+_DRAIN_TICK = 0.05
+
+
+class Gateway:
+    """
+    An ASGI application that forwards to the upstreams of a configuration.
+
+        gateway = Gateway(single("https://api.example.com"))
+    """
+
+    def __init__(self, config: GatewayConfig, *, page: App | None = None) -> None:
+        """
+        Args:
+            config: the upstreams.
+            page: an application that is mounted at `/_amends/`.
+
+        """
+        self.config = config
+        self.page = page
+        self.stopping = False
+        self.in_flight = 0
+        self.active: dict[Any, asyncio.Task[Any]] = {}
+        """The call of each connection. The server cancels it when its caller is gone."""
+        self._routes: tuple[tuple[bytes, bytes, HttpUpstream], ...] = ()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._load(config)
+
+    @property
+    def upstreams(self) -> tuple[HttpUpstream, ...]:
+        """The upstreams, in the order in which paths are compared with their prefixes."""
+        return tuple(upstream for _, _, upstream in self._routes)
+
+    def statuses(self) -> list[UpstreamStatus]:
+        """Return the figures of all upstreams, for the page."""
+        return [upstream.status() for upstream in self.upstreams]
+
+    # Configuration ---------------------------------------------------------------------------------------------
+
+    def reload(self, config: GatewayConfig) -> None:
+        """Use another configuration from now on. Upstreams that did not change are kept; no call is dropped."""
+        before = self.upstreams
+        self.config = config
+        self._load(config)
+        kept = set(map(id, self.upstreams))
+        for upstream in before:
+            if id(upstream) not in kept:
+                task = asyncio.get_running_loop().create_task(_close_when_idle(upstream))
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+    def _load(self, config: GatewayConfig) -> None:
+        before = {upstream.config.name: upstream for upstream in self.upstreams}
+        routes = []
+        for each in config.upstreams:
+            known = before.get(each.name)
+            upstream = known if known is not None and known.config == each else _new_upstream(each)
+            prefix = each.prefix.rstrip("/").encode()
+            routes.append((prefix, prefix + b"/", upstream))
+        self._routes = tuple(sorted(routes, key=lambda route: -len(route[0])))
+
+    async def close(self) -> None:
+        """Close the connections of all upstreams."""
+        for upstream in self.upstreams:
+            await upstream.close()
+        for task in list(self._closing):
+            task.cancel()
+
+    async def drain(self, seconds: float) -> bool:
+        """Refuse new calls, and wait until those in flight have ended, at most so many seconds."""
+        self.stopping = True
+        until = asyncio.get_running_loop().time() + seconds
+        while self.in_flight and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - calls set no event
+            await asyncio.sleep(_DRAIN_TICK)
+        return not self.in_flight
+
+    # Calls -----------------------------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        kind = scope["type"]
+        if kind == "http":
+            path: bytes = scope["raw_path"]
+            for prefix, below, upstream in self._routes:
+                if path.startswith(below) or path == prefix:
+                    if below == b"/" and path.startswith(b"/_amends"):
+                        break
+                    if self.stopping:
+                        break
+                    self.in_flight += 1
+                    client = scope["client"]
+                    self.active[client] = asyncio.current_task()  # type: ignore[assignment]
+                    try:
+                        await upstream.handle(scope, receive, send, path[len(prefix) :])
+                    except asyncio.CancelledError:
+                        # The caller is gone, or the server ends: there is no one to answer.
+                        pass
+                    finally:
+                        self.in_flight -= 1
+                        self.active.pop(client, None)
+                    return
+            await self._own(scope, receive, send, path)
+        elif kind == "websocket":
+            await self._websocket(scope, receive, send)
+        elif kind == "lifespan":
+            await self._lifespan(receive, send)
+
+    async def _own(self, scope: Scope, receive: Receive, send: Send, path: bytes) -> None:
+        """Answer a request that belongs to no upstream: the gateway's pages, a stop, or an unknown path."""
+        if path == PAGE.encode() or path.startswith(PAGE.encode() + b"/"):
+            await self._serve_page(scope, receive, send, path)
+            return
+        fault = (
+            refusal(503, "The gateway is stopping", wait=_STOP_WAIT)
+            if self.stopping
+            else refusal(404, "No upstream has this path")
+        )
+        await self._refuse(scope, send, fault, close=self.stopping)
+
+    async def _refuse(self, scope: Scope, send: Send, fault: Fault, *, close: bool = False) -> None:
+        trace = trace_id(None)
+        recording.emit(
+            "gateway",
+            "refused",
+            fault,
+            name=f"{scope['method']} {scope['path']}",
+            trace_id=trace,
+            status=fault.status,
+        )
+        await send_problem(
+            send, replace(fault, trace_id=trace), [(FACTS["trace"], trace.encode())], close=close
+        )
+
+    async def _serve_page(self, scope: Scope, receive: Receive, send: Send, path: bytes) -> None:
+        if path == f"{PAGE}/health".encode():
+            state = {"status": "stopping" if self.stopping else "ok", "in_flight": self.in_flight}
+            body = compact(state) or b"{}"
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+            await send_whole(send, 503 if self.stopping else 200, headers, body)
+            return
+        if self.page is None:
+            await self._refuse(scope, send, refusal(404, "There is no page here"))
+            return
+        await self.page({**scope, "root_path": scope.get("root_path", "") + PAGE}, receive, send)
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from amends.gateway.websocket import relay
+
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        for prefix, below, upstream in self._routes:
+            if (path.startswith(below) or path == prefix) and not self.stopping:
+                self.in_flight += 1
+                try:
+                    await relay(upstream, scope, receive, send, path[len(prefix) :])
+                finally:
+                    self.in_flight -= 1
+                return
+        await receive()
+        await send({"type": "websocket.close", "code": 1012 if self.stopping else 1008})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+def _new_upstream(config: UpstreamConfig) -> HttpUpstream:
+    if config.kind == "stdio":
+        from amends.gateway.stdio import StdioUpstream
+
+        return StdioUpstream(config)
+    if config.kind == "mcp":
+        from amends.gateway.mcp import McpUpstream
+
+        return McpUpstream(config)
+    return HttpUpstream(config)
+
+
+async def _close_when_idle(upstream: HttpUpstream) -> None:
+    """Close an upstream that is not configured any more, after its calls have ended."""
+    while upstream.stats.in_flight:  # noqa: ASYNC110
+        await asyncio.sleep(_DRAIN_TICK)
+    await upstream.close()
+    _log.info("upstream %s is closed", upstream.config.name)

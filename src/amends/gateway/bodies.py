@@ -1,0 +1,105 @@
+"""
+Request bodies: kept in memory if they are small, so that they can be sent again; streamed if they are large.
+
+Memory stays constant: at most `KEPT` bytes per call are held, whatever the size of the body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any
+
+__all__ = ["KEPT", "Body", "CallerGone", "TooLarge", "TooSlow", "read_body"]
+
+KEPT = 256 * 1024
+"""Bytes of a body that are kept. 200 calls at once hold at most 50 MB."""
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+class CallerGone(Exception):
+    """The caller closed its connection."""
+
+
+class TooLarge(Exception):
+    """The body is larger than allowed."""
+
+
+class TooSlow(Exception):
+    """The caller sent nothing for too long."""
+
+
+class Body:
+    """The body of one request."""
+
+    __slots__ = ("_left", "_receive", "_timeout", "data", "whole")
+
+    def __init__(self, data: bytes | bytearray, receive: Receive | None, limit: int, timeout: float) -> None:
+        self.data = data
+        """What was read so far; all of it if `whole`."""
+        self.whole = receive is None
+        self._receive = receive
+        self._left = limit - len(data)
+        self._timeout = timeout
+
+    @property
+    def to_send(self) -> Any:
+        """The body for the client library: bytes, or an iterator that can be used once."""
+        return bytes(self.data) if self.whole else self._stream()
+
+    async def _stream(self) -> AsyncIterator[bytes]:
+        first, self.data = bytes(self.data), b""
+        if first:
+            yield first
+        receive = self._receive
+        while receive is not None:
+            piece, more = await _next(receive, self._timeout)
+            self._left -= len(piece)
+            if self._left < 0:
+                raise TooLarge
+            if piece:
+                yield piece
+            if not more:
+                self._receive = receive = None
+
+
+async def _next(receive: Receive, seconds: float) -> tuple[bytes, bool]:
+    try:
+        async with asyncio.timeout(seconds):
+            message = await receive()
+    except TimeoutError:
+        raise TooSlow from None
+    if message["type"] != "http.request":
+        raise CallerGone
+    return message.get("body", b""), message.get("more_body", False)
+
+
+async def read_body(receive: Receive, length: int | None, limit: int, timeout: float) -> Body:  # noqa: ASYNC109
+    """
+    Read a body as far as it is kept.
+
+    Args:
+        receive: the ASGI application's.
+        length: the length that the request names, if it names one.
+        limit: the most bytes.
+        timeout: seconds without a byte.
+
+    Raises:
+        CallerGone, TooLarge, TooSlow: the body cannot be read.
+
+    """
+    if length is not None and length > limit:
+        raise TooLarge
+    piece, more = await _next(receive, timeout)
+    if not more:
+        if len(piece) > limit:
+            raise TooLarge
+        return Body(piece, None, limit, timeout)
+    data = bytearray(piece)
+    while more and len(data) <= KEPT and (length is None or length <= KEPT):
+        piece, more = await _next(receive, timeout)
+        data += piece
+    if len(data) > limit:
+        raise TooLarge
+    return Body(data, receive if more else None, limit, timeout)

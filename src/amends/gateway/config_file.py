@@ -1,0 +1,273 @@
+"""
+Read and check gateway.toml. Everything wrong is found at once, each with its line and column.
+
+    [upstream.shop]
+    url = "https://api.shop.example"
+    prefix = "/shop"
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from amends.core.policy import Policy
+from amends.gateway.config import PAGE, GatewayConfig, UpstreamConfig, check_url
+
+__all__ = ["ConfigError", "Problem", "check_member", "read_config"]
+
+
+class Problem(NamedTuple):
+    """One mistake in a configuration."""
+
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}: {self.message}"
+
+
+class ConfigError(ValueError):
+    """The configuration has mistakes."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = problems
+
+
+def read_config(text: str) -> GatewayConfig:
+    r"""
+    Return the configuration in a TOML document.
+
+    >>> read_config('[upstream.shop]\nurl = "https://shop.example"').upstreams[0].prefix
+    '/shop'
+    >>> read_config('[upstream.shop]\nurl = "shop.example"')
+    Traceback (most recent call last):
+    amends.gateway.config_file.ConfigError: line 2, column 7: url is not the URL of an upstream: write https://api.example.com
+
+    Raises:
+        ConfigError: the document has mistakes; `problems` has them all.
+
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError([_syntax_problem(error, text)]) from None
+    except RecursionError:
+        raise ConfigError([Problem(1, 1, "the document is nested too deep")]) from None
+    return _Reader(text).read(document)
+
+
+def _syntax_problem(error: Exception, text: str) -> Problem:
+    message = str(error)
+    found = re.search(r" \(at line (\d+), column (\d+)\)", message)
+    if found:
+        return Problem(int(found[1]), int(found[2]), message.replace(found[0], ""))
+    lines = text.splitlines() or [""]
+    return Problem(len(lines), len(lines[-1]) + 1, message.replace(" (at end of document)", ""))
+
+
+Check = Callable[[Any], str]
+"""Returns what is wrong with a value, or an empty string."""
+
+
+def _text(value: Any) -> str:
+    return "" if isinstance(value, str) and value else "is a text"
+
+
+def _bool(value: Any) -> str:
+    return "" if isinstance(value, bool) else "is true or false"
+
+
+def _count(value: Any) -> str:
+    right = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return "" if right else "is a number of at least 1"
+
+
+def _seconds(value: Any) -> str:
+    right = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 10**7
+    return "" if right else "is a number of seconds, more than 0"
+
+
+def _url(value: Any) -> str:
+    return check_url(value) if isinstance(value, str) else "is a text: a URL"
+
+
+def _command(value: Any) -> str:
+    right = isinstance(value, list) and value and all(isinstance(each, str) and each for each in value)
+    return "" if right else 'is a list of texts: ["uvx", "some-mcp-server"]'
+
+
+def _prefix(value: Any) -> str:
+    if not isinstance(value, str) or (value and not value.startswith("/")):
+        return 'is a path that begins with a slash: "/shop"'
+    if value == PAGE or value.startswith(f"{PAGE}/"):
+        return f"is the path of the gateway's own pages, {PAGE}"
+    if not re.fullmatch(r"(/[A-Za-z0-9._~!$&'()*+,;=:@-]+)*/?", value) or ".." in value.split("/"):
+        return "has characters that a path cannot have"
+    return ""
+
+
+def _vendor(value: Any) -> str:
+    from amends.vendors.registry import NAMES
+
+    if value in NAMES:
+        return ""
+    near = get_close_matches(value, NAMES, 1) if isinstance(value, str) else []
+    return f"is unknown: did you mean {near[0]!r}?" if near else f"is unknown: one of {', '.join(NAMES)}"
+
+
+def _translate(value: Any) -> str:
+    return "" if value in {"problem", "adcp"} else 'is "problem" or "adcp"'
+
+
+def _listen(value: Any) -> str:
+    found = (
+        re.fullmatch(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", value) if isinstance(value, str) else None
+    )
+    return "" if found and int(found[1]) < 65536 else 'is an address: "127.0.0.1:8700"'
+
+
+def _store(value: Any) -> str:
+    from amends.stores.address import parse
+
+    try:
+        parse(value if isinstance(value, str) else "")
+    except ValueError:
+        return 'is the URL of a store: "sqlite:///failures.db"'
+    return ""
+
+
+_TOP: dict[str, Check] = {"listen": _listen, "record": _store, "token": _text, "grace": _seconds}
+_ADDRESSES: dict[str, Check] = {"url": _url, "mcp": _url, "a2a": _url, "command": _command}
+_UPSTREAM: dict[str, Check] = {
+    **_ADDRESSES,
+    "prefix": _prefix,
+    "own": _bool,
+    "vendor": _vendor,
+    "keyed": _bool,
+    "translate": _translate,
+    "connect_timeout": _seconds,
+    "timeout": _seconds,
+    "concurrency": _count,
+    "max_body": _count,
+}
+_POLICY: dict[str, Check] = {"attempts": _count, "max_wait": _seconds, "deadline": _seconds}
+_KINDS = {"url": "http", "mcp": "mcp", "a2a": "a2a", "command": "stdio"}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class _Reader:
+    """Checks one document, and collects its mistakes."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines() or [""]
+        self._problems: list[Problem] = []
+
+    def read(self, document: dict[str, Any]) -> GatewayConfig:
+        """Return the configuration, or raise ConfigError."""
+        tables = document.pop("upstream", {})
+        top = self._checked((), document, _TOP)
+        upstreams: list[UpstreamConfig] = []
+        if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
+            self._wrong(("upstream",), "upstream", "an upstream is a table: [upstream.shop]")
+        else:
+            upstreams = [self._upstream(name, table) for name, table in tables.items()]
+            if not tables:
+                self._problems.append(
+                    Problem(1, 1, "no upstream is configured: add [upstream.NAME] with a url")
+                )
+        prefixes: dict[str, str] = {}
+        for each in upstreams:
+            other = prefixes.setdefault(each.prefix, each.name)
+            if other != each.name:
+                self._wrong(("upstream", each.name), "prefix", f"prefix is the same as that of {other}")
+        if self._problems:
+            raise ConfigError(sorted(self._problems))
+        return GatewayConfig(upstreams=tuple(upstreams), **top)
+
+    def _upstream(self, name: str, table: dict[str, Any]) -> UpstreamConfig:
+        path = ("upstream", name)
+        if not _NAME.fullmatch(name):
+            self._wrong(path, "", "the name of an upstream has letters, digits, dots, dashes and underscores")
+        given_policy = table.pop("policy", {})
+        values = self._checked(path, table, _UPSTREAM)
+        addresses = [each for each in _ADDRESSES if each in table]
+        if len(addresses) != 1:
+            self._wrong(path, "", "an upstream has exactly one of url, mcp, a2a and command")
+            return UpstreamConfig(name=name)
+        address = values.pop(addresses[0], "")
+        values["command" if addresses[0] == "command" else "url"] = (
+            tuple(address) if addresses[0] == "command" else address
+        )
+        values["prefix"] = values.get("prefix", f"/{name}").rstrip("/")
+        return UpstreamConfig(
+            name=name, kind=_KINDS[addresses[0]], policy=self._policy(path, given_policy), **values
+        )
+
+    def _policy(self, path: tuple[str, ...], given: Any) -> Policy:
+        if not isinstance(given, dict):
+            self._wrong(path, "policy", "policy is a table: { attempts = 3, max_wait = 60 }")
+            return Policy()
+        values = self._checked((*path, "policy"), given, _POLICY)
+        return Policy(**{"attempts": 3, "max_wait": 30.0, **values})
+
+    def _checked(
+        self, path: tuple[str, ...], table: dict[str, Any], checks: dict[str, Check]
+    ) -> dict[str, Any]:
+        """Return the valid members of a table, and note what is wrong with the others."""
+        known = (*checks, *(("policy",) if checks is _UPSTREAM else ()), *(("upstream",) if not path else ()))
+        values = {}
+        for key, value in table.items():
+            check = checks.get(key)
+            if check is None:
+                near = get_close_matches(key, known, 1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                self._wrong(path, key, f"{key} is unknown: {hint}", at_key=True)
+                continue
+            wrong = check(value)
+            if wrong:
+                self._wrong(path, key, f"{key} {wrong}")
+            else:
+                values[key] = value
+        return values
+
+    def _wrong(self, path: tuple[str, ...], key: str, message: str, *, at_key: bool = False) -> None:
+        line, column = _position(self._lines, path, key, at_key=at_key)
+        self._problems.append(Problem(line, column, message))
+
+
+_HEADER = re.compile(r"\s*\[+\s*(.+?)\s*\]+\s*(?:#.*)?")
+
+
+def _position(lines: list[str], path: tuple[str, ...], key: str, *, at_key: bool) -> tuple[int, int]:
+    """Return the line and column of a key's value, else of its table, else of the beginning."""
+    pattern = re.compile(rf"""(?:^|[{{,.])\s*["']?({re.escape(key)})["']?\s*(?:=|\.)\s*""") if key else None
+    table: tuple[str, ...] = ()
+    fallback = (1, 1)
+    for number, line in enumerate(lines, 1):
+        header = _HEADER.fullmatch(line)
+        if header:
+            table = tuple(part.strip().strip("\"'") for part in header[1].split("."))
+            if table == path[: len(table)] and len(table) > 1:
+                fallback = (number, line.index("[") + 1)
+            if table == path and not key:
+                return fallback
+            continue
+        if table == path[: len(table)] and len(path) - len(table) <= 1 and pattern is not None:
+            # A member of the table itself, or of an inline table in it.
+            if len(table) < len(path) and not re.match(rf"""\s*["']?{re.escape(path[-1])}["']?\s*=""", line):
+                continue
+            found = pattern.search(line)
+            if found:
+                return number, (found.start(1) if at_key else found.end()) + 1
+    return fallback
+
+
+def check_member(name: str, value: str) -> str:
+    """Return what is wrong with the value of a member outside the tables of upstreams, or an empty string."""
+    return _TOP[name](value)

@@ -1,0 +1,112 @@
+"""Which headers pass the gateway, and which requests it refuses by their headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["BadRequest", "RequestHeaders", "request_headers", "response_headers", "traverses"]
+
+_HOP = frozenset(
+    {
+        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+        *(b"te", b"trailer", b"trailers", b"transfer-encoding", b"upgrade"),
+    }
+)
+"""RFC 9110, 7.6.1: they belong to one connection."""
+_NOT_SENT = _HOP | {b"host", b"expect"}
+_PLAIN_CONNECTIONS = frozenset({b"keep-alive", b"close", b"Keep-Alive", b"Close"})
+
+
+class BadRequest(Exception):
+    """A request that two servers could read differently."""
+
+
+class RequestHeaders:
+    """The headers of a request for the upstream, and what the gateway has to know of them."""
+
+    __slots__ = ("chunked", "key", "length", "sent", "traceparent")
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str]] = []
+        self.length: int | None = None
+        self.chunked = False
+        self.key: str | None = None
+        self.traceparent: str | None = None
+
+
+def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1") -> RequestHeaders:
+    """
+    Return the headers to send.
+
+    Args:
+        headers: those of the request, with names in lower case.
+        version: the version of HTTP.
+
+    Raises:
+        BadRequest: not one host, several lengths, or a length beside a transfer encoding.
+
+    """
+    found = RequestHeaders()
+    sent, hosts, named = found.sent, 0, None
+    for name, value in headers:
+        if name in _NOT_SENT:
+            if name == b"host":
+                hosts += 1
+            elif name == b"connection" and value not in _PLAIN_CONNECTIONS:
+                named = value
+            elif name == b"transfer-encoding":
+                if found.chunked or value.strip().lower() != b"chunked":
+                    raise BadRequest("the transfer encoding is not one `chunked`")
+                found.chunked = True
+            continue
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            text = value.decode("latin-1")
+        if name == b"content-length":
+            if found.length is not None or not text.isdecimal() or not text.isascii() or len(text) > 15:
+                raise BadRequest("the content length is not one number")
+            found.length = int(text)
+        elif name == b"idempotency-key":
+            found.key = text.strip() or None
+        elif name == b"traceparent":
+            found.traceparent = text
+        sent.append((name.decode("latin-1"), text))
+    if hosts != 1 and (hosts or version != "1.0"):
+        raise BadRequest("the request does not name one host")
+    if found.chunked and found.length is not None:
+        raise BadRequest("the request has a length and a transfer encoding")
+    if named is not None:
+        dropped = {each.strip().lower() for each in named.decode("latin-1").split(",")}
+        found.sent = [(name, value) for name, value in sent if name not in dropped]
+    return found
+
+
+def response_headers(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer for the caller: all but those of the connection."""
+    kept = []
+    named: set[bytes] | None = None
+    for name, value in raw:
+        lower = name.lower()
+        if lower in _HOP:
+            if lower == b"connection" and value not in _PLAIN_CONNECTIONS:
+                named = {each.strip().lower() for each in value.split(b",")} | (named or set())
+            continue
+        kept.append((lower, value))
+    if named:
+        kept = [(name, value) for name, value in kept if name not in named]
+    return kept
+
+
+def traverses(path: bytes) -> bool:
+    """
+    Return whether a path has a segment `..`, also percent-encoded.
+
+    >>> traverses(b"/a/%2e%2E/b"), traverses(b"/a..b/...")
+    (True, False)
+    """
+    if b".." not in path and b"%2" not in path:
+        return False
+    plain = path.replace(b"%2e", b".").replace(b"%2E", b".").replace(b"\\", b"/")
+    plain = plain.replace(b"%2f", b"/").replace(b"%2F", b"/").replace(b"%5c", b"/").replace(b"%5C", b"/")
+    return b".." in plain.split(b"/")

@@ -1,0 +1,290 @@
+"""
+An MCP server behind the gateway, over streamable HTTP or the legacy SSE transport.
+
+- A session that the server lost (404) is opened again with the client's own `initialize`, and the request is sent again:
+  it was not executed. The client keeps its session id.
+- A tool is repeated if its annotations say that a repeat is safe. They are learned from listings that pass, and asked for
+  when a call has failed.
+- JSON-RPC errors and tool errors pass unchanged: `code`, `message`, `data`, `isError`, `structuredContent`, `_meta`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+from msgspec.structs import replace
+from yarl import URL
+
+from amends.core import recording
+from amends.core.fault import Fault
+from amends.core.operation import Operation
+from amends.core.wire import compact
+from amends.foreign import from_upstream
+from amends.gateway.answers import Answer, first_event, is_stream, read_failure
+from amends.gateway.bodies import Body
+from amends.gateway.config import UpstreamConfig
+from amends.gateway.headers import RequestHeaders
+from amends.gateway.http_upstream import SMALL, Call, HttpUpstream, Send
+from amends.gateway.refusals import send_whole
+from amends.gateway.rpc import (
+    READS,
+    Request,
+    answers_in,
+    failure_in,
+    may_have_failed,
+    read_request,
+    tool_operations,
+)
+from amends.serving.adcp_error import error_object
+
+__all__ = ["McpUpstream", "rpc_error_body"]
+
+SESSION = "mcp-session-id"
+_VERSION = "mcp-protocol-version"
+_SESSIONS = 10_000
+"""Sessions whose `initialize` is remembered, each of a few hundred bytes."""
+_TOOLS = 10_000
+_LARGEST_INITIALIZE = 16 * 1024
+_INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+_LIST = b'{"jsonrpc":"2.0","id":"amends-gateway","method":"tools/list","params":{}}'
+
+
+class _Session:
+    """One session of a client."""
+
+    __slots__ = ("current", "initialize")
+
+    def __init__(self, current: str, initialize: bytes) -> None:
+        self.current = current
+        """The id that the server knows it by now."""
+        self.initialize = initialize
+
+
+class McpCall(Call):
+    """A call of an MCP server, with what was read of its request."""
+
+    __slots__ = ("client_session", "reopened", "rpc")
+
+    def __init__(self, method: str, path: str, url: URL, headers: RequestHeaders, body: Body) -> None:
+        super().__init__(method, path, url, headers, body)
+        self.rpc: Request | None = read_request(body.data) if method == "POST" and body.whole else None
+        self.client_session = next((value for name, value in headers.sent if name == SESSION), None)
+        self.reopened = False
+
+
+class McpUpstream(HttpUpstream):
+    """Forwards to one MCP server."""
+
+    def __init__(self, config: UpstreamConfig) -> None:
+        super().__init__(config)
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._tools: dict[str, Operation] = {}
+
+    def target(self, rest: str) -> str:
+        """Return the endpoint's address; a path below it, as the legacy transport names, is one of the same server."""
+        return self.config.url if rest in {"", "/"} else self.origin + rest
+
+    def new_call(self, method: str, rest: bytes, url: URL, headers: RequestHeaders, body: Body) -> McpCall:
+        """Return the call with its session id as the server knows it."""
+        call = McpCall(method, rest.decode("latin-1"), url, headers, body)
+        self._use_session(call)
+        return call
+
+    def _use_session(self, call: McpCall) -> None:
+        session = self._sessions.get(call.client_session or "")
+        if session is not None:
+            sent = call.headers.sent
+            call.headers.sent = [
+                (name, session.current if name == SESSION else value) for name, value in sent
+            ]
+
+    # Reading ---------------------------------------------------------------------------------------------------
+
+    async def read(self, response: aiohttp.ClientResponse, call: Call) -> tuple[Fault | None, Answer]:
+        """Read an answer as far as the first event, learn from it, and open a lost session again."""
+        assert isinstance(call, McpCall)
+        rpc = call.rpc
+        if response.status >= 400:
+            if response.status == 404 and not call.reopened and await self._reopen(call):
+                response.close()
+                return await self.read(await self.request(call), call)
+            return await read_failure(response, self.config.vendor)
+        if call.method == "DELETE" and call.client_session is not None:
+            self._sessions.pop(call.client_session, None)
+        stream = is_stream(response)
+        if call.method == "GET" and stream and call.path in {"", "/"}:
+            return None, Answer(response, await self._rewritten(response))
+        if rpc is None or not rpc.wants_answer:
+            return None, Answer(response)
+        if rpc.method == "initialize":
+            self._remember(call, response)
+        length = response.content_length
+        if stream:
+            data = await first_event(response)
+        elif length is not None and length <= SMALL:
+            data = await response.read()
+        else:
+            return None, Answer(response)
+        return self._examine(data, call, rpc, stream=stream), Answer(response, data)
+
+    def _examine(self, data: bytes, call: McpCall, rpc: Request, *, stream: bool) -> Fault | None:
+        """Return the structured failure in an answer, and record any other."""
+        if rpc.method == "tools/list":
+            for message in answers_in(data, stream=stream):
+                self._learn(message)
+        if not may_have_failed(data):
+            return None
+        for message in answers_in(data, stream=stream):
+            fault = failure_in(message)
+            if fault is not None:
+                return fault
+            fault = failure_in(message, native=True)
+            if fault is not None:
+                self.stats.failed += 1
+                self.stats.codes[fault.code] += 1
+                recording.emit(
+                    "gateway",
+                    "passed-on",
+                    fault,
+                    name=_name(rpc),
+                    trace_id=call.trace,
+                    upstream=self.config.name,
+                )
+        return None
+
+    def _learn(self, message: Any) -> None:
+        found = tool_operations(message)
+        if len(self._tools) + len(found) <= _TOOLS:
+            self._tools.update(found)
+
+    async def _rewritten(self, response: aiohttp.ClientResponse) -> bytes:
+        """Return the first event of a stream; the legacy transport's names a path, which gets the gateway's prefix."""
+        if response.headers.get(SESSION) or self.config.prefix == "":
+            return b""
+        if "/sse" not in urlsplit(self.config.url).path:
+            return b""
+        data = await first_event(response)
+        if not data.startswith((b"event: endpoint", b"event:endpoint")):
+            return data
+        head, mark, tail = data.partition(b"data:")
+        path = tail.lstrip()
+        origin = self.origin.encode()
+        path = path.removeprefix(origin)
+        if not path.startswith(b"/"):
+            return data
+        return head + mark + b" " + self.config.prefix.encode() + path
+
+    # Sessions --------------------------------------------------------------------------------------------------
+
+    def _remember(self, call: McpCall, response: aiohttp.ClientResponse) -> None:
+        """Remember the `initialize` of a new session."""
+        id = response.headers.get(SESSION)
+        if id is not None and len(call.body.data) <= _LARGEST_INITIALIZE and len(id) <= 512:
+            self._sessions[id] = _Session(id, bytes(call.body.data))
+            if len(self._sessions) > _SESSIONS:
+                self._sessions.popitem(last=False)
+
+    async def _reopen(self, call: McpCall) -> bool:
+        """Open a session that the server has lost again. Return whether the request can be sent again."""
+        client = call.client_session
+        session = None if client is None else self._sessions.get(client)
+        if session is None or not call.body.whole or call.method == "DELETE":
+            return False
+        call.reopened = True
+        used = next(value for name, value in call.headers.sent if name == SESSION)
+        if session.current == used and not await self._initialize(session, call):
+            return False
+        call.headers.sent = [
+            (name, session.current if name == SESSION else value) for name, value in call.headers.sent
+        ]
+        return True
+
+    async def _initialize(self, session: _Session, call: McpCall) -> bool:
+        """Send the client's own `initialize` again, with the credentials of its current request."""
+        dropped = {SESSION, _VERSION, "content-length", "last-event-id", "accept", "content-type"}
+        headers = [(name, value) for name, value in call.headers.sent if name not in dropped]
+        headers += [("accept", "application/json, text/event-stream"), ("content-type", "application/json")]
+        url = URL(self.config.url, encoded=True)
+        async with self.session.post(url, headers=headers, data=session.initialize) as response:
+            id = response.headers.get(SESSION)
+            if response.status != 200 or id is None:
+                return False
+            data = await first_event(response) if is_stream(response) else await response.read()
+            answers = answers_in(data, stream=is_stream(response))
+        result = answers[0].get("result") if answers and isinstance(answers[0], dict) else None
+        if not isinstance(result, dict):
+            return False
+        version = result.get("protocolVersion")
+        headers.append((SESSION, id))
+        if isinstance(version, str):
+            headers.append((_VERSION, version))
+        async with self.session.post(url, headers=headers, data=_INITIALIZED):
+            pass
+        session.current = id
+        return True
+
+    # Recovery --------------------------------------------------------------------------------------------------
+
+    def operation(self, call: Call) -> Operation:
+        """Return what is known about repeating a call: its method, or the annotations of its tool."""
+        assert isinstance(call, McpCall)
+        rpc = call.rpc
+        if rpc is None:
+            return replace(super().operation(call), read_only=call.method == "GET")
+        tool = rpc.tool
+        known = self._tools.get(tool) if tool is not None else None
+        found = known or Operation(read_only=rpc.method in READS)
+        return replace(
+            found, name=_name(rpc), url=self.config.url, trace_id=call.trace, binding="gateway", method="POST"
+        )
+
+    async def before_repeats(self, call: Call) -> None:
+        """Ask for the annotations of a tool that are not known yet."""
+        assert isinstance(call, McpCall)
+        tool = None if call.rpc is None else call.rpc.tool
+        if tool is None or tool in self._tools:
+            return
+        dropped = {"content-length"}
+        headers = [(name, value) for name, value in call.headers.sent if name not in dropped]
+        try:
+            async with self.session.post(
+                URL(self.config.url, encoded=True),
+                headers=headers,
+                data=_LIST,
+                timeout=aiohttp.ClientTimeout(total=self.config.connect_timeout),
+            ) as response:
+                stream = is_stream(response)
+                data = await first_event(response) if stream else await response.content.read(1_000_000)
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return
+        for message in answers_in(data, stream=stream):
+            self._learn(message)
+
+    async def send_own(self, send: Send, call: Call, fault: Fault, facts: list[tuple[bytes, bytes]]) -> None:
+        """Answer for a server that gave no answer: a JSON-RPC error if the call has an id."""
+        assert isinstance(call, McpCall)
+        if call.rpc is None or not call.rpc.wants_answer:
+            await super().send_own(send, call, fault, facts)
+            return
+        body = rpc_error_body(call.rpc.id, fault)
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *facts]
+        await send_whole(send, 200, headers, body)
+
+
+def rpc_error_body(id: msgspec.Raw, fault: Fault) -> bytes:
+    """Return a JSON-RPC error for a server that gave no answer, with an AdCP error in its data."""
+    error = error_object(from_upstream(fault))
+    message = {
+        "code": -32603,
+        "message": error.get("message") or error["code"],
+        "data": {"adcp_error": error},
+    }
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (bytes(id), compact(message) or b"{}")
+
+
+def _name(rpc: Request) -> str:
+    return f"{rpc.method} {rpc.tool}" if rpc.tool is not None else rpc.method

@@ -1,0 +1,122 @@
+"""What the gateway reads of JSON-RPC messages. The messages themselves pass unchanged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from amends.carriers.extraction import extract
+from amends.core.fault import Fault
+from amends.core.operation import Operation
+
+__all__ = [
+    "READS",
+    "Request",
+    "answers_in",
+    "failure_in",
+    "may_have_failed",
+    "read_request",
+    "tool_operations",
+]
+
+READS = frozenset(
+    {
+        *("initialize", "ping", "tools/list", "resources/list", "resources/templates/list", "resources/read"),
+        *("prompts/list", "prompts/get", "completion/complete", "server/discover", "tasks/get", "tasks/list"),
+        *(
+            "tasks/result",
+            "message/get",
+            "agent/getAuthenticatedExtendedCard",
+            "tasks/pushNotificationConfig/get",
+        ),
+        *("GetTask", "ListTasks", "GetExtendedAgentCard", "tasks/resubscribe", "SubscribeToTask"),
+    }
+)
+"""Methods of MCP and A2A that change nothing."""
+
+
+_ABSENT = msgspec.Raw()
+
+
+class Request(msgspec.Struct):
+    """A request or notification."""
+
+    method: str = ""
+    id: msgspec.Raw = _ABSENT
+    params: Any = None
+
+    @property
+    def wants_answer(self) -> bool:
+        """Whether it is a request, and no notification."""
+        return bytes(self.id) not in {b"", b"null"}
+
+    @property
+    def tool(self) -> str | None:
+        """The tool that is called."""
+        name = self.params.get("name") if isinstance(self.params, dict) else None
+        return name if self.method == "tools/call" and isinstance(name, str) else None
+
+
+_decoder = msgspec.json.Decoder(Request)
+_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def read_request(body: bytes | bytearray) -> Request | None:
+    """
+    Return the request in a body, or None: it is none, or several.
+
+    >>> read_request(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}').tool
+    'pay'
+    """
+    try:
+        found = _decoder.decode(body)
+    except _ERRORS:
+        return None
+    return found if found.method else None
+
+
+def may_have_failed(data: bytes) -> bool:
+    """Return whether a body can hold an error: a quick look before it is decoded."""
+    return b'"error"' in data or b'"isError"' in data
+
+
+def failure_in(message: Any, *, native: bool = False) -> Fault | None:
+    """Return the failure in a response; with `native` also one that carries no AdCP error."""
+    if not isinstance(message, dict):
+        return None
+    found = extract(message, "mcp", native=native)
+    return found if found is not None and found.fatal else None
+
+
+def answers_in(data: bytes, *, stream: bool) -> list[Any]:
+    """Return the JSON documents of an answer: the body itself, or the data of server-sent events."""
+    texts = _event_data(data) if stream else [data]
+    found = []
+    for text in texts:
+        try:
+            found.append(msgspec.json.decode(text))
+        except _ERRORS:
+            continue
+    return found
+
+
+def _event_data(data: bytes) -> list[bytes]:
+    events = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n\n")
+    joined = (
+        b"\n".join(line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:"))
+        for event in events
+    )
+    return [each for each in joined if each]
+
+
+def tool_operations(message: Any) -> dict[str, Operation]:
+    """Return what a listing of tools says about repeating each of them."""
+    result = message.get("result") if isinstance(message, dict) else None
+    tools = result.get("tools") if isinstance(result, dict) else None
+    found = {}
+    for tool in tools if isinstance(tools, list) else ():
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if isinstance(name, str):
+            found[name] = Operation.of_tool(tool.get("annotations"), name=f"tools/call {name}")
+    return found

@@ -1,0 +1,219 @@
+"""MCP through the gateway: sessions that survive a restart, tools by their annotations, errors unchanged."""
+
+import asyncio
+import json
+
+import pytest
+
+import amends
+from tests.gateway.peers import Upstream, answer, free_port, get, http, raw, serving
+from tests.gateway.test_http_upstream import parts
+
+JSON = b"content-type: application/json"
+TOOLS = {
+    "result": {
+        "tools": [
+            {"name": "look", "annotations": {"readOnlyHint": True}},
+            {"name": "put", "annotations": {"idempotentHint": True}},
+            {"name": "pay", "annotations": {}},
+        ]
+    }
+}
+
+
+class Server:
+    """A small MCP server with sessions; `fail` answers the next calls of tools."""
+
+    def __init__(self):
+        self.sessions, self.numbers, self.fail, self.calls, self.seen = set(), 0, [], [], []
+
+    async def __call__(self, request, writer):
+        head, _, body = request.partition(b"\r\n\r\n")
+        lines = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        session = lines.get(b"mcp-session-id", b"").decode()
+        message = json.loads(body)
+        self.seen.append((message["method"], session, lines.get(b"authorization")))
+        if message["method"] == "initialize":
+            self.numbers += 1
+            self.sessions.add(f"s{self.numbers}")
+            result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "x"}}
+            self._write(writer, message, {"result": result}, b"mcp-session-id: s%d" % self.numbers)
+        elif session not in self.sessions:
+            writer.write(answer(404, b"{}", JSON))
+        elif "id" not in message:
+            writer.write(answer(202))
+        elif message["method"] == "tools/list":
+            self._write(writer, message, TOOLS)
+        else:
+            self.calls.append(message["params"]["name"])
+            step = self.fail.pop(0) if self.fail else {"result": {"content": [], "isError": False}}
+            if step == "close":
+                return True
+            if isinstance(step, bytes):
+                writer.write(step)
+            else:
+                self._write(writer, message, step)
+        return False
+
+    @staticmethod
+    def _write(writer, message, members, *headers):
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **members}).encode()
+        writer.write(answer(200, body, JSON, *headers))
+
+
+class Client:
+    def __init__(self, gateway):
+        self.gateway, self.session, self.number = gateway, "", 0
+
+    async def send(self, method, *, notify=False, **params):
+        self.number += 1
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        if not notify:
+            message["id"] = self.number
+        headers = [JSON, b"accept: application/json, text/event-stream", b"authorization: Bearer t"]
+        if self.session:
+            headers.append(b"mcp-session-id: " + self.session.encode())
+        request = get("/seats", *headers, method="POST", body=json.dumps(message).encode())
+        status, found, body = parts(await raw(self.gateway, request))
+        self.headers = dict(found)
+        self.session = self.headers.get(b"mcp-session-id", b"").decode() or self.session
+        return status, json.loads(body) if body else None
+
+    async def start(self):
+        await self.send("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "c"})
+        await self.send("notifications/initialized", notify=True)
+
+    async def call(self, tool):
+        return await self.send("tools/call", name=tool, arguments={})
+
+
+def mcp(up, **options):
+    return http(
+        up, **({"name": "seats", "kind": "mcp", "url": f"{up.url}/mcp", "prefix": "/seats"} | options)
+    )
+
+
+async def test_a_lost_session_is_opened_again():
+    """The client keeps its id; its own initialize and its credentials are used; several requests open it once."""
+    server = Server()
+    async with Upstream(server) as up, serving(mcp(up)) as gateway:
+        client = Client(gateway)
+        await client.start()
+        for _ in range(2):
+            server.sessions.clear()
+            status, found = await client.call("pay")
+            assert (status, found["result"]["isError"]) == (200, False)
+        assert client.session == "s1"
+        assert server.calls == ["pay", "pay"]
+        assert ("initialize", "", b"bearer t") in server.seen[3:]
+        stranger = Client(gateway)
+        stranger.session = "unknown"
+        assert (await stranger.call("pay"))[0] == 404
+
+
+@pytest.mark.parametrize(("tool", "calls"), [("look", 2), ("put", 2), ("pay", 1), ("unknown", 1)])
+async def test_tools_are_repeated_by_their_annotations(tool, calls):
+    """The annotations are asked for when a call has failed; an unannotated tool is not repeated."""
+    server = Server()
+    async with Upstream(server) as up, serving(mcp(up)) as gateway:
+        client = Client(gateway)
+        await client.start()
+        server.fail = ["close"]
+        status, found = await client.call(tool)
+        assert len(server.calls) == calls
+        if calls == 2:
+            assert found["result"]["isError"] is False
+        else:
+            assert (status, found["id"]) == (200, client.number)
+            assert found["error"]["data"]["adcp_error"]["code"] == "SERVICE_UNAVAILABLE"
+        assert client.headers[b"amends-upstream"] == b"seats"
+
+
+ERRORS = [
+    {"error": {"code": -32602, "message": "No such seat", "data": {"seat": [1, None, 2.50], "x": {}}}},
+    {"result": {"isError": True, "content": [{"type": "text", "text": "Disk full"}], "_meta": {"a/b": 1}}},
+    {
+        "result": {
+            "isError": True,
+            "content": [{"type": "text", "text": "x"}],
+            "structuredContent": {
+                "adcp_error": {
+                    "code": "CONFLICT",
+                    "message": "Taken",
+                    "recovery": "correctable",
+                    "details": {"k": 1},
+                }
+            },
+        }
+    },
+]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_errors_pass_unchanged_and_count_as_failures(error, stream, tmp_path):
+    """`code`, `message`, `data`, `isError`, `structuredContent`, `_meta`: byte for byte, as JSON and as a stream."""
+    body = b'{ "jsonrpc":"2.0","id":3, ' + json.dumps(error).encode()[1:]
+    whole = answer(200, body, JSON)
+    if stream:
+        event = b"event: message\ndata: " + body + b"\n\n"
+        whole = answer(200, event, b"content-type: text/event-stream")
+    server = Server()
+    async with Upstream(server) as up, serving(mcp(up)) as gateway:
+        with amends.record(f"sqlite:///{tmp_path}/r.db") as recorder:
+            client = Client(gateway)
+            await client.start()
+            server.fail = [whole]
+            message = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay"}}'
+            request = get("/seats", JSON, b"mcp-session-id: s1", method="POST", body=message)
+            _, _, found = parts(await raw(gateway, request))
+            assert found == whole.partition(b"\r\n\r\n")[2]
+            assert gateway.statuses()[0].failed == 1
+            await asyncio.to_thread(recorder.flush)
+            assert [event.name for event in recorder.recent()] == ["tools/call pay"]
+
+
+async def test_an_adcp_error_that_invites_a_repeat_is_repeated():
+    """A rate limit inside a tool's result, with a wait."""
+    server = Server()
+    limited = {"code": "RATE_LIMITED", "message": "Slow down", "recovery": "transient", "retry_after": 1}
+    result = {"isError": True, "content": [], "structuredContent": {"adcp_error": limited}}
+    async with Upstream(server) as up, serving(mcp(up)) as gateway:
+        client = Client(gateway)
+        await client.start()
+        server.fail = [{"result": result}]
+        _, found = await client.call("pay")
+        assert found["result"]["isError"] is False
+        assert server.calls == ["pay", "pay"]
+
+
+async def test_a_server_that_is_down_answers_with_an_error_of_its_request():
+    """A JSON-RPC error for a request, a problem for the rest."""
+    async with Upstream() as up:
+        config = mcp(up, url=f"http://127.0.0.1:{free_port()}/mcp", policy=amends.Policy(attempts=1))
+        async with serving(config) as gateway:
+            client = Client(gateway)
+            status, found = await client.call("pay")
+            assert (status, found["error"]["data"]["adcp_error"]["recovery"]) == (200, "transient")
+            status, found = await client.send("notifications/cancelled", notify=True)
+            assert (status, found["status"]) == (502, 502)
+
+
+async def test_the_legacy_transport():
+    """The path in its first event gets the gateway's prefix, and leads back to the server."""
+    stream = b"event: endpoint\r\ndata: /messages/?session_id=7\r\n\r\n"
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+
+    async def open_stream(request, writer):
+        writer.write(head + stream)
+        return True
+
+    async with Upstream(open_stream, answer(202, b"Accepted")) as up:  # noqa: SIM117
+        async with serving(mcp(up, url=f"{up.url}/sse")) as gateway:
+            _, _, body = parts(await raw(gateway, get("/seats")))
+            assert b"data: /seats/messages/?session_id=7" in body
+            status, _, _ = parts(
+                await raw(gateway, get("/seats/messages/?session_id=7", method="POST", body=b"{}"))
+            )
+            assert status == 202
+            assert up.requests[1].startswith(b"POST /messages/?session_id=7 ")

@@ -1,0 +1,123 @@
+"""A stdio server as streamable HTTP: sessions, restarts, streams; with the official client."""
+
+import json
+import sys
+
+import pytest
+from mcp import Client as SdkClient
+
+from amends.gateway.config import UpstreamConfig
+from tests.gateway.peers import get, raw, serving
+from tests.gateway.test_http_upstream import parts
+
+SERVER = """
+import json, os, sys
+state = {"initialized": False}
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    def say(value):
+        sys.stdout.write(json.dumps(value) + "\\n")
+        sys.stdout.flush()
+    if method == "initialize":
+        state["initialized"] = True
+        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "small", "version": "1"}}
+        say({"jsonrpc": "2.0", "id": id, "result": result})
+    elif id is None:
+        pass
+    elif not state["initialized"]:
+        say({"jsonrpc": "2.0", "id": id, "error": {"code": -32002, "message": "not initialized", "data": {"n": 1.50}}})
+    elif method == "tools/list":
+        tools = [{"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
+                 {"name": "pay", "inputSchema": {"type": "object"}}]
+        say({"jsonrpc": "2.0", "id": id, "result": {"tools": tools}})
+    elif method == "tools/call":
+        name, arguments = message["params"]["name"], message["params"].get("arguments") or {}
+        if arguments.get("die") and not os.path.exists(arguments["die"]):
+            open(arguments["die"], "w").close()
+            os._exit(1)
+        if arguments.get("notify"):
+            say({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "half"}})
+        say({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": name}]}})
+    else:
+        say({"jsonrpc": "2.0", "id": id, "result": {}})
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "server.py"
+    path.write_text(SERVER)
+    return UpstreamConfig(name="small", kind="stdio", command=(sys.executable, str(path)), prefix="/mcp")
+
+
+async def post(gateway, message, *headers):
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    accept = b"accept: application/json, text/event-stream"
+    request = get("/mcp", b"content-type: application/json", accept, *headers, method="POST", body=body)
+    return parts(await raw(gateway, request))
+
+
+async def opened(gateway):
+    message = {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
+    _, headers, _ = await post(gateway, message)
+    return b"mcp-session-id: " + dict(headers)[b"mcp-session-id"]
+
+
+def call(id, name, **arguments):
+    return {"id": id, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+async def test_sessions_and_restarts(config, tmp_path):
+    """A read-only tool is sent again to a new process; another one is an error, and the session goes on."""
+    async with serving(config) as gateway:
+        session = await opened(gateway)
+        await post(gateway, {"id": 1, "method": "tools/list"}, session)
+        _, _, body = await post(gateway, call("a", "look", die=str(tmp_path / "1")), session)
+        assert json.loads(body)["result"]["content"][0]["text"] == "look"
+        _, _, body = await post(gateway, call("b", "pay", die=str(tmp_path / "2")), session)
+        assert json.loads(body)["id"] == "b"
+        assert json.loads(body)["error"]["data"]["adcp_error"]["code"] == "SERVICE_UNAVAILABLE"
+        _, _, body = await post(gateway, call(3, "pay"), session)
+        assert json.loads(body)["id"] == 3
+        assert json.loads(body)["result"]
+        assert (gateway.statuses()[0].recovered, gateway.statuses()[0].failed) == (1, 1)
+
+
+async def test_messages_before_the_response_make_a_stream(config):
+    """The response is the last event."""
+    async with serving(config) as gateway:
+        session = await opened(gateway)
+        _, headers, body = await post(gateway, call(1, "look", notify=True), session)
+        assert dict(headers)[b"content-type"] == b"text/event-stream"
+        assert body.index(b"notifications/message") < body.index(b'"result"')
+
+
+async def test_errors_pass_unchanged_and_wrong_requests_are_refused(config):
+    """Without a session one process serves; numbers are as they were written."""
+    async with serving(config) as gateway:
+        _, _, body = await post(gateway, {"id": 1, "method": "tools/list"})
+        assert b'"data": {"n": 1.5}' in body
+        assert (await post(gateway, call(1, "x"), b"mcp-session-id: gone"))[0] == 404
+        assert parts(await raw(gateway, get("/mcp", method="POST", body=b"[]")))[0] == 400
+        assert parts(await raw(gateway, get("/mcp")))[0] == 405
+        session = await opened(gateway)
+        assert (await post(gateway, {"method": "notifications/initialized"}, session))[0] == 202
+        assert parts(await raw(gateway, get("/mcp", session, method="DELETE")))[0] == 204
+        assert (await post(gateway, call(1, "x"), session))[0] == 404
+
+
+async def test_a_command_that_does_not_start():
+    """The caller gets an error of its request."""
+    config = UpstreamConfig(name="none", kind="stdio", command=("/nonexistent/server",), prefix="/mcp")
+    async with serving(config) as gateway:
+        _, _, body = await post(gateway, {"id": 1, "method": "tools/list"})
+        assert json.loads(body)["error"]["data"]["adcp_error"]["code"] == "SERVICE_UNAVAILABLE"
+
+
+async def test_the_official_client(config):
+    """It initializes, lists and calls through the gateway."""
+    async with serving(config) as gateway, SdkClient(f"{gateway.url}/mcp") as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["look", "pay"]
+        assert (await client.call_tool("look", {})).content[0].text == "look"
