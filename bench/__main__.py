@@ -31,6 +31,7 @@ SECTIONS = {
     "a2a_interop": "A2A with adcp 9.2",
     "cli_startup": "Starting a command line",
     "tasks": "Durable tasks",
+    "gateway": "The gateway beside its floor",
     "effects": "The ledger of effects",
 }
 HERE = Path(__file__).resolve().parent.parent
