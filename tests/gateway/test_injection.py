@@ -108,7 +108,8 @@ async def inject(draw, up, gateway):
     ]
     tries = int(dict(sent)[b"amends-tries"])
     assert tries == len(up.requests) <= 3
-    if method in {"POST", "PATCH"} and status in {500, 502, 504, 408, 499}:
+    if method in {"POST", "PATCH"} and status in {500, 502, 504} and not body.startswith((b"{", b"[")):
+        # A JSON body may say that nothing was executed.
         assert tries == 1
 
 

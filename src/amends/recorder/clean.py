@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
@@ -26,6 +27,17 @@ _TEXT, _NAME, _PARTS = 500, 200, 5
 _LARGEST = 2048
 """Bytes of `details`, of `extensions` and of `facts`, each as JSON; larger ones are left out."""
 _OMITTED = {"omitted": "too large for the recorder"}
+_LIMITS = {
+    "code": _NAME,
+    "message": _TEXT,
+    "field": _NAME,
+    "trace_id": _NAME,
+    "user_message": _TEXT,
+    "title": _NAME,
+    "strategy": _NAME,
+}
+"""The most bytes of each text of a fault."""
+_URLS = ("type", "doc_uri", "instance")
 _TEXTS = frozenset({"trace_id", "name", "upstream", "vendor", "sent", "method"})
 _NUMBERS = frozenset({"attempt", "elapsed", "wait", "status", "count"})
 
@@ -42,52 +54,77 @@ def event_of(at: float, where: str, outcome: str, fault: Fault, facts: dict[str,
             if isinstance(value, int | float) and value - value == 0:
                 members[name] = value
         elif name == "url":
-            members[name] = plain_url(value)
+            members[name] = _address(str(value)[:2000])
         elif name == "decision" and isinstance(value, Decision):
             members[name] = value
         elif name == "facts":
             members[name] = redact_value(_bounded(json_value(value)))
-    return Event(at=at, where=where, outcome=outcome, fault=_clean(fault), process=_process(), **members)
+    return Event(
+        at=at, where=where, outcome=outcome, fault=_clean(fault), process=_process(os.getpid()), **members
+    )
 
 
 def _plain(value: Any) -> str:
-    return truncate(strip(redact(str(value)[: 2 * _NAME], kinds=SECRETS)), _NAME)
+    return _named(str(value)[: 2 * _NAME])
+
+
+# Most failures of a program have the same few names, addresses and messages.
+@lru_cache(maxsize=1024)
+def _named(text: str) -> str:
+    return truncate(strip(redact(text, kinds=SECRETS)), _NAME)
+
+
+@lru_cache(maxsize=1024)
+def _address(text: str) -> str:
+    return plain_url(text)
+
+
+@lru_cache(maxsize=1024)
+def _short(text: str, limit: int) -> str:
+    return truncate(strip(text), limit)
 
 
 def _clean(fault: Fault, *, parts: bool = True) -> Fault:
     """Return the fault without secrets, internals, links and intent, and with bounded members."""
-    if fault.origin is not None and fault.origin.dialect == "telemetry":
-        fault = replace(fault, origin=None)
-    clean = outgoing(_cut(fault), "telemetry")
-    return replace(
-        clean,
-        code=truncate(strip(clean.code), _NAME),
-        message=truncate(strip(clean.message), _TEXT),
-        suggestions=tuple(truncate(strip(each), _TEXT) for each in clean.suggestions[:_PARTS]),
-        field=None if clean.field is None else truncate(strip(clean.field), _NAME),
-        trace_id=None if clean.trace_id is None else truncate(strip(clean.trace_id), _NAME),
-        user_message=None if clean.user_message is None else truncate(strip(clean.user_message), _TEXT),
-        title=None if clean.title is None else truncate(strip(clean.title), _NAME),
-        type=None if clean.type is None else plain_url(clean.type),
-        doc_uri=None if clean.doc_uri is None else plain_url(clean.doc_uri),
-        instance=None if clean.instance is None else plain_url(clean.instance),
-        strategy=None if clean.strategy is None else truncate(strip(clean.strategy), _NAME),
-        errors=tuple(_clean(part, parts=False) for part in clean.errors) if parts else (),
-    )
+    clean = outgoing(_cut(fault, parts=parts), "telemetry")
+    changes: dict[str, Any] = {}
+    for name, limit in _LIMITS.items():
+        before = getattr(clean, name)
+        if before:
+            after = _short(before, limit)
+            if after != before:
+                changes[name] = after
+    for name in _URLS:
+        before = getattr(clean, name)
+        if before:
+            changes[name] = _address(before)
+    if clean.suggestions:
+        changes["suggestions"] = tuple(_short(each, _TEXT) for each in clean.suggestions)
+    if clean.errors:
+        changes["errors"] = tuple(_clean(part, parts=False) for part in clean.errors)
+    return replace(clean, **changes) if changes else clean
 
 
-def _cut(fault: Fault) -> Fault:
+def _cut(fault: Fault, *, parts: bool) -> Fault:
     """Return the fault with large members cut or left out, so that redacting them takes a bounded time."""
-    return replace(
-        fault,
-        message=fault.message[: 4 * _TEXT],
-        suggestions=tuple(each[: 4 * _TEXT] for each in fault.suggestions[:_PARTS]),
-        errors=fault.errors[:_PARTS],
-        details=None if fault.details is None else _bounded(json_value(fault.details)),
-        extensions=_bounded(json_value(fault.extensions)) if fault.extensions else {},
-        user_message=None if fault.user_message is None else fault.user_message[: 4 * _TEXT],
-        intent=None,
-    )
+    changes: dict[str, Any] = {}
+    for name in _LIMITS:
+        before = getattr(fault, name)
+        if before is not None and len(before) > 4 * _TEXT:
+            changes[name] = before[: 4 * _TEXT]
+    if fault.suggestions:
+        changes["suggestions"] = tuple(each[: 4 * _TEXT] for each in fault.suggestions[:_PARTS])
+    if fault.errors:
+        changes["errors"] = fault.errors[:_PARTS] if parts else ()
+    if fault.details is not None:
+        changes["details"] = _bounded(json_value(fault.details))
+    if fault.extensions:
+        changes["extensions"] = _bounded(json_value(fault.extensions))
+    if fault.intent is not None:
+        changes["intent"] = None
+    if fault.origin is not None and fault.origin.dialect == "telemetry":
+        changes["origin"] = None
+    return replace(fault, **changes) if changes else fault
 
 
 def _bounded(value: Any) -> dict[str, Any]:
@@ -98,6 +135,7 @@ def _bounded(value: Any) -> dict[str, Any]:
     return plain
 
 
-def _process() -> str:
+@lru_cache(maxsize=4)
+def _process(pid: int) -> str:
     program = PurePath(sys.argv[0] if sys.argv and sys.argv[0] else "python").name
-    return f"{truncate(program, 60)}:{os.getpid()}"
+    return f"{truncate(program, 60)}:{pid}"
