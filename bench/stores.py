@@ -95,19 +95,32 @@ class RawSqlite:
                 "SELECT value FROM kv WHERE key = ?", (f"key-{i % 1000}",)
             ).fetchone()
 
-    def task(self, i):
+    def add(self):
         with self.lock:
             self.connection.execute(
                 "INSERT INTO tasks (due, lease, attempts, value) VALUES (?, 0, 0, ?)", (time.time(), VALUE)
             )
+
+    def take(self):
         with self.lock:
             (number,) = self.connection.execute(
                 "UPDATE tasks SET lease = ?, attempts = attempts + 1 WHERE id = "
                 "(SELECT id FROM tasks WHERE lease <= ? AND due <= ? ORDER BY lease, due LIMIT 1) RETURNING id",
                 (time.time() + 30, time.time(), time.time()),
             ).fetchone()
+            return number
+
+    def remove(self, number):
         with self.lock:
             self.connection.execute("DELETE FROM tasks WHERE id = ?", (number,))
+
+    def task(self, i):
+        self.add()
+        self.remove(self.take())
+
+    async def awaited_task(self, i):
+        await asyncio.to_thread(self.add)
+        await asyncio.to_thread(self.remove, await asyncio.to_thread(self.take))
 
     def together(self, i):
         with self.lock:
@@ -126,6 +139,8 @@ class RawSqlite:
         step = getattr(self, what)
         if writers == 0:
             return blocking(count, step)
+        if writers == 1 and what == "task":
+            return await spread(writers, count, self.awaited_task)
         if writers == 1 or what == "get":
             return await spread(writers, count, lambda i: asyncio.to_thread(step, i))
         with ThreadPoolExecutor(writers) as pool:
@@ -214,7 +229,7 @@ class Ours:
             tx.table("table").put(f"key-{i % 1000}", VALUE)
             tx.queue("later").put(VALUE)
 
-        await self.store.transaction(work, short=True)
+        await self.store.transaction(work)
 
     async def rate(self, what, writers, count):
         return await spread(writers, count, getattr(self, what))

@@ -238,13 +238,13 @@ class Failing:
         """Writes to this store may fail and may wait."""
         return dataclasses.replace(self._store.traits, immediate=False)
 
-    async def transaction(self, work, *, short=False):
+    async def transaction(self, work):
         if self.times > 0:
             self.times -= 1
             if getattr(self.error, "executed", None) == "maybe":
-                await self._store.transaction(work, short=short)
+                await self._store.transaction(work)
             raise self.error
-        return await self._store.transaction(work, short=short)
+        return await self._store.transaction(work)
 
 
 @pytest.mark.parametrize("executed", ["no", "maybe"])

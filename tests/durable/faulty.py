@@ -34,7 +34,7 @@ class Faulty:
     def url(self):
         return self._store.url
 
-    async def transaction(self, work, *, short=False):
+    async def transaction(self, work):
         return await self.call(self._store.transaction, work)
 
     async def call(self, function, *given, **options):

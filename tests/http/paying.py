@@ -64,7 +64,7 @@ class DyingStore:
     def table(self, name):
         return DyingTable(self._store.table(name), self._steps)
 
-    async def transaction(self, work, *, short=False):
+    async def transaction(self, work):
         def both(tx):
             self._steps.point()
             result = work(tx)

@@ -12,8 +12,7 @@ from amends import stores
 from amends.stores.arguments import check_name
 from tests.stores.servers import NatsServer
 
-# SQLite twice: with fsync its threads write, without fsync the event loop does.
-BACKENDS = ("memory", "sqlite", "sqlite-normal", "nats")
+BACKENDS = ("memory", "sqlite", "nats")
 _numbers = itertools.count()
 
 
@@ -36,8 +35,8 @@ def url(backend, tmp_path, request):
     """A unique URL; opening it twice gives two handles on one store."""
     if backend == "memory":
         return f"memory:{uuid.uuid4().hex}"
-    if backend.startswith("sqlite"):
-        return f"sqlite:///{tmp_path}/store.db{'?synchronous=normal' * (backend != 'sqlite')}"
+    if backend == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
     server = request.getfixturevalue("nats_server")
     return f"{server.url}/t{next(_numbers)}"
 

@@ -105,7 +105,7 @@ async def work(url, rng, report):
                     tx.table("keys").create(id, b"done")
                     tx.queue("after").put(id.encode(), key=id)
 
-                await store.transaction(effect, short=rng.random() < 0.5)
+                await store.transaction(effect)
                 report(f"X {id}")
             elif what == 3:
                 await queue.put(id.encode())
@@ -126,7 +126,7 @@ async def work(url, rng, report):
                             if rng.random() < 0.5:
                                 await lease.done()
                             else:
-                                await store.transaction(finish, short=rng.random() < 0.5)
+                                await store.transaction(finish)
                                 report(f"R {message}")
                         except LeaseLostError:
                             continue

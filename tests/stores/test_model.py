@@ -296,8 +296,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = self.do(stores.open(self.opened))
 
     @precondition(lambda self: self.transactions)
-    @rule(name=names, value=values, fails=st.booleans(), short=st.booleans())
-    def transact(self, name, value, fails, short):
+    @rule(name=names, value=values, fails=st.booleans())
+    def transact(self, name, value, fails):
         def work(tx):
             seq = tx.log(name).append(value)
             revision = tx.table(name).put("k", value)
@@ -307,7 +307,7 @@ class StoreMachine(RuleBasedStateMachine):
             return seq, revision, put
 
         try:
-            seq, revision, put = self.do(self.store.transaction(work, short=short))
+            seq, revision, put = self.do(self.store.transaction(work))
         except KeyError:
             assert fails
             return

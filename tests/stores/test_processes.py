@@ -21,7 +21,7 @@ async def run(*arguments):
     return json.loads(out)
 
 
-@pytest.mark.parametrize("backend", ["sqlite", "sqlite-normal", "nats"], indirect=True)
+@pytest.mark.parametrize("backend", ["sqlite", "nats"], indirect=True)
 async def test_processes_racing_for_everything(url):
     """No number twice or missing, one creator per key, no lost increment, no message delivered to two workers."""
     count, processes = 60, 3

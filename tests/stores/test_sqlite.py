@@ -46,10 +46,10 @@ def crash(directory, count, seed):
 
 
 def test_killed_between_any_two_statements(tmp_path):
-    """Forty crashes here, a thousand in the soak run; some while the loop writes, some while the thread writes."""
+    """Forty crashes here, a thousand in the soak run."""
     result = crash(tmp_path, 40, 7)
     assert result["crashes"] == 40
-    assert {"MainThread", "amends-sqlite-write"} <= set(result["killed"])
+    assert "amends-sqlite-write" in result["killed"]
 
 
 @pytest.mark.soak

@@ -79,8 +79,7 @@ async def test_transactions_beside_other_writes(store):
     assert (await store.log("l").bounds()).last == 100
 
 
-@pytest.mark.parametrize("short", [False, True])
-async def test_a_message_ends_together_with_what_its_work_changed(store, short):
+async def test_a_message_ends_together_with_what_its_work_changed(store):
     if not store.supports_transactions:
         return
     queue = store.queue("q", lease=30, max_attempts=5)
@@ -104,14 +103,14 @@ async def test_a_message_ends_together_with_what_its_work_changed(store, short):
 
     for _ in range(2):
         with pytest.raises(RuntimeError):
-            await store.transaction(lambda tx: finish(tx, fails=True), short=short)
+            await store.transaction(lambda tx: finish(tx, fails=True))
         assert (await queue.size()).leased == 3
         assert await queue.take() is None
         assert await queue.dead() == []
         assert not await queue.put(b"other", key="done")
     for lease in leases:
         await lease.extend()
-    await store.transaction(lambda tx: finish(tx, fails=False), short=short)
+    await store.transaction(lambda tx: finish(tx, fails=False))
     size = await queue.size()
     assert (size.ready, size.leased, size.dead) == (2, 0, 1)
     assert (await queue.dead())[0].reason == "no use"
@@ -119,9 +118,7 @@ async def test_a_message_ends_together_with_what_its_work_changed(store, short):
     # Fenced: the messages are no longer held by these leases, and the rest of the transaction is rolled back too.
     for lease in leases:
         with pytest.raises(LeaseLostError):
-            await store.transaction(
-                lambda tx, lease=lease: (tx.log("l").append(b"no"), tx.done(lease)), short=short
-            )
+            await store.transaction(lambda tx, lease=lease: (tx.log("l").append(b"no"), tx.done(lease)))
     assert (await store.log("l").bounds()).last == 1
 
 

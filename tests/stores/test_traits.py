@@ -10,7 +10,7 @@ import pytest
 from amends import stores
 from amends.durable.batch import run_without_waiting
 
-SCOPES = {"memory": "process", "sqlite": "machine", "sqlite-normal": "machine", "nats": "network"}
+SCOPES = {"memory": "process", "sqlite": "machine", "nats": "network"}
 
 
 async def test_the_traits_are_true(store, backend):

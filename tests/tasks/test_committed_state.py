@@ -256,7 +256,7 @@ class Slow:
     def __getattr__(self, name):
         return getattr(self._whole, name)
 
-    async def transaction(self, work, *, short=False):
+    async def transaction(self, work):
         kinds = set()
 
         def seeing(tx):

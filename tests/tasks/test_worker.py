@@ -141,12 +141,12 @@ class Flaky:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    async def transaction(self, work, *, short=False):
+    async def transaction(self, work):
         if self.down:
             if self._clock is not None:
                 self._clock.pass_(40)
             raise StoreUnavailableError("unavailable", "maybe")
-        return await self._store.transaction(work, short=short)
+        return await self._store.transaction(work)
 
 
 async def test_a_store_that_fails_during_a_step(clock):

@@ -112,7 +112,7 @@ class Batch:
 
         """
         if store.supports_transactions:
-            await store.transaction(self._apply, short=True)
+            await store.transaction(self._apply)
         else:
             await self._perform_in_order(store)
 

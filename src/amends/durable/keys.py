@@ -397,7 +397,7 @@ class Keys(Generic[R]):
     async def _run(self, begin: Callable[[], Steps[T]]) -> T:
         """Run the steps: in one transaction if the store has transactions, else one after the other."""
         if self.store.supports_transactions:
-            ended = await self.store.transaction(partial(self._run_in_transaction, begin), short=True)
+            ended = await self.store.transaction(partial(self._run_in_transaction, begin))
             if isinstance(ended, BaseException):
                 raise ended
             result: T = ended[0]

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import math
 
-from amends.stores.errors import ValueTooLargeError
+from amends.stores.errors import DamagedStoreError, ValueTooLargeError
 
-__all__ = ["check_key", "check_lease", "check_limit", "check_name", "check_seconds", "check_value"]
+__all__ = [
+    "check_key",
+    "check_lease",
+    "check_limit",
+    "check_name",
+    "check_seconds",
+    "check_stored",
+    "check_value",
+]
 
 
 def check_key(key: str, what: str = "key") -> str:
@@ -48,6 +56,20 @@ def check_value(value: bytes) -> bytes:
     if len(value) > _LARGEST:
         raise ValueTooLargeError(len(value), _LARGEST)
     return value
+
+
+def check_stored(value: object, kind: str, name: str) -> bytes:
+    """
+    Return a value that was read from a backend, if it is bytes.
+
+    Raises:
+        DamagedStoreError: it is not, so amends did not write it.
+    """
+    if isinstance(value, bytes):
+        return value
+    raise DamagedStoreError(
+        f"{kind} {name!r} has a value that amends did not write: run `amends store check`"
+    )
 
 
 def check_seconds(seconds: float, what: str) -> float:

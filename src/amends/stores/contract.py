@@ -330,18 +330,13 @@ class Store(Protocol):
         """
         ...
 
-    async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
+    async def transaction(self, work: Callable[[Transaction], T]) -> T:
         """
         Run `work`; commit everything it does through its argument, or nothing if it raises.
 
         `work` is a plain function. It runs off the event loop and blocks all other writers, so it must be short. The
         store may run it again after a failure that `work` did not cause, so it must change nothing except through its
         argument.
-
-        Args:
-            work: the function to run; its argument is the transaction.
-            short: `work` makes only a few calls of its argument and waits for nothing else, so the store may run it on
-                the event loop where that is faster.
 
         Raises:
             UnsupportedError: `supports_transactions` is False.

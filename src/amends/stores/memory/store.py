@@ -59,7 +59,7 @@ class MemoryStore:
         check_lease(lease, max_attempts)
         return MemoryQueue(self, check_name(name, "queue"), lease, max_attempts)
 
-    async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
+    async def transaction(self, work: Callable[[Transaction], T]) -> T:
         state = self.state()
         with state.lock:
             state.undo.clear()

@@ -9,13 +9,14 @@ is the epoch of the claim, and the server's time stamp of the record is the time
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from amends.stores.nats.api_errors import ApiError
-from amends.stores.nats.stored_messages import StoredMessage, latest
+from amends.stores.nats.stored_messages import StoredMessage, foreign_message, latest
 from amends.stores.nats.stream_settings import STATE
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import token
@@ -27,6 +28,18 @@ State = Literal["held", "free", "dying", "done"]
 # The record of a finished message covers two cases: a killed server that forgets the removal, and a removal that was lost on
 # its way. The message is then delivered again after its lease, so the record must be kept for longer than that.
 _DONE_KEPT = 3600
+
+
+class _Body(msgspec.Struct, omit_defaults=True):
+    state: State
+    attempts: int
+    nonce: str
+    seconds: float = 0.0
+    reason: str = ""
+
+
+_decode = msgspec.json.Decoder(_Body).decode
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +86,7 @@ class Claims:
     ) -> int | None:
         """Write the claim if it is still at revision `before`, and return its new revision; None if it is not."""
         nonce = self._streams.connection.new_id()
-        body: dict[str, object] = {"state": state, "attempts": attempts, "nonce": nonce}
-        if seconds:
-            body["seconds"] = seconds
-        if reason:
-            body["reason"] = reason
+        body = _Body(state, attempts, nonce, seconds, reason)
         # No message id: the condition lets it through only once, and the nonce identifies the writer.
         headers = {"Nats-Expected-Last-Subject-Sequence": str(before)}
         if state == "done":
@@ -85,7 +94,7 @@ class Claims:
         tries: list[int] = []
         try:
             return await self._streams.publish(
-                STATE, STATE, f"{self.suffix}.{number}", json.dumps(body).encode(), headers, tries
+                STATE, STATE, f"{self.suffix}.{number}", _encode(body), headers, tries
             )
         except ApiError as error:
             if not error.conflict:
@@ -98,14 +107,14 @@ class Claims:
 
 
 def parse_claim(stored: StoredMessage) -> Claim:
-    """Parse a claim from its message in the stream."""
-    body = json.loads(stored.data)
-    return Claim(
-        body["state"],
-        body["attempts"],
-        stored.seq,
-        stored.time,
-        body.get("seconds", 0.0),
-        body.get("reason", ""),
-        body["nonce"],
-    )
+    """
+    Parse a claim from its message in the stream.
+
+    Raises:
+        DamagedStoreError: the message is not a claim.
+    """
+    try:
+        body = _decode(stored.data)
+    except msgspec.MsgspecError:
+        raise foreign_message("the claims", stored.subject, stored) from None
+    return Claim(body.state, body.attempts, stored.seq, stored.time, body.seconds, body.reason, body.nonce)

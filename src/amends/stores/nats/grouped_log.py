@@ -24,7 +24,7 @@ from amends.stores.errors import ConflictError, StoreError, StoreUnavailableErro
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.log_positions import LogPosition
 from amends.stores.nats.replies import headers_of
-from amends.stores.nats.stored_messages import StoredMessage, first_from, latest, page
+from amends.stores.nats.stored_messages import StoredMessage, first_from, foreign_message, latest, page
 from amends.stores.nats.stream_settings import GROUPED, NOTIFICATION
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header, from_token, token
@@ -303,7 +303,10 @@ async def grouped_log_names(streams: Streams, group: str) -> list[str]:
 
 
 def _number(stored: StoredMessage) -> int:
-    return int(stored.headers[_NUMBER])
+    number = stored.headers.get(_NUMBER, "")
+    if not number.isdecimal():
+        raise foreign_message("log", stored.subject, stored)
+    return int(number)
 
 
 def _entry_of(message: Msg) -> Entry | None:

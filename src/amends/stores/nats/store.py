@@ -90,7 +90,7 @@ class NatsStore:
         check_lease(lease, max_attempts)
         return NatsQueue(self._streams, check_name(name, "queue"), lease, max_attempts)
 
-    async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
+    async def transaction(self, work: Callable[[Transaction], T]) -> T:
         raise UnsupportedError(
             "a NATS store has no transactions: use a sqlite: store, or make each step repeatable"
         )

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from amends.stores.errors import StoreUnavailableError
+from amends.stores.errors import DamagedStoreError, StoreUnavailableError
 from amends.stores.nats.api_errors import ApiError, NoResponderError
 from amends.stores.nats.clock import parse_time
 from amends.stores.nats.replies import header, headers_of
@@ -24,6 +24,7 @@ __all__ = [
     "StoredMessage",
     "create_consumer",
     "first_from",
+    "foreign_message",
     "from_delivery",
     "from_direct",
     "latest",
@@ -201,6 +202,14 @@ async def create_consumer(streams: Streams, stream: str, config: Mapping[str, An
         },
     )
     return name, int(answer["num_pending"]), (answer.get("cluster") or {}).get("leader", "")
+
+
+def foreign_message(kind: str, name: str, stored: StoredMessage) -> DamagedStoreError:
+    """The error for a message that amends did not write; leaving it out would hide that something is missing."""
+    return DamagedStoreError(
+        f"message {stored.seq} of {kind} {name!r} was not written by amends: "
+        f"delete it (`nats stream rmm STREAM {stored.seq}`), or restore a backup"
+    )
 
 
 def from_delivery(message: Msg) -> StoredMessage:

@@ -17,7 +17,7 @@ from amends.stores.contract import Row
 from amends.stores.errors import ConflictError
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.scan import scan
-from amends.stores.nats.stored_messages import StoredMessage, latest
+from amends.stores.nats.stored_messages import StoredMessage, foreign_message, latest
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header, key_filters, key_subject
 
@@ -46,8 +46,10 @@ class NatsTable:
         return await latest(self._streams, "table", self.name, f".{key_subject(key)}")
 
     async def _row(self, stored: StoredMessage | None) -> Row | None:
-        if stored is None or _DELETED in stored.headers or _KEY not in stored.headers:
+        if stored is None or _DELETED in stored.headers:
             return None
+        if _KEY not in stored.headers:
+            raise foreign_message("table", self.name, stored)
         left = None
         if _EXPIRES in stored.headers:
             now = await self._streams.connection.server_time(self._streams.stream("table", self.name))

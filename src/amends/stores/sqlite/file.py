@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -33,6 +33,8 @@ class File:
     path: str
     synchronous: str = "full"
     busy_timeout: float = 30.0
+    _opened: list[tuple[Path, int, int]] = field(default_factory=list, compare=False)
+    """The absolute path, device and inode of the file when it was opened; see `replaced`."""
 
     @classmethod
     def at(cls, address: Address) -> File:
@@ -48,12 +50,32 @@ class File:
             raise ValueError(f"synchronous must be one of {', '.join(_SYNCHRONOUS)}, not {synchronous!r}")
         return cls(address.path, synchronous, float(address.options.get("busy_timeout", "30")))
 
-    def connect(self, *, for_loop: bool = False) -> sqlite3.Connection:
+    def remember(self) -> None:
+        """Remember which file is open."""
+        path = Path(self.path).absolute()
+        found = path.stat()
+        self._opened[:] = [(path, found.st_dev, found.st_ino)]
+
+    def replaced(self) -> StoreError | None:
+        """An error if another file, or none, has the path of the open file: what is written to the open file is lost."""
+        ((path, device, inode),) = self._opened
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            what = "deleted"
+        except OSError:
+            return None
+        else:
+            if (found.st_dev, found.st_ino) == (device, inode):
+                return None
+            what = "replaced by another file"
+        return StoreUnavailableError(
+            f"{self.path} was {what} while it was open: restart the processes that use it", "maybe"
+        )
+
+    def connect(self) -> sqlite3.Connection:
         """
         Open a connection in WAL mode without implicit transactions.
-
-        A connection `for_loop` is for the event loop: it never waits for a lock, and leaves checkpoints to the other
-        connections.
 
         Raises:
             StoreError: SQLite failed, or the path cannot be used.
@@ -80,9 +102,7 @@ class File:
                         f"SQLite returned {mode!r} when asked for WAL mode on {self.path!r}: put the file on a local disk"
                     )
                 connection.execute(f"PRAGMA synchronous = {self.synchronous}")
-                connection.execute(f"PRAGMA wal_autocheckpoint = {0 if for_loop else _AUTOCHECKPOINT}")
-                if for_loop:
-                    connection.execute("PRAGMA busy_timeout = 0")
+                connection.execute(f"PRAGMA wal_autocheckpoint = {_AUTOCHECKPOINT}")
             except BaseException:
                 connection.close()
                 raise
@@ -111,6 +131,9 @@ def translate(error: sqlite3.Error, file: File) -> StoreError | sqlite3.Error:
         )
     if name.startswith("SQLITE_FULL"):
         return StoreFullError(f"no space left for {file.path}: free space on its disk, then try again")
+    if isinstance(error, sqlite3.OperationalError) and not name:
+        # Raised by Python's module, not by SQLite: a text in the file is not valid UTF-8.
+        return DamagedStoreError(f"{file.path} has a row that cannot be decoded: run `amends store check`")
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return DamagedStoreError(
             f"{file.path} is not an intact SQLite file ({name}): restore it from a backup"

@@ -7,24 +7,18 @@ import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from random import randrange
-from typing import TYPE_CHECKING
 
-from amends.stores.arguments import check_key, check_limit, check_value
+from amends.stores.arguments import check_key, check_limit, check_stored, check_value
 from amends.stores.contract import Bounds, Entry
 from amends.stores.errors import ConflictError, DamagedStoreError, TrimmedError
 from amends.stores.signal import Signal
-from amends.stores.sqlite.access import UNLIMITED, NeedsThread, Rows
 from amends.stores.sqlite.commit import in_transaction
+from amends.stores.sqlite.connections import Connections
 from amends.stores.sqlite.schema import LOG_SHIFT, LOGS, SEQ_MASK
-
-if TYPE_CHECKING:
-    from amends.stores.sqlite.store import SqliteStore
 
 __all__ = ["LogRows", "SqliteLog"]
 
 _FOLLOW_PAGE = 256
-# The bytes that each entry counts at least towards the limit: the loop reads at most 256 entries at once.
-_MIN_ENTRY_BYTES = 256
 
 _NEWEST = f"""
     SELECT max(id) FROM amends_entries
@@ -63,29 +57,23 @@ _GIVE_FREE_ID = f"""
 """
 _TRIES = 100
 _PAGE = """
-    SELECT id, CASE WHEN length(value) <= ? THEN value END, dedupe FROM amends_entries
+    SELECT id, value, dedupe FROM amends_entries
     WHERE id BETWEEN ? AND ? AND EXISTS (SELECT 1 FROM amends_logs AS log WHERE log.name = ? AND log.id = ?)
     ORDER BY id
 """
 
 
 class LogRows:
-    """
-    The statements of one log, run in the connection's current transaction.
+    """The statements of one log, run in the connection's current transaction."""
 
-    With `max_bytes`, larger pages are not read and larger values not written; these raise NeedsThread.
-    """
+    __slots__ = ("_connection", "_name")
 
-    __slots__ = ("_connection", "_max_bytes", "_name")
-
-    def __init__(self, connection: sqlite3.Connection, name: str, max_bytes: int = UNLIMITED) -> None:
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
         self._connection = connection
         self._name = name
-        self._max_bytes = max_bytes
 
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
-        if len(value := check_value(value)) > self._max_bytes:
-            raise NeedsThread
+        value = check_value(value)
         # An append with `last`, as an owner of a log writes it, needs no read first; a read follows only if it inserts nothing.
         if dedupe is None and last is not None and self._append_behind(last, value):
             return last + 1
@@ -170,18 +158,11 @@ class LogRows:
 
     def _page(self, log: int, begin: int, end: int) -> list[Entry]:
         """The entries from `begin` to `end`, if `log` is still the log's id."""
-        if end - begin >= self._max_bytes // _MIN_ENTRY_BYTES:
-            raise NeedsThread
-        entries, left, base = [], self._max_bytes, log << LOG_SHIFT
-        found = self._connection.execute(_PAGE, (left, base + begin, base + end, self._name, log))
-        try:
-            for id, value, dedupe in found:
-                if value is None or (left := left - len(value)) < 0:
-                    raise NeedsThread
-                entries.append(Entry(id - base, value, dedupe))
-        finally:
-            found.close()
-        return entries
+        base = log << LOG_SHIFT
+        found = self._connection.execute(_PAGE, (base + begin, base + end, self._name, log)).fetchall()
+        return [
+            Entry(id - base, check_stored(value, "log", self._name), dedupe) for id, value, dedupe in found
+        ]
 
     def trim(self, before: int) -> int:
         log, bounds = self._head()
@@ -214,25 +195,20 @@ class LogRows:
 class SqliteLog:
     """See `contract.Log`."""
 
-    def __init__(self, store: SqliteStore, name: str) -> None:
-        self._access = store.access
-        self._signal = store.signal
+    def __init__(self, connections: Connections, name: str) -> None:
+        self._connections = connections
+        self._signal = connections.signal
         self.name = name
-        self._rows = Rows(store.access, lambda c, limit: LogRows(c, name, limit))
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         value = check_value(value)
         if dedupe is not None:
             check_key(dedupe, "dedupe id")
-        return await self._access.write(
-            self._rows,
-            lambda rows: rows.append(value, dedupe=dedupe, last=last),
-            alone=dedupe is None and last is None,
-        )
+        return await self._connections.write(lambda c: self._on(c).append(value, dedupe=dedupe, last=last))
 
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
         check_limit(limit)
-        return await self._access.read(self._rows, lambda rows: rows.read(start, limit))
+        return await self._connections.read(lambda c: self._on(c).read(start, limit))
 
     async def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
         while True:
@@ -249,16 +225,19 @@ class SqliteLog:
         yield self._signal
 
     async def tail(self) -> Entry | None:
-        return await self._access.read(self._rows, LogRows.tail)
+        return await self._connections.read(lambda c: self._on(c).tail())
 
     async def bounds(self) -> Bounds:
-        return await self._access.read(self._rows, LogRows.bounds)
+        return await self._connections.read(lambda c: self._on(c).bounds())
 
     async def trim(self, before: int) -> int:
-        return await self._access.write_in_thread(self._rows.on(lambda rows: rows.trim(before)))
+        return await self._connections.write(lambda c: self._on(c).trim(before))
 
     async def drop(self) -> None:
-        await self._access.write_in_thread(self._rows.on(LogRows.drop))
+        await self._connections.write(lambda c: self._on(c).drop())
 
     async def start_at(self, first: int) -> None:
-        await self._access.write_in_thread(self._rows.on(lambda rows: rows.start_at(first)))
+        await self._connections.write(lambda c: self._on(c).start_at(first))
+
+    def _on(self, connection: sqlite3.Connection) -> LogRows:
+        return LogRows(connection, self.name)

@@ -6,31 +6,36 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
 from amends.stores.contract import DeadMessage, Message, QueueSize
-from amends.stores.sqlite.access import INLINE_BYTES, Rows
+from amends.stores.sqlite.connections import Connections
 from amends.stores.sqlite.queue_sql import PAGE, QueueRows, TakenMessage
-from amends.stores.sqlite.threads import Pending
-
-if TYPE_CHECKING:
-    from amends.stores.sqlite.store import SqliteStore
 
 __all__ = ["SqliteLease", "SqliteQueue"]
+
+T = TypeVar("T")
 
 
 class SqliteQueue:
     """See `contract.Queue`."""
 
-    def __init__(self, store: SqliteStore, name: str, lease: float, max_attempts: int | None) -> None:
-        self.access = store.access
-        self.clock = store.clock
+    def __init__(self, connections: Connections, name: str, lease: float, max_attempts: int | None) -> None:
+        self.connections = connections
         self.name = name
         self.lease = lease
-        self._signal = store.signal
         self._max_attempts = max_attempts
-        self.rows = Rows(store.access, lambda c, limit: QueueRows(c, store.clock, name, limit))
+
+    def write(self, change: Callable[[QueueRows], T]) -> asyncio.Future[T]:
+        """Run statements of this queue in the writer thread."""
+        return self.connections.write(lambda c: change(self._on(c)))
+
+    def _read(self, look: Callable[[QueueRows], T]) -> asyncio.Future[T]:
+        return self.connections.read(lambda c: look(self._on(c)))
+
+    def _on(self, connection: sqlite3.Connection) -> QueueRows:
+        return QueueRows(connection, self.connections.clock, self.name)
 
     async def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         return await self.restore(value, key=key, delay=delay, attempts=0)
@@ -42,17 +47,13 @@ class SqliteQueue:
         check_seconds(delay, "delay")
         if key is not None:
             check_key(key)
-        return await self.access.write(
-            self.rows,
-            lambda rows: rows.restore(value, key=key, delay=delay, attempts=attempts),
-            alone=True,
-        )
+        return await self.write(lambda rows: rows.restore(value, key=key, delay=delay, attempts=attempts))
 
     async def take(self, *, wait: float | None = 0.0) -> SqliteLease | None:
-        clock = self.clock
+        clock = self.connections.clock
         end = None if wait is None else clock.steady() + check_seconds(wait, "wait")
         while True:
-            seen = self._signal.count
+            seen = self.connections.signal.count
             now = clock.steady()
             taken = await self._try()
             if isinstance(taken, TakenMessage):
@@ -62,15 +63,14 @@ class SqliteQueue:
                 left = None if end is None else end - clock.steady()
                 if left is not None and left <= 0:
                     return None
-                await self._signal.wait(seen, min((x for x in (left, taken) if x is not None), default=None))
-                seen = self._signal.count
-                taken = await self.access.read(self.rows, QueueRows.next_in)
+                await self.connections.signal.wait(
+                    seen, min((x for x in (left, taken) if x is not None), default=None)
+                )
+                seen = self.connections.signal.count
+                taken = await self._read(QueueRows.next_in)
 
     async def _try(self) -> TakenMessage | float | None:
-        try:
-            return self.access.write_now(self.rows, self._take, alone=True)
-        except Pending as pending:
-            future: asyncio.Future[TakenMessage | float | None] = pending.future
+        future = self.write(lambda rows: rows.take(self.lease, self._max_attempts))
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -78,50 +78,47 @@ class SqliteQueue:
             future.add_done_callback(self._put_back)
             raise
 
-    def _take(self, rows: QueueRows) -> TakenMessage | float | None:
-        return rows.take(self.lease, self._max_attempts)
-
     def _put_back(self, future: asyncio.Future[TakenMessage | float | None]) -> None:
-        if future.cancelled() or future.exception() is not None or self.access.closed:
+        if future.cancelled() or future.exception() is not None or self.connections.closed:
             return
         taken = future.result()
         if isinstance(taken, TakenMessage):
-            self.access.submit(self.rows.on(lambda rows: rows.untake(taken.number, taken.epoch)))
+            self.write(lambda rows: rows.untake(taken.number, taken.epoch))
 
     async def now(self) -> float:
-        return self.clock.wall()
+        return self.connections.clock.wall()
 
     async def size(self) -> QueueSize:
-        return await self.access.read_in_thread(self.rows.on(QueueRows.size))
+        return await self._read(QueueRows.size)
 
     async def messages(self) -> AsyncIterator[Message]:
         after = 0
         while True:
-            page = await self.access.read_in_thread(self._page(after))
+            page = await self._page(after)
             for number, message in page:
                 after = number
                 yield message
             if len(page) < PAGE:
                 return
 
-    def _page(self, after: int) -> Callable[[sqlite3.Connection], list[tuple[int, Message]]]:
-        return self.rows.on(lambda rows: rows.page(after))
+    async def _page(self, after: int) -> list[tuple[int, Message]]:
+        return await self._read(lambda rows: rows.page(after))
 
     async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
         check_limit(limit)
-        return await self.access.read_in_thread(self.rows.on(lambda rows: rows.dead(limit)))
+        return await self._read(lambda rows: rows.dead(limit))
 
     async def revive(self, id: str) -> bool:
-        return await self.access.write_in_thread(self.rows.on(lambda rows: rows.revive(id)))
+        return await self.write(lambda rows: rows.revive(id))
 
     async def restore_dead(self, letter: DeadMessage) -> None:
-        await self.access.write_in_thread(self.rows.on(lambda rows: rows.restore_dead(letter)))
+        await self.write(lambda rows: rows.restore_dead(letter))
 
     async def discard(self, id: str) -> bool:
-        return await self.access.write_in_thread(self.rows.on(lambda rows: rows.discard(id)))
+        return await self.write(lambda rows: rows.discard(id))
 
     async def drop(self) -> None:
-        await self.access.write_in_thread(self.rows.on(QueueRows.drop))
+        await self.write(QueueRows.drop)
 
 
 class SqliteLease:
@@ -139,11 +136,11 @@ class SqliteLease:
 
     @property
     def expires_in(self) -> float:
-        return max(0.0, self._until - self.queue.clock.steady())
+        return max(0.0, self._until - self.queue.connections.clock.steady())
 
     async def extend(self) -> None:
         lease = self.queue.lease
-        until = self.queue.clock.steady() + lease
+        until = self.queue.connections.clock.steady() + lease
         await self._change(lambda rows: rows.extend(self.number, self.epoch, lease))
         self._until = until
 
@@ -157,8 +154,5 @@ class SqliteLease:
     async def dead_letter(self, reason: str) -> None:
         await self._change(lambda rows: rows.dead_letter(self.number, self.epoch, reason))
 
-    async def _change(self, work: Callable[[QueueRows], None]) -> None:
-        if len(self.value) > INLINE_BYTES:
-            await self.queue.access.write_in_thread(self.queue.rows.on(work), alone=True)
-        else:
-            await self.queue.access.write(self.queue.rows, work, alone=True)
+    async def _change(self, change: Callable[[QueueRows], None]) -> None:
+        await self.queue.write(change)

@@ -6,16 +6,16 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from amends.stores.arguments import check_key, check_seconds, check_value
+from amends.stores.arguments import check_key, check_seconds, check_stored, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import LeaseLostError
-from amends.stores.sqlite.access import UNLIMITED, NeedsThread
 from amends.stores.sqlite.schema import DEAD, HELD, WAITING
 
 __all__ = ["PAGE", "QueueRows", "TakenMessage"]
 
 PAGE = 256
+_UNLIMITED = 2**62
 
 # Messages with an expired lease first: they have waited longest.
 _NEXT = f"""coalesce(
@@ -24,7 +24,7 @@ _NEXT = f"""coalesce(
 )"""
 _TAKE = f"""
     UPDATE amends_tasks SET state = {HELD}, at = :until, attempts = attempts + 1, epoch = epoch + 1
-    WHERE id = {_NEXT} AND attempts < :bound AND length(value) <= :max_bytes
+    WHERE id = {_NEXT} AND attempts < :bound
     RETURNING id, key, value, attempts, epoch
 """
 _DEAD_LETTER_SPENT = f"""
@@ -45,26 +45,18 @@ class TakenMessage:
 
 
 class QueueRows:
-    """
-    The statements of one queue, run in the connection's current transaction.
+    """The statements of one queue, run in the connection's current transaction."""
 
-    With `max_bytes`, larger messages are neither taken nor put; these raise NeedsThread.
-    """
-
-    def __init__(
-        self, connection: sqlite3.Connection, clock: Clock, name: str, max_bytes: int = UNLIMITED
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str) -> None:
         self._connection = connection
         self._clock = clock
         self._name = name
-        self._max_bytes = max_bytes
 
     def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         return self.restore(value, key=key, delay=delay, attempts=0)
 
     def restore(self, value: bytes, *, key: str | None, delay: float, attempts: int) -> bool:
-        if len(value := check_value(value)) > self._max_bytes:
-            raise NeedsThread
+        value = check_value(value)
         if key is not None:
             check_key(key)
         due = self._clock.wall() + check_seconds(delay, "delay")
@@ -77,7 +69,7 @@ class QueueRows:
 
     def take(self, lease: float, max_attempts: int | None) -> TakenMessage | float | None:
         """Take the next message; or return in how many seconds one may be due, or None if only a put can add one."""
-        bound = UNLIMITED if max_attempts is None else max_attempts
+        bound = _UNLIMITED if max_attempts is None else max_attempts
         now, steady = self._clock.wall(), self._clock.steady()
         parameters = {
             "queue": self._name,
@@ -85,23 +77,14 @@ class QueueRows:
             "steady": steady,
             "until": steady + lease,
             "bound": bound,
-            "max_bytes": self._max_bytes,
         }
         while True:
             rows = self._connection.execute(_TAKE, parameters).fetchall()
             if rows:
                 return TakenMessage(*rows[0])
             # No message is due, or the first due one was taken too often and must become a dead letter first.
-            if self._max_bytes != UNLIMITED:
-                return self._none_due()
             if not self._connection.execute(_DEAD_LETTER_SPENT, parameters).rowcount:
                 return self.next_in()
-
-    def _none_due(self) -> float | None:
-        wait = self.next_in()
-        if wait == 0:
-            raise NeedsThread
-        return wait
 
     def next_in(self) -> float | None:
         """Seconds until a message can be taken; 0 if one can be taken now, None if there is none."""
@@ -173,7 +156,7 @@ class QueueRows:
                 Message(
                     str(number),
                     key,
-                    value,
+                    check_stored(value, "queue", self._name),
                     attempts,
                     max(0.0, at - now) if state == WAITING else 0.0,
                     state == HELD and at > steady,

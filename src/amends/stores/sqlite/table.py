@@ -5,18 +5,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator
-from functools import partial
-from typing import TYPE_CHECKING
 
-from amends.stores.arguments import check_key, check_seconds, check_value
+from amends.stores.arguments import check_key, check_seconds, check_stored, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import Row
 from amends.stores.errors import ConflictError
-from amends.stores.sqlite.access import UNLIMITED, NeedsThread, Rows
+from amends.stores.sqlite.connections import Connections
 from amends.stores.sqlite.schema import FLOOR_KEY
-
-if TYPE_CHECKING:
-    from amends.stores.sqlite.store import SqliteStore
 
 __all__ = ["SqliteTable", "TableRows"]
 
@@ -24,10 +19,7 @@ _SCAN_PAGE = 256
 # How many expired rows a write with an expiry removes: more than it adds, so that they cannot accumulate.
 _SWEEP = 4
 
-# SQLite reads a blob's length without reading the blob.
-_GET = """
-    SELECT CASE WHEN length(value) <= ? THEN value END, revision, expires FROM amends_rows WHERE tbl = ? AND key = ?
-"""
+_GET = "SELECT value, revision, expires FROM amends_rows WHERE tbl = ? AND key = ?"
 _GLOBAL_FLOOR = f"(SELECT revision FROM amends_rows WHERE tbl = '' AND key = {FLOOR_KEY})"
 _PUT = f"""
     INSERT INTO amends_rows (tbl, key, revision, expires, value) VALUES (
@@ -49,40 +41,32 @@ _RAISE_OR_MAKE = f"""
 
 
 class TableRows:
-    """
-    The statements of one table, run in the connection's current transaction.
+    """The statements of one table, run in the connection's current transaction."""
 
-    With `max_bytes`, larger values are neither read nor written; these raise NeedsThread.
-    """
+    __slots__ = ("_clock", "_connection", "_name")
 
-    __slots__ = ("_clock", "_connection", "_max_bytes", "_name")
-
-    def __init__(
-        self, connection: sqlite3.Connection, clock: Clock, name: str, max_bytes: int = UNLIMITED
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str) -> None:
         self._connection = connection
         self._clock = clock
         self._name = name
-        self._max_bytes = max_bytes
 
     def get(self, key: str) -> Row | None:
-        row = self._connection.execute(_GET, (self._max_bytes, self._name, check_key(key))).fetchone()
+        row = self._connection.execute(_GET, (self._name, check_key(key))).fetchone()
         if row is None:
             return None
         value, revision, expires = row
-        if value is None:
-            raise NeedsThread
+        check_stored(value, "table", self._name)
         return Row(key, value, revision) if expires is None else self._row(key, value, revision, expires)
 
     def _row(self, key: str, value: bytes, revision: int, expires: float | None) -> Row | None:
+        check_stored(value, "table", self._name)
         left = None if expires is None else expires - self._clock.wall()
         return Row(key, value, revision, left) if left is None or left > 0 else None
 
     def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
-        if len(value := check_value(value)) > self._max_bytes:
-            raise NeedsThread
+        value = check_value(value)
         check_key(key)
         if revision is not None and revision != (actual := self._revision(key)):
             raise self._conflict(key, revision, actual)
@@ -172,13 +156,13 @@ def _beyond(prefix: str) -> str | None:
 class SqliteTable:
     """See `contract.Table`."""
 
-    def __init__(self, store: SqliteStore, name: str) -> None:
-        self._access = store.access
+    def __init__(self, connections: Connections, name: str) -> None:
+        self._connections = connections
         self.name = name
-        self._rows = Rows(store.access, lambda c, limit: TableRows(c, store.clock, name, limit))
 
     async def get(self, key: str) -> Row | None:
-        return await self._access.read(self._rows, lambda rows: rows.get(key))
+        check_key(key)
+        return await self._connections.read(lambda c: self._on(c).get(key))
 
     async def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
@@ -187,10 +171,8 @@ class SqliteTable:
         value = check_value(value)
         if expires_in is not None:
             check_seconds(expires_in, "expires_in")
-        return await self._access.write(
-            self._rows,
-            lambda rows: rows.put(key, value, revision=revision, expires_in=expires_in),
-            alone=revision is None and expires_in is None,
+        return await self._connections.write(
+            lambda c: self._on(c).put(key, value, revision=revision, expires_in=expires_in)
         )
 
     async def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
@@ -198,7 +180,7 @@ class SqliteTable:
 
     async def delete(self, key: str, *, revision: int | None = None) -> bool:
         check_key(key)
-        return await self._access.write(self._rows, lambda rows: rows.delete(key, revision=revision))
+        return await self._connections.write(lambda c: self._on(c).delete(key, revision=revision))
 
     async def discard(self, key: str) -> None:
         await self.delete(key)
@@ -207,16 +189,17 @@ class SqliteTable:
         check_key(prefix, "prefix")
         after: str | None = None
         while True:
-            page = self._rows.on(partial(_page, prefix, after))
-            rows, after = await self._access.read_in_thread(page)
+            rows, after = await self._page(prefix, after)
             for row in rows:
                 yield row
             if after is None:
                 return
 
+    async def _page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
+        return await self._connections.read(lambda c: self._on(c).page(prefix, after))
+
     async def drop(self) -> None:
-        await self._access.write_in_thread(self._rows.on(TableRows.drop))
+        await self._connections.write(lambda c: self._on(c).drop())
 
-
-def _page(prefix: str, after: str | None, rows: TableRows) -> tuple[list[Row], str | None]:
-    return rows.page(prefix, after)
+    def _on(self, connection: sqlite3.Connection) -> TableRows:
+        return TableRows(connection, self._connections.clock, self.name)

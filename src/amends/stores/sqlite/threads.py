@@ -1,12 +1,16 @@
 """
-The threads that run what the event loop must not wait for.
+The two threads of a SQLite store; the event loop runs no statement and waits for no disk.
 
 One thread writes. It takes all waiting writes, runs them in one transaction, and returns their results after the commit:
 with one caller that is one commit per write, with thirty-two callers one commit for thirty-two. No write returns before
-its commit. Another thread reads concurrently, as WAL allows.
+its commit. The other thread reads concurrently, as WAL allows. Callers await a future for either.
 
-From time to time the writer checkpoints the write-ahead log: after it has returned the results, so that no caller waits for
-it, and before this store's next write, so that the log can restart from its beginning.
+The writer also looks for commits of other processes while a coroutine waits for changes, because SQLite has no
+notifications: `PRAGMA data_version` changes with every commit of another connection and takes a few microseconds. And from
+time to time it checkpoints the write-ahead log, after it has returned the results, so that no caller waits for it.
+
+Before a result is returned, the thread compares the file's inode with the one it opened: a file that was deleted or
+replaced has lost what was written to it.
 """
 
 from __future__ import annotations
@@ -20,48 +24,44 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from amends.stores.errors import StoreError
+from amends.stores.signal import Signal
 from amends.stores.sqlite.commit import ended_by_work, in_transaction, roll_back
 from amends.stores.sqlite.file import File, store_error
 
-__all__ = ["Pending", "Reader", "Writer"]
+__all__ = ["Reader", "Writer"]
 
 T = TypeVar("T")
 
 Work = Callable[[sqlite3.Connection], Any]
 
-# The most writes in one transaction. More would make other processes wait for the lock longer than it saves.
+# The most requests at once. More writes in a transaction would make other processes wait for the lock longer than it saves.
 _BATCH = 512
 # Transactions between two checkpoints: a few megabytes of log if they are small. If they are large, or the thread is never
 # idle, SQLite checkpoints by itself (see `file`).
 _CHECKPOINT_EVERY = 256
-
-
-class Pending(BaseException):
-    """The thread has not finished the work; `future` has the result. Not an error, and not to be caught as one."""
-
-    def __init__(self, future: asyncio.Future[Any]) -> None:
-        super().__init__()
-        self.future = future
+# Seconds between two looks for commits of other processes: well under the 20 ms a follower may wait.
+_POLL_EVERY = 0.004
 
 
 class _Request:
-    """A function to run and where its result goes: to `future`, or while there is none to the caller blocked on `lock`."""
+    """A function to run, and where its result goes."""
 
-    __slots__ = ("alone", "error", "finished", "future", "isolated", "lock", "result", "work")
+    __slots__ = ("error", "future", "isolated", "result", "work")
 
-    def __init__(self, work: Work, future: asyncio.Future[Any] | None, isolated: bool, alone: bool) -> None:
+    def __init__(self, work: Work, future: asyncio.Future[Any], isolated: bool) -> None:
         self.work = work
         self.future = future
         self.isolated = isolated
-        self.alone = alone
-        self.lock: threading.Lock | None = None
-        self.finished = False
         self.result: Any = None
         self.error: BaseException | None = None
 
-    @property
-    def needed(self) -> bool:
-        return self.future is None or not self.future.cancelled()
+
+class _Stop:
+    """Ends a thread."""
+
+
+class _Wake:
+    """Makes the writer look whether a coroutine waits."""
 
 
 class _Thread:
@@ -69,62 +69,66 @@ class _Thread:
 
     def __init__(self, file: File, connection: sqlite3.Connection, name: str) -> None:
         self._file = file
-        self._inbox: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[_Request | _Stop | _Wake] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(
-        self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False, alone: bool = False
-    ) -> asyncio.Future[T]:
+    def submit(self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False) -> asyncio.Future[T]:
         """
         Run `work` in the thread and return its future.
 
-        `isolated` work may fail half way without affecting the work that shares its transaction; `alone` work needs no
-        transaction if it shares none. Cancelling the caller does not undo work that has begun.
+        `isolated` work may fail half way without affecting the work that shares its transaction. Cancelling the caller
+        does not undo work that has begun.
         """
         future: asyncio.Future[T] = self._loop.create_future()
-        self._inbox.put(_Request(work, future, isolated, alone))
+        self._inbox.put(_Request(work, future, isolated))
         return future
 
     async def close(self) -> None:
         """Finish the submitted work, then end the thread."""
         if not self._closed:
             self._closed = True
-            self._inbox.put(None)
+            self._inbox.put(_Stop())
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
         going = True
         while going:
-            first = self._inbox.get()
-            batch = [] if first is None else [first]
-            going = first is not None
+            received = [self._first()]
             # Only this thread takes from the queue: if it is not empty, get() does not block.
-            while going and len(batch) < _BATCH and not self._inbox.empty():
-                request = self._inbox.get()
-                if request is None:
-                    going = False
-                else:
-                    batch.append(request)
-            if needed := [request for request in batch if request.needed]:
-                self._run_batch(needed)
-            self._deliver(batch)
+            while len(received) < _BATCH and not self._inbox.empty():
+                received.append(self._inbox.get())
+            going = not any(isinstance(one, _Stop) for one in received)
+            batch = [one for one in received if isinstance(one, _Request) and not one.future.cancelled()]
+            if batch:
+                self._run_batch(batch)
+                self._check_file(batch)
+                self._deliver(batch)
         self._connection.close()
+
+    def _first(self) -> _Request | _Stop | _Wake:
+        return self._inbox.get()
+
+    def _run_batch(self, batch: list[_Request]) -> None:
+        raise NotImplementedError
+
+    def _check_file(self, batch: list[_Request]) -> None:
+        problem = self._file.replaced()
+        if problem is not None:
+            for request in batch:
+                request.error = problem
 
     def _deliver(self, batch: list[_Request]) -> None:
         # The loop may already be closed, if asyncio.run ended without close().
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._resolve, batch)
 
-    def _run_batch(self, batch: list[_Request]) -> None:
-        raise NotImplementedError
-
     def _resolve(self, batch: list[_Request]) -> None:
         for request in batch:
-            if request.future is None or request.future.done():
+            if request.future.done():
                 continue
             if request.error is None:
                 request.future.set_result(request.result)
@@ -146,98 +150,49 @@ class Reader(_Thread):
                 request.error = self._translate(error)
 
 
-class Writer(Reader):
-    """Runs the waiting writes in one transaction, and calls `committed` after every commit."""
+class Writer(_Thread):
+    """Runs the waiting writes in one transaction, and notifies `signal` after every commit, also of other processes."""
 
-    def __init__(
-        self, file: File, connection: sqlite3.Connection, name: str, committed: Callable[[], None]
-    ) -> None:
-        self.committed = committed
-        self.checkpoint_due = False
-        """Whether other connections have written enough that a checkpoint is due."""
-        self._since_checkpoint = 0
-        self._checkpointing = False
-        self._pending = 0
-        self._shared_last = False
-        self._handover = threading.Lock()
+    def __init__(self, file: File, connection: sqlite3.Connection, name: str, signal: Signal) -> None:
+        self._signal = signal
+        self._commits = 0
+        self._polling = False
+        self._version: int | None = None
         super().__init__(file, connection, name)
+        signal.on_wait = self._on_wait
 
-    @property
-    def idle(self) -> bool:
-        """Whether no write is pending, and the last one did not share its transaction."""
-        return not (self._pending or self._shared_last or self._checkpointing)
+    # -- commits of other processes
 
-    def submit(
-        self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False, alone: bool = False
-    ) -> asyncio.Future[T]:
-        """Run `work` in the next transaction."""
-        future = super().submit(work, isolated=isolated, alone=alone)
-        self._pending += 1
-        return future
+    def _on_wait(self) -> None:
+        """Called by the event loop when a coroutine begins to wait for changes."""
+        if not self._polling:
+            self._inbox.put(_Wake())
 
-    def run_within(
-        self,
-        work: Callable[[sqlite3.Connection], T],
-        timeout: float,
-        *,
-        isolated: bool = False,
-        alone: bool = False,
-    ) -> T:
-        """
-        Run `work` in the thread while the calling event loop blocks, for at most `timeout` seconds. Only when idle.
+    def _first(self) -> _Request | _Stop | _Wake:
+        while True:
+            if not self._signal.has_waiters:
+                # Set before the second look: a coroutine that begins to wait after it sends a _Wake.
+                self._polling = False
+                if not self._signal.has_waiters:
+                    return self._inbox.get()
+            self._polling = True
+            try:
+                return self._inbox.get(timeout=_POLL_EVERY)
+            except queue.Empty:
+                self._poll()
 
-        A result that comes through the event loop costs as much as an fsync of a fast disk; a lock costs a third of that.
-
-        Raises:
-            Pending: `work` did not finish within `timeout`.
-        """
-        request = _Request(work, None, isolated, alone)
-        request.lock = lock = threading.Lock()
-        lock.acquire()
-        self._pending += 1
-        self._inbox.put(request)
-        released = False
+    def _poll(self) -> None:
         try:
-            released = lock.acquire(timeout=timeout)
-        finally:
-            if not released:
-                with self._handover:
-                    if not request.finished:
-                        request.future = self._loop.create_future()
-        if request.future is not None:
-            raise Pending(request.future)
-        self._resolve([request])
-        if request.error is not None:
-            raise request.error
-        result: T = request.result
-        return result
+            version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error:
+            # Locked for a moment, for example by a recovery: wake the waiters, so that they read themselves.
+            version = None
+        if version != self._version or self._file.replaced() is not None:
+            self._version = version
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._signal.notify)
 
-    def _deliver(self, batch: list[_Request]) -> None:
-        self._since_checkpoint += 1
-        due = self.checkpoint_due or self._since_checkpoint >= _CHECKPOINT_EVERY
-        # Set before the results are delivered: a caller that has its result must see that the thread is not idle.
-        self._checkpointing = due and self._inbox.empty()
-        self._deliver_results(batch)
-        if self._checkpointing:
-            self._checkpoint()
-
-    def _checkpoint(self) -> None:
-        self.checkpoint_due, self._since_checkpoint = False, 0
-        # Pages that cannot be moved now, because of a reader or a full disk, are moved by a later checkpoint.
-        with contextlib.suppress(sqlite3.Error):
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        self._checkpointing = False
-
-    def _deliver_results(self, batch: list[_Request]) -> None:
-        first = batch[0] if batch else None
-        if first is not None and first.lock is not None:
-            with self._handover:
-                first.finished = True
-                blocked = first.future is None
-            if blocked:
-                first.lock.release()
-                return
-        super()._deliver(batch)
+    # -- writing
 
     def _run_batch(self, batch: list[_Request]) -> None:
         if len(batch) == 1:
@@ -269,12 +224,7 @@ class Writer(Reader):
         """Run a request in its own transaction, which is rolled back if the request raises."""
         connection = self._connection
         try:
-            # A single statement: SQLite begins and commits by itself, which saves two calls.
-            request.result = (
-                request.work(connection)
-                if request.alone
-                else in_transaction(connection, request.work, connection)
-            )
+            request.result = in_transaction(connection, request.work, connection)
         except BaseException as error:  # noqa: BLE001  (the caller receives it)
             request.error = self._translate(error)
 
@@ -298,8 +248,18 @@ class Writer(Reader):
                 connection.execute("ROLLBACK TO amends_job")
             connection.execute("RELEASE amends_job")
 
+    def _deliver(self, batch: list[_Request]) -> None:
+        super()._deliver(batch)
+        self._commits += 1
+        if self._commits >= _CHECKPOINT_EVERY and self._inbox.empty():
+            self._commits = 0
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        # Pages that cannot be moved now, because of a reader or a full disk, are moved by a later checkpoint.
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
     def _resolve(self, batch: list[_Request]) -> None:
-        self._pending -= len(batch)
-        self._shared_last = bool(self._pending) or len(batch) > 1
         super()._resolve(batch)
-        self.committed()
+        self._signal.notify()

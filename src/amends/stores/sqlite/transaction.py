@@ -11,7 +11,6 @@ from typing import Any
 from amends.stores.arguments import check_name, check_seconds
 from amends.stores.clock import Clock, SystemClock
 from amends.stores.contract import Lease
-from amends.stores.sqlite.access import UNLIMITED, NeedsThread
 from amends.stores.sqlite.log import LogRows
 from amends.stores.sqlite.queue import SqliteLease
 from amends.stores.sqlite.queue_sql import QueueRows
@@ -28,26 +27,19 @@ _COMMENTS = re.compile(r"--[^\n]*(\n|$)|/\*.*?\*/", re.DOTALL)
 class SqliteTransaction:
     """See `contract.Transaction`."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        clock: Clock,
-        max_bytes: int = UNLIMITED,
-        path: str | None = None,
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, path: str | None = None) -> None:
         self._connection = connection
         self._clock = clock
-        self._max_bytes = max_bytes
         self._path = path
 
     def log(self, name: str) -> LogRows:
-        return LogRows(self._connection, check_name(name, "log"), self._max_bytes)
+        return LogRows(self._connection, check_name(name, "log"))
 
     def table(self, name: str) -> TableRows:
-        return TableRows(self._connection, self._clock, check_name(name, "table"), self._max_bytes)
+        return TableRows(self._connection, self._clock, check_name(name, "table"))
 
     def queue(self, name: str) -> QueueRows:
-        return QueueRows(self._connection, self._clock, check_name(name, "queue"), self._max_bytes)
+        return QueueRows(self._connection, self._clock, check_name(name, "queue"))
 
     def done(self, lease: Lease) -> None:
         held, rows = self._held(lease)
@@ -62,16 +54,11 @@ class SqliteTransaction:
         rows.dead_letter(held.number, held.epoch, reason)
 
     def _held(self, lease: Lease) -> tuple[SqliteLease, QueueRows]:
-        if not isinstance(lease, SqliteLease) or self._path not in {None, lease.queue.access.real_path}:
+        if not isinstance(lease, SqliteLease) or self._path not in {None, lease.queue.connections.real_path}:
             raise ValueError("the lease belongs to another store: end it in a transaction of that store")
-        if len(lease.value) > self._max_bytes:
-            raise NeedsThread
         return lease, self.queue(lease.queue.name)
 
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        if self._max_bytes != UNLIMITED:
-            # The duration of the user's own statement is not known.
-            raise NeedsThread
         first = _COMMENTS.sub(" ", statement).split(maxsplit=1)
         if first and first[0].rstrip(";").upper() in _FORBIDDEN:
             raise ValueError(f"{first[0]} is not allowed here: return to commit, raise to roll back")

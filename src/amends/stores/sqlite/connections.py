@@ -1,0 +1,59 @@
+"""The open file of a SQLite store: where its statements run, and what notifies of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from typing import TypeVar
+
+from amends.stores.clock import Clock
+from amends.stores.errors import StoreClosedError
+from amends.stores.signal import Signal
+from amends.stores.sqlite.file import File
+from amends.stores.sqlite.threads import Reader, Writer
+
+__all__ = ["Connections"]
+
+T = TypeVar("T")
+
+
+class Connections:
+    """The writing and the reading connection of one open store, each with its thread."""
+
+    def __init__(
+        self, url: str, file: File, clock: Clock, writer: sqlite3.Connection, reader: sqlite3.Connection
+    ) -> None:
+        self._url = url
+        self.clock = clock
+        self.signal = Signal()
+        self.real_path = os.path.realpath(file.path)
+        self.closed = False
+        self._writer = Writer(file, writer, "amends-sqlite-write", self.signal)
+        self._reader = Reader(file, reader, "amends-sqlite-read")
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Run a read in the reader thread."""
+        self._check_open()
+        return self._reader.submit(work)
+
+    def write(self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False) -> asyncio.Future[T]:
+        """
+        Run a write in the writer thread; the future has its result after the commit.
+
+        `work` may share a transaction with other writes, so it must check before it writes, unless it is `isolated`.
+        """
+        self._check_open()
+        return self._writer.submit(work, isolated=isolated)
+
+    async def close(self) -> None:
+        """Reject further work, finish the submitted work and close the file."""
+        self.closed = True
+        self.signal.notify()
+        await self._reader.close()
+        await self._writer.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise StoreClosedError(self._url)
