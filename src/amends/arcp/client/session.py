@@ -356,6 +356,7 @@ class Session:
         self.features = negotiate(self._settings.features, capabilities.features or ())
         self._silent = False
         self._session_error = None
+        self._closed_by_runtime.clear()
         self._reconnect.connected(welcome)
         self._open.set()
         self._heartbeat.start(self._interval, acks="ack" in self.features)
