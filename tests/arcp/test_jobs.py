@@ -201,7 +201,7 @@ async def test_a_streamed_result_is_closed(begin):
     runtime.register_agent("closed", closed)
     raw = await connected(runtime)
     payload = (await raw.run("yielding", {"pieces": ["x" * 60, "x" * 60]}))["payload"]
-    assert (payload["code"], payload["retryable"]) == ("INTERNAL_ERROR", False)
+    assert (payload["code"], payload["retryable"]) == ("INVALID_REQUEST", False)
     assert payload["details"] == {"limit": "streamed_bytes", "value": 100}
     for agent in ("numbers", "closed"):
         assert (await raw.run(agent))["payload"]["code"] == "INTERNAL_ERROR"
@@ -212,7 +212,7 @@ async def test_a_streamed_result_is_closed(begin):
 
 @pytest.mark.parametrize("limits", [{"result_bytes": 100}, {"events_per_job": 5}, {"event_bytes": 300}])
 async def test_jobs_that_exceed_limits_fail(limits, begin):
-    """v1.0 14: a job that exceeds a limit fails with a non-retryable INTERNAL_ERROR; nothing is truncated silently."""
+    """v1.0 14: a job that exceeds a size limit fails with INVALID_REQUEST; nothing is truncated silently."""
     runtime = await begin(limits=limits)
 
     async def large(input, ctx):
@@ -226,7 +226,7 @@ async def test_jobs_that_exceed_limits_fail(limits, begin):
     raw = await connected(runtime)
     agent, input = ("large", None) if "result_bytes" in limits else ("counting", {"count": 10, "size": 400})
     payload = (await raw.run(agent, input))["payload"]
-    assert (payload["code"], payload["retryable"]) == ("INTERNAL_ERROR", False)
+    assert (payload["code"], payload["retryable"]) == ("INVALID_REQUEST", False)
     assert payload["details"] == {"limit": next(iter(limits)), "value": next(iter(limits.values()))}
     if "event_bytes" in limits:
         payload = (await raw.run("long-error"))["payload"]
@@ -638,7 +638,7 @@ async def test_jobs_per_principal_are_limited(begin):
     raw, other = await connected(runtime), await connected(runtime, "bob-token")
     jobs = [(await raw.submit("waiting"))["payload"]["job_id"] for _ in range(2)]
     refused = (await raw.submit("echo"))["payload"]
-    assert (refused["code"], refused["retryable"]) == ("INTERNAL_ERROR", False)
+    assert (refused["code"], refused["retryable"]) == ("INTERNAL_ERROR", True)
     assert refused["details"] == {"limit": "jobs_per_principal", "value": 2}
     assert (await other.run("echo", 1))["type"] == "job.result"
     await raw.send("job.cancel", {}, job_id=jobs[0])

@@ -14,7 +14,7 @@ LIMIT = {"limit": "jobs_per_principal", "value": 3}
 async def refused(raw):
     answer = await raw.submit("waiting")
     assert answer["type"] == "job.error", answer
-    assert (answer["payload"]["code"], answer["payload"]["retryable"]) == ("INTERNAL_ERROR", False)
+    assert (answer["payload"]["code"], answer["payload"]["retryable"]) == ("INTERNAL_ERROR", True)
     return answer["payload"]["details"]
 
 

@@ -150,7 +150,7 @@ async def test_sessions_per_principal_are_limited(begin):
     raws = [await connected(runtime) for _ in range(3)]
     refused = dial(runtime)
     message = await refused.hello()
-    assert (message["payload"]["code"], message["payload"]["retryable"]) == ("INTERNAL_ERROR", False)
+    assert (message["payload"]["code"], message["payload"]["retryable"]) == ("INTERNAL_ERROR", True)
     assert message["payload"]["details"] == {"limit": "sessions_per_principal", "value": 3}
     bob = await connected(runtime, "bob-token")
     for raw in raws[:2]:

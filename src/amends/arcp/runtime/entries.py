@@ -20,6 +20,7 @@ __all__ = [
     "CANCELS",
     "CONTROL",
     "CREDENTIALS",
+    "FAMILIES",
     "FRAME_TYPES",
     "JOBS",
     "KEYS",
@@ -44,6 +45,7 @@ __all__ = [
 ACTIVE, JOBS, KEYS = "arcp.active", "arcp.jobs", "arcp.keys"
 SESSIONS, NODES, CREDENTIALS, CANCELS = "arcp.sessions", "arcp.nodes", "arcp.credentials", "arcp.cancels"
 CONTROL = "arcp.nodes/control"
+FAMILIES = "arcp.families"
 
 Kind = Literal["accepted", "annulled", "queued", "requeued", "started", "child", "event", "result", "error"]
 
@@ -97,6 +99,10 @@ class JobSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     fingerprint: str = ""
     max_runtime: float | None = None
     parent: str | None = None
+    root: str | None = None
+    """The submitted job from which this one was delegated, directly or indirectly."""
+    depth: int = 0
+    """How many delegations are between the root and this job."""
     delegate: str | None = None
     repeatable: bool = False
 

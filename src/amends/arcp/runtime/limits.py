@@ -36,9 +36,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     # -- jobs
     jobs_per_principal: int = 1_000
-    """Accepted jobs of one principal that have not ended, on all nodes that share the store; see `quota`."""
+    """Unfinished jobs of one principal, also delegated ones, on all nodes that share the store; see `quota`."""
     running: int = 1_000
-    """Jobs that this node runs at the same time; further ones wait in their queue."""
+    """Jobs that this node runs at the same time; further ones wait in their queue, delegated ones are refused."""
+    delegation_depth: int = 16
+    """How many delegations may follow each other: a submitted job has depth 0, its delegated jobs 1, and so on."""
+    jobs_per_root: int = 1_000
+    """Jobs that one submitted job may delegate in all, directly and indirectly, over its whole life."""
     max_runtime: float | None = None
     """The longest run of any job, whatever its submission requests."""
     cancel_grace: float = 30.0

@@ -21,6 +21,7 @@ from amends.arcp.runtime.credentials.provider import CredentialProvider
 from amends.arcp.runtime.entries import NodeRow
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.delegate import Delegation
+from amends.arcp.runtime.jobs.family import Families
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.jobs.submit import Launcher
@@ -79,7 +80,8 @@ class Node:
         self.cancellation = cancel = Cancellation(jobs, ended, credentials)
         self.runner = runner = Runner(jobs, ended, cancel, credentials)
         launcher = Launcher(jobs, members, capacity, quota)
-        Delegation(ledger, tasks, members, launcher, runner, credentials)
+        families = Families(jobs)
+        Delegation(ledger, tasks, members, quota, families, launcher, runner, cancel, credentials)
 
         self.sessions = sessions = Sessions(jobs)
         submissions = Submissions(jobs, members, quota, ended, launcher, runner, credentials)

@@ -49,6 +49,8 @@ class Membership:
         self._workers = Workers(store, NODES, NodeRow, expires_in=lease)
         self.peers: dict[str, tuple[Offer, ...]] = {}
         """The other live nodes and the agents they offer."""
+        self._free_peers: set[str] = set()
+        """The other nodes that have a free place, as of their last heartbeat."""
         self.peer_jobs: list[dict[str, int]] = []
         """The jobs per principal that other nodes reported; see `quota`."""
         self.dead_peers: set[str] = set()
@@ -80,13 +82,16 @@ class Membership:
         """Read from the store which other nodes are alive."""
         found: dict[str, tuple[Offer, ...]] = {}
         peer_jobs: list[dict[str, int]] = []
+        free: set[str] = set()
         for id, (peer, _) in (await self._workers.alive()).items():
             if id != self.id:
                 found[id] = peer.agents
+                if peer.running < peer.room and not peer.draining:
+                    free.add(id)
                 if peer.busy:
                     peer_jobs.append(peer.busy)
         self.dead_peers |= self.peers.keys() - found.keys()
-        self.peers, self.peer_jobs = found, peer_jobs
+        self.peers, self.peer_jobs, self._free_peers = found, peer_jobs, free
         self._read_at = self._loop.time()
 
     def offers(self) -> dict[str, tuple[str, ...]]:
@@ -104,6 +109,14 @@ class Membership:
             await self.refresh_peers()
             offers = self.offers()
         return offers
+
+    def has_free_peer(self, name: str, version: str) -> bool:
+        """Whether another node has a free place for this version of an agent, as of its last heartbeat."""
+        return any(
+            offer.name == name and version in offer.versions
+            for peer in self._free_peers
+            for offer in self.peers.get(peer, ())
+        )
 
     async def repeatable(self, name: str, version: str) -> bool:
         """Whether every node that has this version of an agent registered it as repeatable."""

@@ -57,7 +57,9 @@ class Quota:
 
     async def admit(self, principal: str) -> None:
         """
-        Check that a principal may have another job. Its jobs are counted in the store if it seems to have too many.
+        Count another job of a principal on this node; `job_ended` takes that back.
+
+        If the principal seems to have too many jobs, they are counted in the store first.
 
         Raises:
             InternalError: the principal has reached its limit.
@@ -68,12 +70,11 @@ class Quota:
         if known >= limit and await self._count(principal) >= limit:
             raise InternalError(
                 "The principal has too many unfinished jobs",
-                retryable=False,
                 details={"limit": "jobs_per_principal", "value": limit},
             )
+        self.job_started(principal)
 
     async def _count(self, principal: str) -> int:
-        here = self.here.get(principal, 0)
         now = self._loop.time()
         at, elsewhere = self._recent.get(principal, (0.0, 0))
         if now - at > _FRESH or not at:
@@ -86,7 +87,8 @@ class Quota:
                 self._recent.clear()
             self._recent[principal] = (now, elsewhere)
             self.elsewhere[principal] = elsewhere + meanwhile[principal]
-        return here + elsewhere
+        # Read after the count: other jobs may have started meanwhile.
+        return self.here.get(principal, 0) + elsewhere
 
     def job_started(self, principal: str) -> None:
         """Count a job that starts on this node."""

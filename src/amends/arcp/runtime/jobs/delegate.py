@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,9 +19,12 @@ from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.agents import resolve
 from amends.arcp.runtime.cluster.membership import Membership
+from amends.arcp.runtime.cluster.quota import Quota
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
+from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.context import Context
+from amends.arcp.runtime.jobs.family import Families, check_not_stopping
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.result_assembly import assemble, is_streamed
 from amends.arcp.runtime.jobs.run import Runner
@@ -47,13 +50,19 @@ class Delegation:
         ledger: Ledger,
         tasks: Tasks,
         membership: Membership,
+        quota: Quota,
+        families: Families,
         launcher: Launcher,
         runner: Runner,
+        cancellation: Cancellation,
         credentials: CredentialLifecycle | None,
     ) -> None:
         self._ledger = ledger
         self._tasks = tasks
         self._membership = membership
+        self._quota = quota
+        self._families = families
+        self._cancellation = cancellation
         self._launcher = launcher
         self._runner = runner
         self._credentials = credentials
@@ -84,8 +93,11 @@ class Delegation:
         job.emit("delegate", body)
         await job.wait_for_room()
         try:
+            check_not_stopping(job)
             name, version = resolve(agent, await self._membership.known_agents(agent))
             narrowed = _narrow_lease(job, name, request, body.get("lease_constraints"))
+            await self._families.admit(job)
+            await self._quota.admit(job.spec.principal)
         except ARCPError as refusal:
             # R8: the refusal is reported on the delegating job, and its agent decides how to go on.
             raise context.report_refusal(refusal, delegate_id) from None
@@ -101,13 +113,20 @@ class Delegation:
             expires_at=narrowed.expires_at,
             max_runtime=max_runtime,
             parent=job.spec.job_id,
+            root=job.spec.root or job.spec.job_id,
+            depth=job.spec.depth + 1,
             delegate=delegate_id,
             repeatable=await self._membership.repeatable(name, version),
         )
         allotted = narrowed.budget
         job.budget = _adjust(job.budget, allotted, -1)
         job.children[spec.job_id] = None
-        end, left = await self._run_child(job, spec)
+        started = await asyncio.shield(self._tasks.spawn(self._start(job, spec)))
+        if isinstance(started, ARCPError):
+            job.children.pop(spec.job_id, None)
+            job.budget = _adjust(job.budget, allotted, 1)
+            raise context.report_refusal(started, delegate_id)
+        end, left = await self._wait_for_end(spec, started)
         job.children.pop(spec.job_id, None)
         job.budget = _adjust(job.budget, left, 1)
         for currency, amount in _adjust(allotted, left, -1).left.items():
@@ -116,20 +135,44 @@ class Delegation:
                 job.emit("metric", {"name": "cost.delegated", "value": f"{amount:f}", "unit": currency})
         return await self._outcome(spec, end)
 
-    async def _run_child(self, job: Job, spec: JobSpec) -> tuple[JobEntry, Budget]:
-        """Run the child on this node or another one, and wait for its end. Returns its last entry and unused budget."""
-        issued = None if self._credentials is None else await self._credentials.issue(spec)
-        child = await self._launcher.start_or_queue(spec, child=True)
+    async def _start(self, job: Job, spec: JobSpec) -> _Started | ARCPError | None:
+        """
+        Start or queue the child. This runs to its end even if the parent is cancelled, so that no child is left alone.
+
+        Returns:
+            The child if it runs here; None if it was queued for another node; the error if it was refused.
+
+        """
+        try:
+            issued = None if self._credentials is None else await self._credentials.issue(spec)
+            child = await self._launcher.start_or_queue(spec, child=True)
+        except BaseException as error:
+            self._quota.job_ended(spec.principal)
+            if self._credentials is not None:
+                self._tasks.spawn(self._credentials.revoke(spec.job_id))
+            if isinstance(error, ARCPError):
+                return error
+            raise
         job.record_child(encode(accepted_payload(spec, None)))
+        started: _Started | None = None
         if child is not None:
             if self._credentials is not None and issued is not None:
                 self._credentials.assign(child, issued)
             waiter: asyncio.Future[JobEntry] = self._tasks.loop.create_future()
             child.waiters.append(waiter)
             self._tasks.spawn(self._runner.run(child))
-            await asyncio.wait([waiter])
-            if not waiter.cancelled():
-                return waiter.result(), child.budget
+            started = _Started(child, waiter)
+        if not job.is_running:
+            # The parent has ended meanwhile, and could not cancel a child that was not stored yet.
+            await self._cancellation.cancel_children([spec.job_id])
+        return started
+
+    async def _wait_for_end(self, spec: JobSpec, started: _Started | None) -> tuple[JobEntry, Budget]:
+        """Wait for the child's end. Returns its last entry and its unused budget."""
+        if started is not None:
+            await asyncio.wait([started.waiter])
+            if not started.waiter.cancelled():
+                return started.waiter.result(), started.job.budget
         while True:
             # The child runs on another node, or was taken over by one.
             tail = await self._ledger.tail(spec.job_id)
@@ -146,6 +189,13 @@ class Delegation:
             fault = dialect.decode(payload)
             raise InternalError() if fault is None else FaultError.from_fault(fault)
         return payload.get("result")
+
+
+class _Started(NamedTuple):
+    """A child that runs on this node, and a future for its last entry."""
+
+    job: Job
+    waiter: asyncio.Future[JobEntry]
 
 
 def _narrow_lease(job: Job, name: str, request: dict[str, Any], constraints: Any) -> Lease:

@@ -28,7 +28,7 @@ from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Event
 from amends.durable.batch import Batch
-from amends.errors.arcp import ARCPError, InternalError
+from amends.errors.arcp import ARCPError, InvalidRequestError
 from amends.stores import ConflictError, StoreError, StoreUnavailableError
 
 __all__ = ["ENDED", "ENDING", "RUNNING", "Host", "Job"]
@@ -123,7 +123,7 @@ class Job:
         Queue an event to be written to the job's log. Events after the end of the run are dropped.
 
         Raises:
-            InternalError: the job has exceeded `Limits.events_per_job` or `Limits.event_bytes`.
+            InvalidRequestError: the job has exceeded `Limits.events_per_job` or `Limits.event_bytes`.
 
         """
         if self.phase is not RUNNING:
@@ -346,9 +346,8 @@ class Job:
             self.task.cancel()
 
 
-def _limit_error(limit: str, value: int) -> InternalError:
-    return InternalError(
+def _limit_error(limit: str, value: int) -> InvalidRequestError:
+    return InvalidRequestError(
         "The job exceeded a limit of this runtime",
-        retryable=False,
         details={"limit": limit, "value": value},
     )

@@ -15,7 +15,7 @@ from amends.core.fault import Fault
 from amends.dialects import arcp as dialect
 from amends.dialects.translation import translate
 from amends.errors import FaultError
-from amends.errors.arcp import InternalError
+from amends.errors.arcp import InternalError, InvalidRequestError
 
 __all__ = ["Outcome", "error_outcome", "in_doubt", "result_outcome", "status_of"]
 
@@ -38,7 +38,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def in_doubt(why: str) -> InternalError:
     """Return the error for a run that may have had its effect."""
-    return InternalError(why, details={"in_doubt": True, "executed": "maybe"})
+    return InternalError(why, retryable=False, details={"in_doubt": True, "executed": "maybe"})
 
 
 def result_outcome(
@@ -64,9 +64,8 @@ def result_outcome(
         _log.error("job %s failed because its result cannot be encoded as JSON", job_id, exc_info=raised)
         return error_outcome(InternalError(), run, limits.event_bytes)
     if len(payload) > limits.result_bytes:
-        error = InternalError(
+        error = InvalidRequestError(
             "The result is too large to be sent in one message",
-            retryable=False,
             details={"limit": "result_bytes", "value": limits.result_bytes},
         )
         return error_outcome(error, run, limits.event_bytes)

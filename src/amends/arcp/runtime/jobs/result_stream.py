@@ -8,7 +8,7 @@ from typing import Self
 
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.wire import new_id
-from amends.errors.arcp import InternalError
+from amends.errors.arcp import InvalidRequestError
 
 __all__ = ["ResultStream"]
 
@@ -36,7 +36,7 @@ class ResultStream:
         Add data to the result; data larger than `Limits.chunk_bytes` is split.
 
         Raises:
-            InternalError: the result exceeds `Limits.streamed_bytes`.
+            InvalidRequestError: the result exceeds `Limits.streamed_bytes`.
 
         """
         if self._closed:
@@ -46,9 +46,8 @@ class ResultStream:
         limits = self._job.host.limits
         self.size += len(data.encode()) if isinstance(data, str) else len(data)
         if self.size > limits.streamed_bytes:
-            raise InternalError(
+            raise InvalidRequestError(
                 "The result exceeds the largest size that this runtime allows",
-                retryable=False,
                 details={"limit": "streamed_bytes", "value": limits.streamed_bytes},
             )
         # A character has at most four bytes in UTF-8.

@@ -17,6 +17,7 @@ from amends.arcp.runtime.entries import JobEntry, JobSpec
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.ledger import ExtraSteps, Ledger
+from amends.errors.arcp import InternalError
 
 __all__ = ["Launcher", "remaining_budget"]
 
@@ -37,26 +38,34 @@ class Launcher:
         """
         Write a job to the store, and start it here if this node has the agent and free capacity; otherwise queue it.
 
-        A delegated job (`child`) does not need free capacity, because its parent occupies a place while it waits.
+        `Quota.admit` has counted the job. A delegated job (`child`) is queued only for another node that has a free
+        place: its parent waits for it and keeps its own place, so that a full node could wait for ever.
 
         Returns:
             The started job, or None if the job was queued.
 
         Raises:
             ConflictError: another job has its key.
+            InternalError: there is no place for a delegated job.
 
         """
-        capacity, quota = self._capacity, self._quota
+        capacity = self._capacity
         agent = self._membership.agents.lookup(spec.agent)
-        here = agent is not None and (capacity.has_room(spec.agent) or (child and not capacity.draining))
-        quota.job_started(spec.principal)
+        here = agent is not None and capacity.has_room(spec.agent)
+        if child:
+            here = agent is not None and not capacity.full and not capacity.draining
+            name, _, version = spec.agent.partition("@")
+            if not here and not self._membership.has_free_peer(name, version):
+                raise InternalError(
+                    "No node has a place for the delegated job",
+                    details={"limit": "running", "value": self._jobs.limits.running},
+                )
         if here:
             capacity.reserve()
         capacity.being_written.add(spec.job_id)
         try:
             await self._ledger.accept(spec, here=here, extra=extra)
         except BaseException:
-            quota.job_ended(spec.principal)
             if here:
                 capacity.release()
             raise
@@ -66,7 +75,7 @@ class Launcher:
             return self.create_job(
                 spec, agent, JobEntry("accepted", 1, 1, self._ledger.node, spec.created), 1
             )
-        quota.job_ended(spec.principal)
+        self._quota.job_ended(spec.principal)
         self._record_queued(spec)
         return None
 

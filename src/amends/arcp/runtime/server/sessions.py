@@ -257,6 +257,5 @@ def _digest(token: str) -> bytes:
 def _too_many(limit: int) -> ARCPError:
     return InternalError(
         "The principal has too many sessions",
-        retryable=False,
         details={"limit": "sessions_per_principal", "value": limit},
     )

@@ -75,7 +75,19 @@ class Submissions:
         if spec.key is not None and await self._join_existing(session, message, spec):
             return
         await self._quota.admit(session.principal)
-        issued = await self._issue_credentials(session, spec)
+        try:
+            issued = await self._issue_credentials(session, spec)
+            job = await self._start(session, message, spec, issued)
+        except BaseException:
+            self._quota.job_ended(session.principal)
+            raise
+        if job is not None:
+            await self._runner.run(job)
+
+    async def _start(
+        self, session: Session, message: Envelope, spec: JobSpec, issued: Outstanding | None
+    ) -> Job | None:
+        """Write a job and answer its submission. Returns the job if it starts here."""
         for _ in range(_TRIES):
             # If the store combines writes, one transaction stores the job and the session's subscription.
             session_entry = SessionEntry(session.next_event, attached=((spec.job_id, 2, SUBMITTED),))
@@ -89,12 +101,14 @@ class Submissions:
                     if conflict.name == session_log(session.id):
                         # Another connection has resumed the session, so the client sends the request there.
                         await session.drop()
-                        return
+                        self._quota.job_ended(spec.principal)
+                        return None
                 # Another submission stored the same key first, or the key expired in the meantime.
                 if spec.key is not None and await self._join_existing(session, message, spec):
                     if issued is not None and self._credentials is not None:
                         await self._credentials.revoke(spec.job_id)
-                    return
+                    self._quota.job_ended(spec.principal)
+                    return None
                 continue
             except BaseException:
                 if claimed:
@@ -104,9 +118,7 @@ class Submissions:
             if job is not None and issued is not None and self._credentials is not None:
                 self._credentials.assign(job, issued)
             _send_accepted(session, message, spec, feed, waiting=job is None, issued=issued, recorded=claimed)
-            if job is not None:
-                await self._runner.run(job)
-            return
+            return job
         raise InternalError("Another submission with the same key is in progress: submit again")
 
     # -- submissions with the key of an existing job
