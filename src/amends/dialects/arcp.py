@@ -3,7 +3,8 @@ ARCP's error payload (S5): {code, message, retryable?, details?}.
 
 - `retryable` is always written: true for transient, the code's default for uncertain, false for the rest. A reader
   takes correctable or terminal for false from the code's row.
-- `details` are written and read exactly as raised (R4).
+- `details` are written and read exactly as raised (R4). A reader takes the facts of `details.amends` (see `beside`) and
+  removes that member.
 - Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
   and passed on.
 """
@@ -16,6 +17,7 @@ from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
+from amends.dialects.beside import read_beside
 from amends.dialects.outgoing import outgoing
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
@@ -53,7 +55,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
         recovery = Recovery.TRANSIENT
     elif retryable is False and recovery is Recovery.TRANSIENT:
         recovery = Recovery.TERMINAL
-    return Fault(
+    fault = Fault(
         code=code,
         message=members.text(get("message")) or "",
         recovery=recovery,
@@ -65,6 +67,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )
+    return read_beside(fault)
 
 
 def encode(fault: Fault) -> dict[str, Any]:

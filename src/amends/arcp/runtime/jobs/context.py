@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.jobs.job import Job
+from amends.arcp.runtime.jobs.outcome import encode_error
 from amends.arcp.runtime.jobs.result_stream import ResultStream
 from amends.arcp.wire import new_id
-from amends.core.fault import Fault
-from amends.dialects import arcp as dialect
-from amends.dialects.translation import translate
+from amends.core.json_value import json_value
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError
+from amends.foreign import from_exception
 
 __all__ = ["Context", "Delegate"]
 
@@ -207,9 +207,17 @@ class Context:
         return call_id
 
     async def tool_result(
-        self, call_id: str, result: Any = None, *, error: FaultError | Mapping[str, Any] | None = None
+        self,
+        call_id: str,
+        result: Any = None,
+        *,
+        error: BaseException | type[BaseException] | Mapping[str, Any] | None = None,
     ) -> None:
-        """Report the result of a tool call. An error here does not end the job; the agent handles it (R7)."""
+        """
+        Report the result of a tool call. An error here does not end the job; the agent handles it (R7).
+
+        `error` may be any exception; the text of a foreign one is not sent.
+        """
         self._calls.pop(call_id, None)
         body = {"call_id": call_id, "result": result} if error is None else _failed(call_id, error)
         await self._emit("tool_result", body)
@@ -316,12 +324,15 @@ def _number(value: Any) -> Any:
     return nearest if Decimal(repr(nearest)) == value else f"{value:f}"
 
 
-def _failed(call_id: str, error: FaultError | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(error, FaultError):
-        fault: Fault = error.fault
-        if fault.vocabulary != "arcp":
-            fault, _ = translate(fault, to="arcp")
-        return {"call_id": call_id, "error": dialect.encode(fault)}
-    if not isinstance(error.get("code"), str) or not isinstance(error.get("message"), str):
-        raise TypeError("error= needs a FaultError, or a mapping with the members 'code' and 'message'")
-    return {"call_id": call_id, "error": dict(error)}
+def _failed(call_id: str, error: BaseException | type[BaseException] | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(error, type) and issubclass(error, BaseException):
+        error = error()
+    if isinstance(error, BaseException):
+        fault = error.fault if isinstance(error, FaultError) else from_exception(error)
+        return {"call_id": call_id, "error": encode_error(fault)}
+    given: object = error
+    if not isinstance(given, Mapping) or not all(
+        isinstance(given.get(name), str) for name in ("code", "message")
+    ):
+        raise TypeError("error= needs an exception, or a mapping with the members 'code' and 'message'")
+    return {"call_id": call_id, "error": json_value(dict(error))}

@@ -12,12 +12,14 @@ from amends.arcp.runtime.limits import Limits
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Result
 from amends.core.fault import Fault
+from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import arcp as dialect
+from amends.dialects.beside import MEMBER, write_beside
 from amends.dialects.translation import translate
 from amends.errors import FaultError
 from amends.errors.arcp import InternalError, InvalidRequestError
 
-__all__ = ["Outcome", "error_outcome", "in_doubt", "result_outcome", "status_of"]
+__all__ = ["Outcome", "encode_error", "error_outcome", "in_doubt", "result_outcome", "status_of"]
 
 _log = logging.getLogger("amends.arcp")
 
@@ -72,29 +74,40 @@ def result_outcome(
     return Outcome("result", payload, "success")
 
 
-def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:
-    """Return the outcome of a run that failed (R2, R4); `limit` is the most bytes of the payload."""
-    fault: Fault = error.fault
+def encode_error(fault: Fault) -> dict[str, Any]:
+    """Return the error payload of a job or tool error, with what travels beside it in `details.amends` (M8)."""
     if fault.vocabulary != "arcp":
         fault, _ = translate(fault, to="arcp")
-    encoded = dialect.encode(fault)
-    status = _FINAL.get(fault.code, "error")
+    error = dialect.encode(fault)
+    details = error.get("details")
+    assumed = dialect.decode(error)
+    beside = {} if assumed is None else write_beside(fault, assumed, VOCABULARY.row(fault.code).actor)
+    if beside and (details is None or MEMBER not in details):
+        error["details"] = {**(details or {}), MEMBER: beside}
+    return error
+
+
+def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:
+    """Return the outcome of a run that failed (R2, R4); `limit` is the most bytes of the payload."""
+    encoded = encode_error(error.fault)
+    code = encoded["code"]
+    status = _FINAL.get(code, "error")
     encoded |= {"final_status": status, "completed_at": now_text()}
     if run > 1:
         encoded["run"] = run
     try:
         payload = encode(encoded)
         if len(payload) <= limit:
-            return Outcome("error", payload, status, fault.code)
+            return Outcome("error", payload, status, code)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as raised:
         _log.warning(
             "the details of an error %s cannot be encoded as JSON and are omitted",
-            fault.code,
+            code,
             exc_info=raised,
         )
     encoded.pop("details", None)
-    encoded["message"] = fault.message[:1000]
-    return Outcome("error", encode(encoded), status, fault.code)
+    encoded["message"] = encoded["message"][:1000]
+    return Outcome("error", encode(encoded), status, code)
 
 
 def status_of(entry: JobEntry) -> str:
