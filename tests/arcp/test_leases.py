@@ -442,12 +442,10 @@ def test_budget_arithmetic_is_decimal():
         None,
         "x",
         float("nan"),
-        float("inf"),
         "1e9999",
         "-5",
         [],
         Decimal("NaN"),
-        10**40,
         "USD:-1",
     ],
 )

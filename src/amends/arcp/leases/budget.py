@@ -67,6 +67,20 @@ def amount_of(value: Any) -> Decimal | None:
         return None
 
 
+def _is_huge(value: Any) -> bool:
+    """Whether a cost is a number beyond the largest amount."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
+        return False
+    if isinstance(value, str):
+        value = value.rpartition(":")[2]
+        if not _NUMBER.fullmatch(value):
+            return False
+    try:
+        return Decimal(value) >= _LIMIT
+    except (InvalidOperation, ValueError):
+        return False
+
+
 class Budget(msgspec.Struct, frozen=True):
     """
     The remaining amount per currency. Immutable: `spend` returns a new budget.
@@ -102,8 +116,17 @@ class Budget(msgspec.Struct, frozen=True):
         return cls({name: amount for name, amount in amounts.items() if amount is not None})
 
     def spend(self, currency: Any, amount: Any) -> Budget:
-        """The budget after a cost. A currency without a counter, or an invalid cost, changes nothing."""
+        """
+        The budget after a cost. A currency without a counter, or an invalid cost, changes nothing.
+
+        A cost that is too large to be counted, also an infinite one, uses up the whole budget.
+
+        >>> Budget.of(["USD:1.00"]).spend("USD", 10**40).exhausted
+        'USD'
+        """
         cost = amount_of(amount)
+        if cost is None and isinstance(currency, str) and currency in self.left and _is_huge(amount):
+            cost = max(self.left[currency], Decimal(0))
         if cost is None or not cost or not isinstance(currency, str) or currency not in self.left:
             return self
         return Budget({**self.left, currency: _EXACT.subtract(self.left[currency], cost)})

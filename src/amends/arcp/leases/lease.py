@@ -77,23 +77,30 @@ class Lease(msgspec.Struct, frozen=True):
             budget: the current counters, if the lease has a budget.
 
         """
-        shown = str(target)[:_SHOWN] if isinstance(target, str) else None
-        about = {"capability": capability, "target": shown}
-        if self.expires_at is not None and now >= self.expires_at:
-            return LeaseExpiredError(
-                "The lease has expired", details={**about, "expires_at": text_of(self.expires_at)}
-            )
+        about = _about(capability, target)
+        expired = self.expired(now, about)
+        if expired is not None:
+            return expired
         reason = self._refusal(capability, target)
         if reason is not None:
             return PermissionDeniedError(
                 f"{capability} is not granted for this target", details={**about, "reason": reason}
             )
-        spent = budget.exhausted if budget is not None else None
-        if spent is not None:
-            return BudgetExhaustedError(
-                f"Nothing is left of the budget in {spent}", details={**about, "currency": spent}
-            )
-        return None
+        return _exhausted(budget, about)
+
+    def check_bounds(
+        self, capability: str, target: Any, now: float, budget: Budget | None = None
+    ) -> ARCPError | None:
+        """Check only the expiry and the budget, for an operation that needs no grant; see `check`."""
+        about = _about(capability, target)
+        return self.expired(now, about) or _exhausted(budget, about)
+
+    def expired(self, now: float, about: Mapping[str, Any] | None = None) -> LeaseExpiredError | None:
+        """Return the error if the lease has expired at `now`, else None. `about` is added to its details."""
+        if self.expires_at is None or now < self.expires_at:
+            return None
+        details = {**(about or {}), "expires_at": text_of(self.expires_at)}
+        return LeaseExpiredError("The lease has expired", details=details)
 
     def _refusal(self, capability: str, target: Any) -> str | None:
         patterns = self.grants.get(capability)
@@ -148,6 +155,19 @@ class Lease(msgspec.Struct, frozen=True):
                 return _violation("expires later", expires_at=text_of(self.expires_at))
             expires_at = self.expires_at if expires_at is None else expires_at
         return Lease(grants, expires_at)
+
+
+def _about(capability: str, target: Any) -> dict[str, Any]:
+    return {"capability": capability, "target": target[:_SHOWN] if isinstance(target, str) else None}
+
+
+def _exhausted(budget: Budget | None, about: Mapping[str, Any]) -> BudgetExhaustedError | None:
+    spent = None if budget is None else budget.exhausted
+    if spent is None:
+        return None
+    return BudgetExhaustedError(
+        f"Nothing is left of the budget in {spent}", details={**about, "currency": spent}
+    )
 
 
 def _violation(why: str, **details: Any) -> LeaseSubsetViolationError:

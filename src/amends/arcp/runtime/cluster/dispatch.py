@@ -22,7 +22,7 @@ from amends.arcp.runtime.jobs.cancel import Cancellation, cancellation
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
-from amends.arcp.runtime.jobs.submit import Launcher, remaining_budget
+from amends.arcp.runtime.jobs.submit import Launcher, restore
 from amends.stores import ConflictError, Lease, LeaseLostError, Queue, StoreError
 
 __all__ = ["Dispatcher"]
@@ -167,7 +167,7 @@ class Dispatcher:
             return
         try:
             if job.run > 1 or job.epoch > 1:
-                job.budget = await remaining_budget(self._ledger, job.spec)
+                await restore(self._ledger, job)
             if self._credentials is not None:
                 await self._credentials.assign_stored(job)
         except BaseException:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
-from decimal import Decimal
 from typing import Any, Protocol
 
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
+from amends.arcp.runtime.jobs.amounts import is_cost, number_on_wire
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.outcome import encode_error
 from amends.arcp.runtime.jobs.result_stream import ResultStream
@@ -163,13 +162,20 @@ class Context:
         """
         Report a measurement. A metric whose name begins with `cost.` reduces the budget in its unit (9.6).
 
-        A negative cost does not change the budget.
+        A negative cost does not change the budget. A cost that is too large to be counted uses it up.
+
+        Raises:
+            InvalidRequestError: the value is NaN or infinite.
+
         """
-        body = _present(name=name, value=_number(value), unit=unit, dimensions=dimensions)
+        job = self._job
+        counts = is_cost(name) and unit in job.budget.left
+        if counts:
+            job.budget = job.budget.spend(unit, value)
+        body = _present(name=name, value=number_on_wire(value), unit=unit, dimensions=dimensions)
         await self._emit("metric", body)
-        if name.startswith("cost.") and name != "cost.budget.remaining" and unit in self._job.budget.left:
-            self._job.budget = left = self._job.budget.spend(unit, value)
-            remaining = _number(left.left[str(unit)])
+        if counts:
+            remaining = number_on_wire(job.budget.left[str(unit)])
             await self._emit("metric", {"name": "cost.budget.remaining", "value": remaining, "unit": unit})
 
     async def artifact(
@@ -190,7 +196,8 @@ class Context:
         """
         Report that a tool is about to be called, and return the call's id for `tool_result`.
 
-        If the lease has `tool.call` patterns, one of them must match the tool. Otherwise only `authorize` checks it.
+        If the lease has `tool.call` patterns, one of them must match the tool. Without them every tool is allowed, until
+        the lease expires or its budget is used up.
 
         Raises:
             PermissionDeniedError, LeaseExpiredError, BudgetExhaustedError: the lease does not allow the call. The
@@ -202,8 +209,11 @@ class Context:
         await self._emit(
             "tool_call", {"tool": tool, "args": {} if args is None else args, "call_id": call_id}
         )
-        if "tool.call" in self._job.lease.grants:
-            self.authorize("tool.call", tool, call_id=call_id)
+        job = self._job
+        check = job.lease.check if "tool.call" in job.lease.grants else job.lease.check_bounds
+        error = check("tool.call", tool, job.now(), job.budget)
+        if error is not None:
+            raise self.report_refusal(error, call_id)
         return call_id
 
     async def tool_result(
@@ -239,7 +249,7 @@ class Context:
 
         """
         job = self._job
-        error = job.lease.check(capability, target, time.time(), job.budget)
+        error = job.lease.check(capability, target, job.now(), job.budget)
         if error is not None:
             raise self.report_refusal(error, call_id)
 
@@ -314,14 +324,6 @@ class Context:
 
 def _present(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
-
-
-def _number(value: Any) -> Any:
-    """Convert a Decimal to a float if that is exact, otherwise to text; return other values unchanged."""
-    if not isinstance(value, Decimal):
-        return value
-    nearest = float(value)
-    return nearest if Decimal(repr(nearest)) == value else f"{value:f}"
 
 
 def _failed(call_id: str, error: BaseException | type[BaseException] | Mapping[str, Any]) -> dict[str, Any]:

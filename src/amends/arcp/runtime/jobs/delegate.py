@@ -22,6 +22,7 @@ from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.cluster.quota import Quota
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
+from amends.arcp.runtime.jobs.amounts import number_on_wire, remaining_budget
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.context import Context
 from amends.arcp.runtime.jobs.family import Families, check_not_stopping
@@ -29,7 +30,7 @@ from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.result_assembly import assemble, is_streamed
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.spec import accepted_payload
-from amends.arcp.runtime.jobs.submit import Launcher, remaining_budget
+from amends.arcp.runtime.jobs.submit import Launcher
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import new_id
@@ -132,7 +133,9 @@ class Delegation:
         for currency, amount in _adjust(allotted, left, -1).left.items():
             if amount > 0:
                 # The budget already reflects this cost; the metric makes the job's total cost visible to clients.
-                job.emit("metric", {"name": "cost.delegated", "value": f"{amount:f}", "unit": currency})
+                job.emit(
+                    "metric", {"name": "cost.delegated", "value": number_on_wire(amount), "unit": currency}
+                )
         return await self._outcome(spec, end)
 
     async def _start(self, job: Job, spec: JobSpec) -> _Started | ARCPError | None:
@@ -199,7 +202,7 @@ class _Started(NamedTuple):
 
 
 def _narrow_lease(job: Job, name: str, request: dict[str, Any], constraints: Any) -> Lease:
-    now = time.time()
+    now = job.now()
     error = job.lease.check("agent.delegate", name, now, job.budget)
     if error is not None:
         raise error

@@ -62,6 +62,7 @@ class Job:
         "_idle",
         "_outbox_bytes",
         "_timers",
+        "_wall_offset",
         "_write_waiters",
         "agent",
         "budget",
@@ -110,11 +111,28 @@ class Job:
         self._write_waiters: list[asyncio.Future[None]] = []
         self._idle: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
+        self._wall_offset = 0.0
+        self.set_clock(spec.created)
 
     @property
     def is_running(self) -> bool:
         """Whether the run has not begun to end."""
         return self.phase is RUNNING
+
+    # -- the lease's clock
+
+    def set_clock(self, latest: float) -> None:
+        """
+        Start the clock of the lease; `latest` is the latest time in the job's log.
+
+        The rest of the lease is the smaller of what is left by the log and by this machine's clock. From here on it is
+        measured by the event loop's clock, so that setting the machine's clock changes nothing.
+        """
+        self._wall_offset = max(time.time(), latest) - self.host.tasks.loop.time()
+
+    def now(self) -> float:
+        """Return the time by which the lease is checked, in seconds since the epoch."""
+        return self._wall_offset + self.host.tasks.loop.time()
 
     # -- events
 
@@ -150,7 +168,7 @@ class Job:
 
     def entry(self, kind: str, payload: bytes, label: str = "") -> JobEntry:
         """Create an entry of this run."""
-        return JobEntry(kind, self.run, self.epoch, self.node, time.time(), msgspec.Raw(payload), label)
+        return JobEntry(kind, self.run, self.epoch, self.node, self.now(), msgspec.Raw(payload), label)
 
     async def wait_for_room(self) -> None:
         """Wait while the store or a subscribed session cannot keep up; `heartbeat` drops sessions that do not read."""

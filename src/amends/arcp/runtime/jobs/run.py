@@ -27,6 +27,8 @@ from amends.errors import arcp as errors
 __all__ = ["Runner"]
 
 _log = logging.getLogger("amends.arcp")
+_EXPIRY_SLACK = 0.5
+"""Seconds in which an agent can notice the end of its lease before it is cancelled (9.5)."""
 
 
 class Runner:
@@ -65,6 +67,8 @@ class Runner:
                     "The job exceeded its maximum runtime", details={"max_runtime_sec": limit}
                 ),
             )
+        if job.spec.expires_at is not None:
+            job.after(max(0.0, job.spec.expires_at - job.now()) + _EXPIRY_SLACK, self._expire, job)
         value: Any = None
         error: FaultError | None = None
         try:
@@ -117,6 +121,12 @@ class Runner:
                     "arcp runtime", "failed", error.fault, name=job.spec.agent, trace_id=job.spec.trace
                 )
             self._clean_up(job)
+
+    def _expire(self, job: Job) -> None:
+        """Stop a job whose lease has expired, if its agent has not noticed that itself."""
+        error = job.lease.expired(job.now())
+        if error is not None and job.expired is None:
+            job.stop(error)
 
     def _conclude_abandoned(self, job: Job) -> None:
         self._jobs.tasks.spawn(self.conclude(job, job.stopping))

@@ -14,6 +14,7 @@ from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.agents import resolve
 from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.entries import JobSpec
+from amends.arcp.runtime.jobs.amounts import counters_on_wire
 from amends.arcp.wire import new_id, text_of
 from amends.arcp.wire.messages import Accepted, Submit
 from amends.durable.keys import key_name
@@ -133,7 +134,11 @@ def check_lease_not_expired(spec: JobSpec) -> None:
 
 
 def accepted_payload(
-    spec: JobSpec, request_id: str | None, credentials: list[dict[str, Any]] | None = None
+    spec: JobSpec,
+    request_id: str | None,
+    credentials: list[dict[str, Any]] | None = None,
+    *,
+    amounts_as_text: bool = False,
 ) -> Accepted:
     """Return the payload of `job.accepted`; apart from the request id it is the same for all submissions of a job."""
     plain = not spec.grants and spec.expires_at is None
@@ -143,7 +148,7 @@ def accepted_payload(
         spec.agent,
         lease.wire(),
         lease.constraints(),
-        None if plain else lease.budget.counters() or None,
+        None if plain else counters_on_wire(lease.budget, as_text=amounts_as_text),
         credentials,
         text_of(spec.created),
         spec.trace,

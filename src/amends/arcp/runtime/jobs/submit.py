@@ -6,20 +6,19 @@ Write a job to the store, and start it here or put it into its queue; the same f
 
 from __future__ import annotations
 
-import msgspec
-
-from amends.arcp.leases import Budget, Lease
+from amends.arcp.leases import Budget
 from amends.arcp.runtime.agents import Agent
 from amends.arcp.runtime.cluster.capacity import Capacity
 from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.cluster.quota import Quota
 from amends.arcp.runtime.entries import JobEntry, JobSpec
+from amends.arcp.runtime.jobs.amounts import spend
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.ledger import ExtraSteps, Ledger
 from amends.errors.arcp import InternalError
 
-__all__ = ["Launcher", "remaining_budget"]
+__all__ = ["Launcher", "restore"]
 
 
 class Launcher:
@@ -121,14 +120,11 @@ class Launcher:
         self._capacity.add_to_backlog(spec.agent)
 
 
-async def remaining_budget(ledger: Ledger, spec: JobSpec) -> Budget:
-    """Return a job's budget less the costs that its runs so far have reported."""
-    budget = Lease(spec.grants).budget
-    if budget.left:
-        async for _, entry in ledger.history(spec.job_id):
-            if entry.label == "metric":
-                body = msgspec.json.decode(entry.payload).get("body") or {}
-                name = body.get("name", "")
-                if name.startswith("cost.") and name != "cost.budget.remaining":
-                    budget = budget.spend(body.get("unit"), body.get("value"))
-    return budget
+async def restore(ledger: Ledger, job: Job) -> None:
+    """Set the budget and the clock of a job that ran before, from its log."""
+    budget, latest = Budget(job.lease.budget.left), job.spec.created
+    async for _, entry in ledger.history(job.spec.job_id):
+        latest = max(latest, entry.at)
+        budget = spend(budget, entry)
+    job.budget = budget
+    job.set_clock(latest)

@@ -113,6 +113,9 @@ class Handshake:
             session, token, replayed = await self._sessions.resume(
                 principal, wanted, None if named is None else features, connection
             )
+        # Only the published Python SDK names agents in its hello (an empty list). It reads budgets only as text, though
+        # 7.1 has numbers.
+        session.amounts_as_text = capabilities is not None and capabilities.agents is not None
         await self._send_welcome(session, token, replayed)
         return session
 

@@ -10,9 +10,9 @@ from typing import Any
 from amends.arcp.leases import Lease
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import JobSpec, Summary
+from amends.arcp.runtime.jobs.amounts import counters_on_wire, remaining_budget
 from amends.arcp.runtime.jobs.outcome import status_of
 from amends.arcp.runtime.jobs.running import RunningJobs
-from amends.arcp.runtime.jobs.submit import remaining_budget
 from amends.arcp.runtime.server.feeds import SUBMITTED, Feed
 from amends.arcp.runtime.server.session import Session
 from amends.arcp.wire import Envelope, Malformed, read_payload, seconds_of, text_of
@@ -155,7 +155,7 @@ class JobListing:
                 spec.agent,
                 lease.wire(),
                 lease.constraints(),
-                budget.counters() or None,
+                counters_on_wire(budget, as_text=session.amounts_as_text),
                 None if issued is None else issued.wire(),
                 spec.parent,
                 spec.trace,

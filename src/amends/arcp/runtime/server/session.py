@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 
 import msgspec
 
+from amends.arcp.leases import Budget
 from amends.arcp.runtime.credentials.provider import without_secret
 from amends.arcp.runtime.entries import JobEntry, SessionRow
 from amends.arcp.runtime.jobs.result_assembly import is_streamed
@@ -28,6 +30,9 @@ _OPTIONAL_KINDS = frozenset({"progress", "result_chunk"})
 """Events that are sent only to sessions that negotiated the feature of the same name (6.2)."""
 
 
+_read_accepted = msgspec.json.Decoder(Accepted, float_hook=Decimal).decode
+
+
 class Session(Delivery):
     """One session while it has a connection on this node."""
 
@@ -36,6 +41,7 @@ class Session(Delivery):
         "_detach",
         "_excluded",
         "acked",
+        "amounts_as_text",
         "features",
         "feeds",
         "last_ping",
@@ -68,6 +74,8 @@ class Session(Delivery):
         self.features = features
         self.feeds: dict[str, Feed] = {}
         self.acked = 0
+        self.amounts_as_text = False
+        """Whether the client reads budgets only as text; see `handshake`."""
         self.unconfirmed = False
         """Whether the client has not sent a message since it got its new resume token."""
         self.last_received = self.last_ping = self.last_sent
@@ -132,13 +140,15 @@ class Session(Delivery):
 
     def follow_child(self, accepted: bytes) -> None:
         """Subscribe to a job that was delegated by a job of this session (10.1)."""
-        child = msgspec.json.decode(accepted, type=Accepted)
+        child = _read_accepted(accepted)
         if not self.closing and child.job_id not in self.feeds:
             feed = Feed(self, child.job_id, child.trace_id or "", 2, SUBMITTED)
             self.subscribe(feed)
-            self.send_message(
-                "job.accepted", msgspec.Raw(accepted), job_id=child.job_id, trace=child.trace_id
-            )
+            payload: Accepted | msgspec.Raw = msgspec.Raw(accepted)
+            if child.budget and self.amounts_as_text:
+                child.budget = Budget.read(child.budget).counters()
+                payload = child
+            self.send_message("job.accepted", payload, job_id=child.job_id, trace=child.trace_id)
             feed.begin()
 
     def report_deleted(self, job_id: str) -> None:

@@ -23,7 +23,7 @@ from amends.arcp.runtime.jobs.result_assembly import is_streamed
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.jobs.spec import accepted_payload, check_lease_not_expired, spec_from_request
-from amends.arcp.runtime.jobs.submit import Launcher, remaining_budget
+from amends.arcp.runtime.jobs.submit import Launcher, restore
 from amends.arcp.runtime.ledger import key_conflict, may_rerun
 from amends.arcp.runtime.server.feeds import OUTCOME, SUBMITTED, Feed
 from amends.arcp.runtime.server.session import Session
@@ -181,7 +181,7 @@ class Submissions:
         """Start another run of a job on this node, with the rest of its budget and new credentials."""
         spec = job.spec
         try:
-            job.budget = await remaining_budget(self._ledger, spec)
+            await restore(self._ledger, job)
             issued = await self._issue_credentials(session, spec)
         except ARCPError as error:
             _send_accepted(session, message, spec, feed)
@@ -234,7 +234,12 @@ def _send_accepted(
         session.subscribe(feed, recorded=recorded)
     accepted = session.encode_message(
         "job.accepted",
-        accepted_payload(spec, message.id, None if issued is None else issued.wire()),
+        accepted_payload(
+            spec,
+            message.id,
+            None if issued is None else issued.wire(),
+            amounts_as_text=session.amounts_as_text,
+        ),
         spec.job_id,
         spec.trace,
     )
