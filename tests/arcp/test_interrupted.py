@@ -312,7 +312,8 @@ async def test_a_session_row_that_expires_later_than_expected(store_url, begin):
     async with asyncio.timeout(LONG):
         while raw.session_id not in node.sessions._detached:
             await asyncio.sleep(0.01)
-    node.sessions._detached[raw.session_id] = ("alice", node.tasks.loop.time())
+    row, _ = node.sessions._detached[raw.session_id]
+    node.sessions._detached[raw.session_id] = (row, node.tasks.loop.time())
     await node.sessions.expire()
     assert raw.session_id in node.sessions._detached
     async with asyncio.timeout(LONG):

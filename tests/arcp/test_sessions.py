@@ -289,6 +289,7 @@ async def test_a_session_that_expires_in_use_is_deleted(store_url, begin):
     await raw.run("echo", 1)
     assert len(session_logs(await store.names())) == 1
     await store.table("arcp.sessions").delete(raw.session_id)
+    runtime.node.sessions.attached[raw.session_id].renewed -= runtime.limits.resume_window
     await raw.close()
     assert session_logs(await store.names()) == []
 
@@ -496,7 +497,7 @@ async def test_subscribing(store_url, begin):
     subscribed = (await watcher.answer(request))["payload"]
     assert subscribed["current_status"] == "running"
     assert subscribed["replayed"] is True
-    assert subscribed["budget"] == {"USD": "5.00"}
+    assert subscribed["budget"] == {"USD": 5.0}
     assert subscribed["lease"] == lease
     assert "credentials" not in subscribed
     request = await late.send("job.subscribe", {"job_id": job_id})

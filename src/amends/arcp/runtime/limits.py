@@ -25,6 +25,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a session without a connection can be resumed."""
     events_kept: int = 10_000
     """Events of one session that are kept for replay if the client acknowledges none; older ones are deleted."""
+    unacknowledged: int = 1_000
+    """Events that a client which acknowledges may have open; beyond it a job reports the status `back_pressure`."""
     heartbeat: float = 30.0
     """After two of these intervals without a message the connection is closed; the session can be resumed."""
     buffered: int = 256

@@ -20,7 +20,7 @@ from amends.arcp.runtime.server.session import Session
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.transports import Connection, ConnectionLost
-from amends.arcp.wire import Envelope, Malformed, envelope, read, write
+from amends.arcp.wire import Envelope, Malformed, envelope, new_id, read, read_payload, write
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError
 from amends.stores import StoreError
@@ -131,7 +131,17 @@ async def _handle(handler: Handler, session: Session, message: Envelope) -> None
 
 
 def _refuse(session: Session, message: Envelope, error: ARCPError) -> None:
-    session.send_message("job.error", refusal(error, request_id=message.id), trace=message.trace_id)
+    payload = refusal(error, request_id=message.id)
+    session.send_message("job.error", payload, job_id=_job_of(message), trace=message.trace_id)
+
+
+def _job_of(message: Envelope) -> str | None:
+    """Return the job that a refused request is about. A refused submission gets an id that no job has, for clients that
+    look for one.
+    """
+    if message.type == "job.submit":
+        return new_id("job")
+    return message.job_id or getattr(read_payload(message), "job_id", None)
 
 
 async def _close_with_error(session: Session, error: FaultError) -> None:

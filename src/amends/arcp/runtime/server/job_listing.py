@@ -7,6 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from amends.arcp.leases import Lease
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import JobSpec, Summary
@@ -63,11 +65,31 @@ class JobListing:
             raise InvalidRequestError("The limit must be between 1 and 1000", details={"field": "limit"})
         rows = await self._find_jobs(session, request)
         page = rows[:limit]
-        # A dict rather than the message struct, so that an empty list of jobs is sent too.
-        answer: dict[str, Any] = {"request_id": message.id, "jobs": [_listing_row(row) for row in page]}
-        if len(rows) > limit:
-            answer["next_cursor"] = f"{page[-1].created!r}/{page[-1].job_id}"
+        more = len(rows) > limit
+        # Dicts rather than the message structs, because clients need the empty members too.
+        answer: dict[str, Any] = {
+            "request_id": message.id,
+            "jobs": [self._listing_row(row) for row in page],
+            "next_cursor": f"{page[-1].created!r}/{page[-1].job_id}" if more else None,
+        }
         session.send_message("session.jobs", answer)
+
+    def _listing_row(self, row: Summary) -> dict[str, Any]:
+        lease = Lease(row.grants, row.expires_at)
+        created = text_of(row.created)
+        here = self._jobs.get(row.job_id)
+        entry = JobEntry(
+            row.job_id,
+            row.agent,
+            row.status,
+            lease.wire(),
+            lease.constraints(),
+            created_at=created,
+            submitted_at=created,
+            trace_id=row.trace,
+            last_event_seq=row.last if here is None else here.last,
+        )
+        return {**msgspec.to_builtins(entry), "lease": lease.wire(), "parent_job_id": row.parent}
 
     async def _find_jobs(self, session: Session, request: ListJobs) -> list[Summary]:
         principal = session.principal
@@ -200,21 +222,4 @@ def _matches(row: Summary, wanted: Filter, after: float | None) -> bool:
         (not wanted.status or row.status in wanted.status)
         and (wanted.agent is None or wanted.agent in {row.agent, name})
         and (after is None or row.created > after)
-    )
-
-
-def _listing_row(row: Summary) -> JobEntry:
-    lease = Lease(row.grants, row.expires_at)
-    created = text_of(row.created)
-    return JobEntry(
-        row.job_id,
-        row.agent,
-        row.status,
-        lease.wire(),
-        lease.constraints(),
-        row.parent,
-        created,
-        created,
-        row.trace,
-        row.last or None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from decimal import Decimal
 
 import msgspec
@@ -20,7 +21,7 @@ from amends.arcp.runtime.server.refusals import refusal
 from amends.arcp.runtime.server.session_log import Attached, Detached, QueuedEvent, Subscription
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Accepted
-from amends.errors.arcp import JobNotFoundError
+from amends.errors.arcp import ARCPError, JobNotFoundError
 from amends.stores import StoreError
 
 __all__ = ["Session"]
@@ -40,6 +41,7 @@ class Session(Delivery):
         "_assembles",
         "_detach",
         "_excluded",
+        "_lagging",
         "acked",
         "amounts_as_text",
         "features",
@@ -47,6 +49,7 @@ class Session(Delivery):
         "last_ping",
         "last_received",
         "principal",
+        "renewed",
         "revision",
         "row",
         "unconfirmed",
@@ -69,6 +72,8 @@ class Session(Delivery):
         self.row = row
         self.revision = 0
         """The revision of the row in the store."""
+        self.renewed = self.last_sent
+        """When the row was last written, by the event loop's clock."""
         self.principal = row.principal
         features = frozenset(row.features)
         self.features = features
@@ -82,6 +87,8 @@ class Session(Delivery):
         self.writer: asyncio.Task[None] | None = None
         self._detach = detach
         self._excluded = _OPTIONAL_KINDS - features
+        self._lagging = False
+        """Whether the client was told that it acknowledges too slowly."""
         self._assembles = "result_chunk" not in features
 
     # -- subscriptions
@@ -103,6 +110,8 @@ class Session(Delivery):
         self._queue.append(QueuedEvent(feed, position, entry, self.must_assemble(entry)))
         self._bytes += len(entry.payload)
         self._schedule_flush()
+        if not self._lagging and self._lag > self.jobs.limits.unacknowledged:
+            self._report_lag(feed.job_id)
 
     def excludes(self, entry: JobEntry) -> bool:
         """Whether an event belongs to a feature that this session did not negotiate."""
@@ -174,6 +183,23 @@ class Session(Delivery):
         """Record that the client has processed all events up to this number."""
         if self.acked < number < self.next_event:
             self.acked = number
+            if self._lag <= self.jobs.limits.unacknowledged // 2:
+                self._lagging = False
+
+    @property
+    def _lag(self) -> int:
+        """How many events the client has not acknowledged; 0 if it does not acknowledge at all."""
+        return self.next_event - 1 + len(self._queue) - self.acked if "ack" in self.features else 0
+
+    def _report_lag(self, job_id: str) -> None:
+        """Report once, as a status of the job that is being sent, that the client acknowledges too slowly (6.5)."""
+        job = self.jobs.get(job_id)
+        if job is not None and job.is_running:
+            self._lagging = True
+            lag, limit = self._lag, self.jobs.limits.unacknowledged
+            with suppress(ARCPError):
+                message = f"{lag} events are not acknowledged; the limit is {limit}"
+                job.emit("status", {"phase": "back_pressure", "message": message})
 
     async def trim(self) -> None:
         """Write a snapshot to the session's log, and remove events that were acknowledged or exceed `events_kept`."""

@@ -11,6 +11,7 @@ To resume a session, a node replaces the session's row with a compare-and-set, t
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from hashlib import sha256
 from hmac import compare_digest
 
@@ -31,7 +32,7 @@ from amends.errors.arcp import (
     ResumeWindowExpiredError,
     UnauthenticatedError,
 )
-from amends.stores import ConflictError
+from amends.stores import ConflictError, Row
 
 __all__ = ["Sessions"]
 
@@ -50,8 +51,8 @@ class Sessions:
         self._store = jobs.ledger.store
         self._rows = self._store.table(SESSIONS)
         self.attached: dict[str, Session] = {}
-        self._detached: dict[str, tuple[str, float]] = {}
-        """Sessions without a connection: their principal, and the time at which they expire."""
+        self._detached: dict[str, tuple[SessionRow, float]] = {}
+        """Sessions without a connection: their row, and the time at which they expire by the event loop's clock."""
         self._counts: dict[str, int] = {}
 
     # -- opening
@@ -92,7 +93,7 @@ class Sessions:
 
         """
         for _ in range(_TRIES):
-            found = await self._rows.get(wanted.session_id)
+            found = await self._rows.get(wanted.session_id) or await self._restore_row(wanted.session_id)
             row = None if found is None else _read_row(found.value)
             if found is None or row is None or row.principal != principal:
                 raise ResumeWindowExpiredError
@@ -142,6 +143,23 @@ class Sessions:
             return session, token, [event for event in state.events if event[0] > wanted.last_event_seq]
         raise ResumeWindowExpiredError
 
+    async def _restore_row(self, session_id: str) -> Row | None:
+        """
+        Write the row of a session of this node again that is not in the store any more, although its window is not over.
+
+        The store's clock may have been set; by the event loop's clock the session has not expired.
+        """
+        here, now = self.attached.get(session_id), self._loop.time()
+        left = self._detached.get(session_id)
+        if here is not None:
+            left = (here.row, here.renewed + self._limits.resume_window)
+        if left is None or left[1] <= now:
+            return None
+        row, until = left
+        with suppress(ConflictError):
+            await self._rows.create(session_id, encode(row), expires_in=until - now)
+        return await self._rows.get(session_id)
+
     # -- renewing
 
     async def confirm_token(self, session: Session) -> None:
@@ -152,6 +170,7 @@ class Sessions:
 
     async def renew(self, session: Session) -> None:
         """Extend the session by another resume window."""
+        began = self._loop.time()
         try:
             session.revision = await self._rows.put(
                 session.id,
@@ -159,6 +178,7 @@ class Sessions:
                 revision=session.revision,
                 expires_in=self._limits.resume_window,
             )
+            session.renewed = began
         except ConflictError:
             # The session was resumed elsewhere. An active session notices that in its writer, an idle one here.
             await session.drop()
@@ -169,10 +189,7 @@ class Sessions:
         """Record that the session has no connection; it can be resumed within its window."""
         if self.attached.get(session.id) is session:
             del self.attached[session.id]
-            self._detached[session.id] = (
-                session.principal,
-                self._loop.time() + self._limits.resume_window,
-            )
+            self._detached[session.id] = (session.row, self._loop.time() + self._limits.resume_window)
             try:
                 await self._rows.put(
                     session.id,
@@ -184,6 +201,8 @@ class Sessions:
                 found = await self._rows.get(session.id)
                 if found is not None and _read_row(found.value).node == self._node:
                     return  # It was renewed at the same moment, with the same effect.
+                if found is None and self._loop.time() < session.renewed + self._limits.resume_window:
+                    return  # It has not expired by the event loop's clock: `_restore_row` writes the row again.
                 if found is None:
                     # No other node has it: it expired while the store could not be reached.
                     await self._delete(session.id)
@@ -192,13 +211,13 @@ class Sessions:
     async def expire(self) -> None:
         """Delete detached sessions whose resume window is over."""
         now = self._loop.time()
-        for session_id, (principal, until) in list(self._detached.items()):
+        for session_id, (row, until) in list(self._detached.items()):
             if until <= now:
                 found = await self._rows.get(session_id)
                 if found is not None and _read_row(found.value).node == self._node:
                     # By the store's clock the session has not expired: check again when it should have.
                     if session_id in self._detached:
-                        self._detached[session_id] = (principal, now + (found.expires_in or 0.0))
+                        self._detached[session_id] = (row, now + (found.expires_in or 0.0))
                     continue
                 # If another node has resumed the session, its row must stay.
                 if found is None:
@@ -213,7 +232,7 @@ class Sessions:
     def _remove_detached(self, session_id: str) -> None:
         left = self._detached.pop(session_id, None)
         if left is not None:
-            self._change_count(left[0], -1)
+            self._change_count(left[0].principal, -1)
 
     def _attach(self, session: Session) -> None:
         self._remove_detached(session.id)
@@ -223,7 +242,7 @@ class Sessions:
     async def _admit(self, principal: str) -> None:
         limit = self._limits.sessions_per_principal
         while self._counts.get(principal, 0) >= limit:
-            oldest = next((id for id, (owner, _) in self._detached.items() if owner == principal), None)
+            oldest = next((id for id, (row, _) in self._detached.items() if row.principal == principal), None)
             if oldest is None:
                 raise _too_many(limit)
             self._remove_detached(oldest)
