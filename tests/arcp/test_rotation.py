@@ -214,11 +214,11 @@ async def test_a_resumed_session_does_not_get_more(begin):
 def test_the_command_line_hides_the_value(capsys):
     """Output in a pipe may end up in a log, so it does not contain the value."""
     from amends.arcp import Event
-    from amends.commands.runtime.job_view import _JsonView
+    from amends.commands.runtime.job_view import View
 
     body = {"phase": "credential_rotated", "id": "cred-1", "value": "sk-1"}
-    _JsonView().event(Event("status", body))
-    _JsonView().event(Event("status", {"phase": "x", "value": "kept"}))
+    View().event(Event("status", body))
+    View().event(Event("status", {"phase": "x", "value": "kept"}))
     out = capsys.readouterr().out
     assert SECRET not in out
     assert "cred-1" in out

@@ -13,10 +13,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one runtime. Times are in seconds, sizes in bytes."""
 
     # -- handshakes
-    hello_timeout: float = 10.0
-    """A connection that has not sent a valid hello within this time is closed."""
-    handshakes: int = 256
-    """Connections that may be in their handshake at the same time; further ones are closed at once."""
+    hello_timeout: float = 5.0
+    """A connection that has not sent its hello within this time is closed."""
+    authentication_timeout: float = 30.0
+    """How long the check of a hello may take, with everything that `authenticate` does."""
+    handshakes: int = 1_024
+    """Connections without a session; beyond it, a new one replaces the oldest that has not sent its hello."""
+    handshakes_per_address: int = 512
+    """The same for one address."""
 
     # -- sessions
     sessions_per_principal: int = 1_000

@@ -14,6 +14,7 @@ import logging
 from amends.arcp.runtime.cluster.capacity import Capacity
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.server.handshake import Handshake
+from amends.arcp.runtime.server.handshakes import Handshakes
 from amends.arcp.runtime.server.refusals import refusal
 from amends.arcp.runtime.server.requests import Handler, Requests
 from amends.arcp.runtime.server.session import Session
@@ -43,27 +44,26 @@ class Server:
         handshake: Handshake,
         requests: Requests,
     ) -> None:
-        self._limits = limits
         self._tasks = tasks
         self._capacity = capacity
         self._sessions = sessions
         self._handshake = handshake
         self._requests = requests
-        self.handshakes = 0
+        self.handshakes = Handshakes(limits)
         """Connections that have no session yet."""
 
     async def serve(self, connection: Connection) -> None:
         """Run one connection to its end."""
-        if self.handshakes >= self._limits.handshakes or self._capacity.draining:
+        waiting = None if self._capacity.draining else await self.handshakes.enter(connection)
+        if waiting is None:
             await connection.close(_TRY_LATER, "")
             return
-        self.handshakes += 1
         try:
-            session = await self._handshake.open_session(connection)
+            session = await self._handshake.open_session(connection, lambda: self.handshakes.spoke(waiting))
         finally:
-            self.handshakes -= 1
+            self.handshakes.leave(waiting)
         if session is None:
-            await connection.close(_POLICY, "")
+            await connection.close(_TRY_LATER if waiting.dropped else _POLICY, "")
             return
         try:
             await self._serve_requests(session)

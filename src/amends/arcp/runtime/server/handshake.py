@@ -71,16 +71,25 @@ class Handshake:
         self._authenticate = authenticate
         self._features = FEATURES if credentials else _WITHOUT_CREDENTIALS
 
-    async def open_session(self, connection: Connection) -> Session | None:
-        """Open or resume a session. Returns None if that fails; the client gets the error."""
+    async def open_session(self, connection: Connection, spoke: Callable[[], None]) -> Session | None:
+        """
+        Open or resume a session. Returns None if that fails; the client gets the error.
+
+        `spoke` is called when the first frame has arrived.
+        """
+        frame = None
         try:
             async with asyncio.timeout(self._limits.hello_timeout):
                 frame = await connection.receive()
-                if frame is None:
-                    return None
+            if frame is None:
+                return None
+            spoke()
+            async with asyncio.timeout(self._limits.authentication_timeout):
                 return await self._handle_hello(connection, read(frame))
         except TimeoutError:
-            await _send_refusal(connection, InvalidRequestError("The hello did not arrive in time"))
+            late = InternalError("The hello could not be checked in time")
+            silent = InvalidRequestError("The hello did not arrive in time")
+            await _send_refusal(connection, silent if frame is None else late)
         except ARCPError as error:
             await _send_refusal(connection, error)
         except ConnectionLost:
