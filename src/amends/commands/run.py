@@ -48,6 +48,15 @@ def add(subparsers: Any) -> None:
         "--read-only", action="store_true", help="it changes nothing: retry unknown failures, too"
     )
     effect.add_argument("--mutating", action="store_true", help="retry only if it certainly did not run")
+    parser.add_argument(
+        "--once", metavar="KEY", help="run it once per key; the ledger of effects is in --store"
+    )
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        default=os.environ.get("AMENDS_STORE"),
+        help="the ledger's store (AMENDS_STORE)",
+    )
     parser.add_argument("--profile", choices=PROFILE_NAMES, help="the meaning of its exit codes")
     parser.add_argument("argv", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
@@ -80,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from amends.cli.command_errors import INTERRUPTED, TERMINATED
     from amends.cli.invocation import Terminated
-    from amends.commands.console import command_after_dashes
+    from amends.commands.console import command_after_dashes, emit
     from amends.commands.run_documents import RunDocument
     from amends.core.policy import Policy
     from amends.errors.base import FaultError
@@ -96,8 +105,9 @@ def run(args: argparse.Namespace) -> int:
     history: list[Attempt] = []
     started: list[Finished] = []
     set_hooks(_retry_reporter(args.max_attempts, passthrough))
-    try:
-        done = run_command(
+
+    def work() -> Finished:
+        return run_command(
             command,
             read_only=args.read_only,
             mutating=args.mutating,
@@ -116,7 +126,18 @@ def run(args: argparse.Namespace) -> int:
             passthrough=passthrough,
             history=history,
         )
+
+    try:
+        done = work() if args.once is None else _run_once(args, command, work)
+        if done is None:
+            if document is not None:
+                emit({"ok": True, "data": {"once": args.once, "ran": False}})
+            return 0
     except FaultError as error:
+        if error.fault.code == "EFFECT_UNKNOWN" or (args.once is not None and not error.history):
+            if passthrough is not None:
+                _finish(passthrough)
+            raise
         last = error.history[-1].result if error.history else None
         if last is not None and last.not_started is not None:
             raise _not_started(error.fault, command[0]) from None
@@ -134,6 +155,32 @@ def run(args: argparse.Namespace) -> int:
         return document.succeeded(done, history)
     assert passthrough is not None
     return _finish(passthrough)
+
+
+def _run_once(args: argparse.Namespace, command: list[str], work: Callable[[], Finished]) -> Finished | None:
+    """Run the command under its key; return None if it succeeded before."""
+    from amends.cli.documents import write_stderr
+    from amends.effects import Effects
+    from amends.errors.cli import ValidationError as BadValueError
+
+    if not args.store:
+        raise BadValueError("--once needs a ledger: add --store sqlite:///effects.db, or set AMENDS_STORE")
+    finished: list[Finished] = []
+
+    def call() -> dict[str, int]:
+        finished.append(work())
+        return {"exit": 0}
+
+    try:
+        ledger = Effects(args.store)
+    except ValueError as error:
+        raise BadValueError(str(error)) from None
+    with ledger as effects:
+        effects.call("run", call, {"command": command}, key=args.once, direct=True)
+    if not finished:
+        write_stderr(f"{args.once} succeeded before; the command was not run\n")
+        return None
+    return finished[-1]
 
 
 def _passthrough() -> Passthrough:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.operation import Operation
+from amends.effects.current import within_scope
 from amends.errors.base import FaultError
 from amends.tasks import telemetry
 from amends.tasks.agent import Agent
@@ -102,7 +103,7 @@ class Attempts:
         else:
             await self._journal.write_announced()
         limits = [each for each in (capability.timeout, left) if each is not None]
-        with telemetry.attempt_scope(
+        scope = telemetry.attempt_scope(
             at=began,
             task=ctx.task,
             agent=agent.name,
@@ -110,7 +111,9 @@ class Attempts:
             step=ctx.step,
             attempt=ctx.attempt,
             trace=self._state.head.trace,
-        ):
+        )
+        # An attempt that is made again has the same scope of effects, so that the effects inside it are recognised.
+        with scope, within_scope(f"task/{ctx.task}/{ctx.step}"):
             work = perform(
                 agent, capability, payload, ctx, min(limits, default=None), hold=self._guard.ensure
             )

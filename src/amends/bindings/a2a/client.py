@@ -46,9 +46,11 @@ from amends.bindings.a2a.connection import Connection
 from amends.bindings.a2a.deadlines import Deadline
 from amends.bindings.a2a.faults import Progress
 from amends.bindings.a2a.follow import Follower
+from amends.bindings.a2a.message_effects import META_KEY
 from amends.core.decision import decide
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
+from amends.effects.current import request_key
 from amends.errors import ConflictError
 from amends.errors.base import FaultError
 from amends.http.raising import check_raises, return_or_raise
@@ -130,6 +132,10 @@ class Client(SdkClient):
 
         """
         sent = request
+        if META_KEY not in sent.message.metadata and (key := request_key("message", "")) is not None:
+            # Sent inside an effect (`amends.effects`): an agent with a ledger executes the message once.
+            sent = copy_of(sent)
+            sent.message.metadata[META_KEY] = key
         if not sent.message.message_id:
             # The same id in every attempt, so that an agent can recognize a repeat.
             sent = copy_of(request)

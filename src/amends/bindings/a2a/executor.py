@@ -17,6 +17,7 @@ from a2a.server.events.event_queue import QueueShutDown  # type: ignore[attr-def
 from a2a.types.a2a_pb2 import Message, Task, TaskState, TaskStatus, TaskStatusUpdateEvent
 from a2a.utils.errors import TaskNotCancelableError
 
+from amends.bindings.a2a.message_effects import MessageEffects, key_of
 from amends.bindings.a2a.responses import (
     LOG,
     Sent,
@@ -44,9 +45,15 @@ class GuardedExecutor(AgentExecutor):
     """An executor that ends the task as failed if the wrapped executor raises."""
 
     def __init__(
-        self, executor: AgentExecutor, *, mime_type: bool = False, own_errors: OwnErrors = PLAIN
+        self,
+        executor: AgentExecutor,
+        *,
+        mime_type: bool = False,
+        own_errors: OwnErrors = PLAIN,
+        ledger: MessageEffects | None = None,
     ) -> None:
         self._executor = executor
+        self._ledger = ledger
         self._own_errors = own_errors
         self._mime_type = mime_type
 
@@ -58,7 +65,13 @@ class GuardedExecutor(AgentExecutor):
         """Run the agent."""
         queue = TrackedQueue(event_queue)
         try:
-            await self._executor.execute(context, queue)
+            key = None if self._ledger is None else key_of(context)
+            if self._ledger is None or key is None:
+                await self._executor.execute(context, queue)
+            else:
+                await self._ledger.execute(
+                    context, queue, key, lambda recording: self._executor.execute(context, recording)
+                )
         except QueueShutDown:
             # The SDK raises it if no client is connected any more.
             raise

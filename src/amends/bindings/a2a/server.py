@@ -18,6 +18,8 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 
 from amends.bindings.a2a.executor import GuardedExecutor
 from amends.bindings.a2a.handler import GuardedHandler
+from amends.bindings.a2a.message_effects import MessageEffects
+from amends.effects import Effects
 from amends.serving.server_errors import OwnErrors
 
 __all__ = ["guard"]
@@ -32,6 +34,7 @@ def guard(
     mime_type: bool = False,
     errors: Mapping[type[BaseException], str] | None = None,
     code_prefix: str | None = None,
+    effects: Effects | None = None,
 ) -> AgentExecutor: ...
 @overload
 def guard(
@@ -57,6 +60,7 @@ def guard(
     mime_type: bool = False,
     errors: Mapping[type[BaseException], str] | None = None,
     code_prefix: str | None = None,
+    effects: Effects | None = None,
 ) -> Any:
     """
     Return a guarded part of a server: its failures are AdCP errors.
@@ -66,6 +70,7 @@ def guard(
         mime_type: set the MIME type of the error's data part (optional in AdCP; readers do not require it).
         errors: exception classes of yours with the code that each means, for this part alone: `{SeatTaken: "CONFLICT"}`.
         code_prefix: your vendor name: with "ACME", your own code OUT_OF_STOCK is sent as X_ACME_OUT_OF_STOCK.
+        effects: for an AgentExecutor: the ledger that executes a message with a key (`metadata["amends/key"]`) once.
 
     Raises:
         TypeError: `part` is anything else.
@@ -76,7 +81,10 @@ def guard(
     if isinstance(part, GuardedExecutor | GuardedHandler):
         return part
     if isinstance(part, AgentExecutor):
-        return GuardedExecutor(part, mime_type=mime_type, own_errors=own_errors)
+        ledger = None if effects is None else MessageEffects(effects)
+        return GuardedExecutor(part, mime_type=mime_type, own_errors=own_errors, ledger=ledger)
+    if effects is not None:
+        raise TypeError("effects belongs to an AgentExecutor: guard(executor, effects=Effects(...))")
     if isinstance(part, RequestHandler):
         return GuardedHandler(part, own_errors=own_errors)
     if callable(getattr(part, "build", None)):

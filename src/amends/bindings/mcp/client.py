@@ -35,6 +35,7 @@ from amends.bindings.mcp.transport import Target, cache_for
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.effects import Effects, current_key
+from amends.effects.current import request_key
 from amends.errors.base import FaultError
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
@@ -229,9 +230,12 @@ class Client(mcp.Client):
             )
 
         covered = self.effects is not None and (name in self._covered or key is not None)
+        # Inside an effect of the caller, the server gets a key of that effect.
+        sent_key = None if covered else request_key("tools/call", name)
 
         def call(client: mcp.Client) -> Awaitable[CallToolResult]:
-            meta = {"meta": {**(options.get("meta") or {}), META_KEY: current_key()}} if covered else {}
+            chosen = current_key() if covered else sent_key
+            meta = {} if chosen is None else {"meta": {META_KEY: chosen, **(options.get("meta") or {})}}
             return client.call_tool(
                 name, arguments, read_timeout_seconds, progress_callback, **{**options, **meta}
             )

@@ -21,6 +21,7 @@ from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.outcome import error_outcome, result_outcome
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.core import recording
+from amends.effects.current import within_scope
 from amends.errors import FaultError
 from amends.errors import arcp as errors
 
@@ -72,10 +73,12 @@ class Runner:
         value: Any = None
         error: FaultError | None = None
         try:
-            if job.agent.streams:
-                await context.stream_from(job.agent.function(job.spec.input, context))
-            else:
-                value = await job.agent.function(job.spec.input, context)
+            # A job that runs again under its key has the same id, so that its effects are recognised.
+            with within_scope(f"arcp/{job.spec.job_id}"):
+                if job.agent.streams:
+                    await context.stream_from(job.agent.function(job.spec.input, context))
+                else:
+                    value = await job.agent.function(job.spec.input, context)
             if context.streamed is not None:
                 await context.close()
         except FaultError as raised:
