@@ -33,6 +33,7 @@ SECTIONS = {
     "tasks": "Durable tasks",
     "gateway": "The gateway beside its floor",
     "effects": "The ledger of effects",
+    "agents": "Agents that read failures",
 }
 HERE = Path(__file__).resolve().parent.parent
 PAGE = HERE / "docs" / "benchmarks.md"
