@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.durable.batch import Batch
-from amends.stores.contract import Store, Transaction
+from amends.stores.contract import Row, Store, Transaction
 from amends.stores.errors import ConflictError
 
 __all__ = [
@@ -228,6 +228,7 @@ class Keys(Generic[R]):
         verifiable: bool = False,
         reopen: Callable[[R], R | None] | None = None,
         expires_in: float | None = None,
+        expect_new: bool = False,
     ) -> Claim[R] | R:
         """
         Return a claim on a new key, or the record of a key that is done.
@@ -239,15 +240,17 @@ class Keys(Generic[R]):
                 out about the effect. It ends with `complete`, `restart`, `release` or `release_lease`.
             reopen: called with a record that is done; the record that it returns replaces it, and the work runs once more.
             expires_in: seconds until this key is forgotten.
+            expect_new: most keys are new. Saves the read that makes repeats cheap; on SQLite it is a fifth of a claim.
 
         Raises:
             KeyReused, KeyRunning, KeyInDoubt: see `claim`.
         """
-        found = await self._records.get(name)
-        if found is not None:
-            record = self._read(found.value, fresh.fingerprint)
-            if record.state == "done" and (reopen is None or reopen(record) is None):
-                return record
+        if not expect_new:
+            found = await self._records.get(name)
+            if found is not None:
+                record = self._read(found.value, fresh.fingerprint)
+                if record.state == "done" and (reopen is None or reopen(record) is None):
+                    return record
         expires = self.expires_in if expires_in is None else expires_in
         return await self._run(lambda: self._acquire(name, fresh, verifiable, reopen, expires))
 
@@ -260,19 +263,28 @@ class Keys(Generic[R]):
         expires_in: float,
     ) -> Steps[Claim[R] | R]:
         token = token_bytes(8)
+        found: Row | None = None
+        atomic = self.store.supports_transactions
+        if atomic:
+            found = yield lambda records, leases: records.get(name)
+            if found is not None:
+                record = self._read(found.value, fresh.fingerprint)
+                if record.state == "done" and (reopen is None or reopen(record) is None):
+                    return record
         try:
             lease = yield lambda records, leases: leases.create(name, token, expires_in=self.lease)
         except ConflictError:
             found = yield lambda records, leases: records.get(name)
-            record = None if found is None else self._read(found.value, fresh.fingerprint)
-            if record is None or record.state != "done":
+            held = None if found is None else self._read(found.value, fresh.fingerprint)
+            if held is None or held.state != "done":
                 raise KeyRunning from None
-            return record
+            return held
         # With the lease, no other process works under the key.
         claim = Claim(name=name, record=fresh, revision=0, lease=lease, token=token, expires_in=expires_in)
         keep = self._unsettled_expiry(expires_in)
         try:
-            found = yield lambda records, leases: records.get(name)
+            if not atomic:
+                found = yield lambda records, leases: records.get(name)
             if found is None:
                 claim.revision = yield lambda records, leases: records.create(
                     name, _encode(fresh), expires_in=keep

@@ -147,12 +147,13 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
             # After waiting, the outcome of the call that was waited for is handed out, and nothing is done once more.
             again = None if waited or request.again is None else reopening(request)
             taken = yield StoreStep(
-                lambda keys, again=again: keys.acquire(  # type: ignore[misc]
+                lambda keys, again=again, fresh=not waited: keys.acquire(  # type: ignore[misc]
                     request.name,
                     request.fresh,
                     verifiable=request.has_verify,
                     reopen=again,
                     expires_in=request.expires_in,
+                    expect_new=fresh,
                 )
             )
         except KeyRunning:
