@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 _SHOWN = 2000
-"""Bytes of an outcome that an error carries in its details."""
+"""Characters of an outcome that an error carries in its details."""
 
 
 class AlreadyDoneError(FaultError):
@@ -74,7 +74,7 @@ class LedgerUnavailableError(ServiceUnavailableError):
 def already_done(name: str, record: EffectRecord, outcome: Any) -> AlreadyDoneError:
     """Return the answer to a call whose outcome was delivered before."""
     details: dict[str, Any] = {"key": name, "done_at": instant(record.ended)}
-    if len(bytes(record.outcome)) <= _SHOWN:
+    if record.outcome is not None and len(record.outcome) <= _SHOWN:
         details["outcome"] = outcome
     error = AlreadyDoneError(
         f'already done at {instant(record.ended)}; pass again="reason" to do it once more'

@@ -217,12 +217,8 @@ def _verify(claim: EffectClaim) -> Flow[Any]:
         raise
 
 
-def _verified(found: Any) -> msgspec.Raw:
-    return _stored(None if found is True else found)
-
-
-def _stored(result: Any) -> msgspec.Raw:
-    return encode_result(result) or msgspec.Raw(b"")
+def _verified(found: Any) -> str | None:
+    return encode_result(None if found is True else found)
 
 
 # Handing out ----------------------------------------------------------------------------------------------------
@@ -239,13 +235,12 @@ def hand_out(request: Request, record: EffectRecord, *, waited: bool) -> Any:
     """
     if record.failed is not None:
         raise FaultError.from_fault(msgspec.convert(record.failed, Fault))
-    known = bool(bytes(record.outcome))
-    result = restore_result(record.outcome, request.returns) if known else None
+    result = None if record.outcome is None else restore_result(record.outcome, request.returns)
     if record.derived and record.delivered and not waited:
         if request.again is not None and request.again in record.reasons:
             raise errors.again_done(request.name, record, result)
         raise errors.already_done(request.name, record, result)
-    if not known:
+    if record.outcome is None:
         raise errors.already_done(request.name, record, None)
     return result
 
@@ -270,11 +265,11 @@ def _run(request: Request, claim: EffectClaim) -> Flow[Any]:
         raise  # the process ends: the lease expires, and the key is in doubt
     except BaseException as exc:  # noqa: BLE001 - every end of the call has to be recorded
         return (yield from _failed(request, claim, exc))
-    yield from _complete(request, claim, _stored(result))
+    yield from _complete(request, claim, encode_result(result))
     return result
 
 
-def _complete(request: Request, claim: EffectClaim, outcome: msgspec.Raw) -> Flow[None]:
+def _complete(request: Request, claim: EffectClaim, outcome: str | None) -> Flow[None]:
     """Record the outcome and, with it, that the caller gets it."""
     ended = request.now()
     try:
@@ -290,7 +285,7 @@ def _complete(request: Request, claim: EffectClaim, outcome: msgspec.Raw) -> Flo
 
 
 async def _complete_undelivered(
-    keys: EffectKeys, claim: EffectClaim, outcome: msgspec.Raw, ended: float
+    keys: EffectKeys, claim: EffectClaim, outcome: str | None, ended: float
 ) -> None:
     await keys.complete(claim, outcome=outcome, ended=ended, delivered=False)
     await keys.change(claim.name, delivered=False)
@@ -324,7 +319,7 @@ def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[An
         raise exc from None
     outcome = _verified(found)
     yield from _complete(request, claim, outcome)
-    return restore_result(outcome, request.returns) if bytes(outcome) else found
+    return found if outcome is None else restore_result(outcome, request.returns)
 
 
 def _executed(exc: BaseException, *, direct: bool) -> Executed:

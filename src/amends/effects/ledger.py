@@ -20,7 +20,6 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
-import msgspec
 from msgspec.structs import replace
 
 from amends.durable.keys import Claim, KeyRunning
@@ -527,5 +526,5 @@ async def decide(
     if stored is None:
         await keys.release_lease(taken)
         raise TypeError(f"an outcome is made of JSON values, not {type(outcome).__name__}")
-    await keys.complete(taken, outcome=msgspec.Raw(bytes(stored)), ended=now())
+    await keys.complete(taken, outcome=stored, ended=now())
     return await _get(keys, name)

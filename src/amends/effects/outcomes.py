@@ -25,21 +25,21 @@ def _hook(value: Any) -> Any:
 _encode = msgspec.json.Encoder(enc_hook=_hook).encode
 
 
-def encode_result(result: Any) -> msgspec.Raw | None:
+def encode_result(result: Any) -> str | None:
     """
     Return a result as JSON, or None if it cannot be stored.
 
-    >>> bytes(encode_result({"paid": 5})), encode_result(object())
-    (b'{"paid":5}', None)
+    >>> encode_result({"paid": 5}), encode_result(object())
+    ('{"paid":5}', None)
     """
     try:
         encoded = _encode(result)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
-    return msgspec.Raw(encoded) if len(encoded) <= LARGEST else None
+    return encoded.decode() if len(encoded) <= LARGEST else None
 
 
-def restore_result(encoded: msgspec.Raw, kind: Any = Any) -> Any:
+def restore_result(encoded: str, kind: Any = Any) -> Any:
     """
     Return a stored result as `kind`, or as plain JSON values if it does not fit that type.
 
@@ -50,7 +50,7 @@ def restore_result(encoded: msgspec.Raw, kind: Any = Any) -> Any:
         return msgspec.json.decode(encoded)
     validate = getattr(kind, "model_validate_json", None)
     try:
-        return validate(bytes(encoded)) if callable(validate) else msgspec.json.decode(encoded, type=kind)
+        return validate(encoded) if callable(validate) else msgspec.json.decode(encoded, type=kind)
     except (TypeError, ValueError):
         return msgspec.json.decode(encoded)
 

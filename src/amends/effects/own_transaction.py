@@ -67,7 +67,7 @@ def _steps(request: Request) -> Steps:
     done = replace(
         record,
         state="done",
-        outcome=encode_result(result) or msgspec.Raw(b""),
+        outcome=encode_result(result),
         ended=request.now(),
         delivered=True,
     )

@@ -29,8 +29,8 @@ class EffectRecord(KeyRecord, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the key was derived from the arguments."""
     started: float = 0.0
     ended: float = 0.0
-    outcome: msgspec.Raw = msgspec.Raw(b"")
-    """The result as JSON; empty if it is not known or cannot be stored."""
+    outcome: str | None = None
+    """The result as JSON text; None if it is not known or cannot be stored."""
     delivered: bool = False
     """Whether a caller got the outcome."""
     reasons: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ def question_text(name: str, record: EffectRecord) -> str:
 
 def effect_of(name: str, record: EffectRecord) -> Effect:
     """Return what a reader of the ledger gets for a record."""
-    outcome = msgspec.json.decode(record.outcome) if bytes(record.outcome) else None
+    outcome = None if record.outcome is None else msgspec.json.decode(record.outcome)
     return Effect(
         key=name,
         tool=record.tool,
