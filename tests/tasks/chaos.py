@@ -16,7 +16,9 @@ keyed, and times show whether a step started after it was finished.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 import sqlite3
 import sys
 import time
@@ -96,6 +98,11 @@ def flaky_agent(ledger: Ledger) -> Agent:
     agent = Agent("flaky")
     dice = random.Random()
 
+    async def before_effect() -> None:
+        # A worker that is paused here has its effect late, which no orchestrator can prevent (docs/tasks-durable.md).
+        if "PAUSES" not in os.environ:
+            await asyncio.sleep(dice.random() * 0.1)
+
     async def fail_randomly(share: float = 0.3) -> None:
         await asyncio.sleep(dice.random() * 0.15)
         if dice.random() < share:
@@ -133,7 +140,7 @@ def flaky_agent(ledger: Ledger) -> Agent:
     async def pay(payload, ctx):
         """Must not happen twice; has a `verify`."""
         ledger.record_start(ctx)
-        await asyncio.sleep(dice.random() * 0.1)
+        await before_effect()
         ledger.record_action(ctx)
         await asyncio.sleep(dice.random() * 0.1)
         return "paid"
@@ -142,16 +149,32 @@ def flaky_agent(ledger: Ledger) -> Agent:
     async def shout(payload, ctx):
         """Must not happen twice; only the test can verify it."""
         ledger.record_start(ctx)
-        await asyncio.sleep(dice.random() * 0.15)
+        await before_effect()
         ledger.record_action(ctx)
+        await asyncio.sleep(dice.random() * 0.15)
         return "shouted"
+
+    @agent.capability(idempotent=True, timeout=SECONDS)
+    async def order(payload, ctx):
+        """Delegates what must not happen twice."""
+        ledger.record_start(ctx)
+        await asyncio.sleep(dice.random() * 0.05)
+        return await ctx.delegate("shout")
+
+    @agent.capability(timeout=SECONDS)
+    def block(payload, ctx):
+        """Must not happen twice, and runs in a thread."""
+        ledger.record_start(ctx)
+        ledger.record_action(ctx)
+        time.sleep(dice.random() * 0.1)
+        return "blocked"
 
     return agent
 
 
 def plan(number: int):
     """The plan of a task: each kind in turn."""
-    kind = number % 6
+    kind = number % 8
     trip = [Step(name=name, type="book") for name in ("hotel", "flight", "car")]
     return (
         "book",
@@ -160,6 +183,8 @@ def plan(number: int):
         fan_out(*trip, Step(name="pay", type="pay")),
         "pay",
         "shout",
+        "order",
+        "block",
     )[kind]
 
 
@@ -171,9 +196,17 @@ async def work(path: str, url: str | None = None, lease: str | float = LEASE) ->
     telemetry.set_hooks()
     agent = flaky_agent(Ledger(path, shared=url is None))
     async with Orchestrator(
-        [agent], store=url or store_url(path), policy=POLICY, lease=float(lease), concurrency=8, keep=None
+        [agent],
+        store=url or store_url(path),
+        policy=POLICY,
+        lease=float(lease),
+        concurrency=8,
+        keep=None,
+        grace=0.05,
     ):
-        await asyncio.sleep(3600)
+        closed = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, closed.set)
+        await closed.wait()
 
 
 async def submit(url: str, first: str, last: str) -> None:

@@ -6,12 +6,14 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from contextlib import AsyncExitStack, closing
 
 import pytest
 
-from amends.tasks import Orchestrator, entries
+from amends import stores
+from amends.tasks import Agent, Orchestrator, entries
 from amends.tasks.documents import ENDED
 from amends.tasks.task_reader import log_name
 from tests.tasks.chaos import LEASE, POLICY, Ledger, plan, store_url
@@ -24,7 +26,8 @@ class WorkerProcesses:
     """Worker processes that are killed and replaced."""
 
     def __init__(self, arguments, size):
-        self.arguments, self.kills = arguments, 0
+        self.arguments, self.kills, self.pauses, self.closes = arguments, 0, 0, 0
+        self.paused, self.closing = {}, []
         self.workers = [self.start_one() for _ in range(size)]
 
     def start_one(self):
@@ -37,19 +40,55 @@ class WorkerProcesses:
     def kill_one(self, dice):
         """Kill any one of them, whether it is idle, at work or starting, and start another."""
         victim = dice.randrange(len(self.workers))
+        self.paused.pop(self.workers[victim], None)
         os.kill(self.workers[victim].pid, signal.SIGKILL)
         self.workers[victim].wait()
         self.workers[victim] = self.start_one()
         self.kills += 1
 
+    def close_one(self, dice):
+        """Let any one of them end as it should, and start another."""
+        victim = dice.randrange(len(self.workers))
+        self.workers[victim].terminate()
+        self.closing.append(self.workers[victim])
+        self.workers[victim] = self.start_one()
+        self.closes += 1
+
+    def pause_one(self, dice, seconds):
+        """Suspend any one of them for longer than its lease."""
+        worker = dice.choice(self.workers)
+        os.kill(worker.pid, signal.SIGSTOP)
+        self.paused[worker] = time.monotonic() + seconds
+        self.pauses += 1
+
+    def resume_paused(self):
+        for worker, until in list(self.paused.items()):
+            if worker.poll() is not None or time.monotonic() > until:
+                del self.paused[worker]
+                if worker.poll() is None:
+                    os.kill(worker.pid, signal.SIGCONT)
+
+    def harm_one(self, dice, harms):
+        harm = dice.choice(harms)
+        if harm == "kill":
+            self.kill_one(dice)
+        elif harm == "close":
+            self.close_one(dice)
+        else:
+            self.pause_one(dice, 2 * LEASE)
+
     def stop(self):
+        for worker in self.closing:
+            if worker.poll() is None:
+                worker.kill()
+            worker.wait()
         for worker in self.workers:
             if worker.poll() is None:
                 os.kill(worker.pid, signal.SIGKILL)
             worker.wait()
 
 
-async def run(path, count, worker_count, every, url=None):
+async def run(path, count, worker_count, every, url=None, harms=("kill",)):
     """Submit tasks, kill workers and verify interrupted steps until all tasks have ended. Return the outcomes and the kills."""
     dice = random.Random(7)
     async with AsyncExitStack() as stack:
@@ -69,21 +108,25 @@ async def run(path, count, worker_count, every, url=None):
                 # On a slow machine, workers need time to start before the next one is killed.
                 ((starts,),) = ledger.rows("SELECT count(*) FROM starts")
                 if len(open_ids) > count // 10 and starts >= seen + _STARTS_BETWEEN_KILLS:
-                    workers.kill_one(dice)
+                    workers.harm_one(dice, harms)
                     seen = starts
-                open_ids -= await ended_tasks(client, ledger)
+                workers.resume_paused()
+                # A person who looks while a worker is paused cannot know what it will do when it goes on.
+                open_ids -= await ended_tasks(client, ledger, verify=not workers.paused)
         finally:
             workers.stop()
-        return await check_outcomes(client, ledger, ids), workers.kills
+        outcomes = await check_outcomes(client, ledger, ids)
+        outcomes["pauses"], outcomes["closes"] = workers.pauses, workers.closes
+        return outcomes, workers.kills
 
 
-async def ended_tasks(client, ledger):
+async def ended_tasks(client, ledger, verify=True):
     """Return the ids of ended tasks. Verify the steps of those that wait for a verification."""
     found = set()
     async for listed in client.list():
         if listed.status in ENDED:
             found.add(listed.id)
-        elif listed.status == "input_required":
+        elif listed.status == "input_required" and verify:
             state = await client.state(listed.id)
             wanted = state.pending_input()
             if wanted is not None:
@@ -164,3 +207,75 @@ async def test_killed_workers_on_nats(tmp_path, nats_server):
     assert outcomes["completed"] + outcomes["failed"] == 300
     assert outcomes["taken over"] >= 5
     assert kills >= 5
+
+
+HARMS = ("kill", "pause", "close")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("backend", ["sqlite", "nats"])
+async def test_killed_paused_and_closed_workers(tmp_path, request, monkeypatch, backend):
+    """Effects are counted: none is missing, and none that must not happen twice happened twice. CHAOS_TASKS: how many tasks."""
+    monkeypatch.setenv("PAUSES", "1")
+    count = int(os.environ.get("CHAOS_TASKS", "5000"))
+    url = f"{request.getfixturevalue('nats_server').url}/storm" if backend == "nats" else None
+    outcomes, kills = await run(
+        f"{tmp_path}/ledger.db", count, worker_count=4, every=0.4, url=url, harms=HARMS
+    )
+    print(backend, dict(outcomes), "kills", kills)
+    assert outcomes["completed"] + outcomes["failed"] == count
+    assert min(outcomes["taken over"], kills, outcomes["pauses"], outcomes["closes"]) >= count // 200
+
+
+@pytest.mark.soak
+async def test_orchestrators_that_are_closed_and_paused_in_memory(monkeypatch):
+    """The same in one process: orchestrators are closed at random; a cancelled run stands for a pause."""
+    count, dice, effects = int(os.environ.get("CHAOS_TASKS", "5000")), random.Random(3), Counter()
+    async with (
+        await stores.open("memory:") as store,
+        Orchestrator(store=store, worker=False, keep=None) as client,
+    ):
+        for number in range(count):
+            await client.submit("pay" if number % 2 else "keyed", agent="worker", id=f"t{number}")
+        workers = []
+        open_ids = {f"t{number}" for number in range(count)}
+        while open_ids:
+            while len(workers) < 3:
+                workers.append(Orchestrator([counted(effects)], store=store, lease=0.5, grace=0, keep=None))
+                await workers[-1].start()
+            await asyncio.sleep(0.05)
+            victim = workers[dice.randrange(3)]
+            if dice.random() < 0.5:
+                workers.remove(victim)
+                await victim.close()
+            else:
+                for task in list(victim._worker._runs):
+                    task.cancel()
+            async for row in client.list():
+                if row.status == "input_required":
+                    seen = effects[row.id] > 0
+                    await client.verify(row.id, happened=seen, result="seen" if seen else None)
+                elif row.status in ENDED:
+                    open_ids.discard(row.id)
+        for worker in workers:
+            await worker.close()
+    assert len(effects) == count
+    assert [id for id, n in effects.items() if n > 1 and int(id[1:]) % 2] == []
+
+
+def counted(effects):
+    agent = Agent("worker")
+
+    @agent.capability
+    async def pay(payload, ctx):
+        effects[ctx.task] += 1
+        await asyncio.sleep(random.random() * 0.05)
+        return "paid"
+
+    @agent.capability(keyed=True)
+    async def keyed(payload, ctx):
+        effects[ctx.task] += 1
+        await asyncio.sleep(random.random() * 0.05)
+        return "paid"
+
+    return agent

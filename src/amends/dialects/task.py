@@ -3,6 +3,8 @@ The error of an agent task (S3): {code, message, details, recoverable}.
 
 - `recoverable` is false for terminal and true for the rest. A reader takes the recovery class for true from the code's
   row.
+- What the format has no member for, and a reader could not derive, travels in `details.amends` (M8): the tries made below,
+  `executed`, the wait and the actor. A reader removes it again.
 - Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
   and passed on.
 """
@@ -15,6 +17,7 @@ from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.task import VOCABULARY
 from amends.dialects import members
+from amends.dialects.details_beside import join_details, split_details
 from amends.dialects.outgoing import outgoing
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
@@ -23,9 +26,9 @@ NAME = "task"
 SPEC = "the agent error contract: the error of a failed task"
 LOSSES = frozenset(
     {
-        *("vocabulary", "executed", "origin", "recovery", "actor", "retry_after", "strategy", "max_retries"),
+        *("vocabulary", "origin", "recovery", "strategy", "max_retries"),
         *("field", "suggestions", "errors", "trace_id", "doc_uri", "type", "title", "status", "instance"),
-        *("intent", "user_message", "attempt", "max_attempts", "extensions", "fatal"),
+        *("intent", "user_message", "max_attempts", "extensions", "fatal"),
     }
 )
 
@@ -54,14 +57,17 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
     else:
         recovery = Recovery.UNCERTAIN if recoverable is True else Recovery.TERMINAL
     facts = row or VOCABULARY.unknown
+    details, beside = split_details(members.mapping(get("details")))
     return Fault(
         code=code,
         message=members.text(get("message")) or "",
         recovery=recovery,
         vocabulary="task",
-        details=members.mapping(get("details")),
-        actor=facts.actor_under(recovery),
-        executed=facts.executed,
+        details=details,
+        actor=beside.actor or facts.actor_under(recovery),
+        executed=beside.executed or facts.executed,
+        retry_after=beside.retry_after,
+        attempt=beside.tries,
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )
@@ -71,8 +77,10 @@ def encode(fault: Fault) -> dict[str, Any]:
     """Return the error object. Details are written as raised; a possible leak is logged as a warning."""
     fault = outgoing(fault, NAME)
     error: dict[str, Any] = {"code": fault.code, "message": fault.message}
-    if fault.details is not None:
-        error["details"] = fault.details
+    row = VOCABULARY.rows.get(fault.code) or VOCABULARY.unknown
+    details = join_details(fault, executed=row.executed, actor=row.actor_under(fault.recovery))
+    if details is not None:
+        error["details"] = details
     error["recoverable"] = fault.recovery is not Recovery.TERMINAL
     if fault.origin is not None and fault.origin.dialect == NAME:
         for name, value in fault.extensions.items():

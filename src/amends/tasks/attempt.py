@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from amends.core.crosswalk import transfer
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
+from amends.core.vocabularies.task import VOCABULARY as TASK_CODES
 from amends.core.vocabulary import row_for
 from amends.errors import CancelledError
 from amends.errors.base import FaultError
@@ -37,6 +38,7 @@ __all__ = ["AgentParts", "connect", "handle_request", "perform", "to_task_fault"
 
 _log = logging.getLogger("amends.tasks")
 _BUSY_SECONDS = 1.0
+_SHARED = frozenset({"TIMEOUT", "RATE_LIMITED", "INTERNAL_ERROR"})
 
 
 class AgentParts(Protocol):
@@ -142,11 +144,23 @@ def to_task_fault(exc: Exception, agent: str, capability: str) -> Fault:
         _log.error("%s/%s raised %s", agent, capability, type(exc).__name__, exc_info=exc)
         fault = _from_foreign(from_exception(exc))
     else:
-        fault = transfer(raised.fault, "task")
+        fault = transfer(_with_task_code(raised.fault), "task")
     details = dict(fault.details or {})
     if "requiredBy" not in details:
         details.setdefault("context", {"agent": agent, "capability": capability})
     return replace(fault, details=details, message=fault.message or row_for("task", fault.code).message)
+
+
+def _with_task_code(fault: Fault) -> Fault:
+    """
+    A code of the task vocabulary that arrived in another format is kept unchanged.
+
+    Codes that the formats share are left to the translation, which gives them the same name.
+    """
+    row = TASK_CODES.rows.get(fault.code)
+    if fault.vocabulary == "task" or row is None or row.code in _SHARED:
+        return fault
+    return replace(fault, vocabulary="task")
 
 
 def _from_foreign(fault: Fault) -> Fault:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.core.vocabularies.task import VOCABULARY
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
 from amends.recovery.to_fault import fault_in_response, fault_of
@@ -122,6 +123,10 @@ _TASK_CODES = {
 }
 
 
+_OWN_CODES = frozenset(VOCABULARY.rows) - {"TIMEOUT", "RATE_LIMITED", "INTERNAL_ERROR"}
+"""Codes of the task vocabulary that no other format uses: they are kept."""
+
+
 def _task_code(fault: Fault) -> tuple[str | None, Fault]:
     for part in _parts(fault):
         code = _TASK_CODES.get(row_for(part.vocabulary, part.code, part.status).everyday)
@@ -157,6 +162,9 @@ def _call_fault(fault: Fault, context: dict[str, Any]) -> Fault:
     known, part = _task_code(fault)
     if known is None and _unreachable(fault) and fault.executed is Executed.NO:
         return _connect_fault(fault, context)
+    if known is None and fault.code in _OWN_CODES:
+        # The server is an agent of the same contract.
+        return replace(fault, vocabulary="task", details={**context, **(fault.details or {})})
     code = known or "MCP_ERROR"
     changes: dict[str, Any] = {} if known else {"recovery": fault.recovery, "executed": fault.executed}
     return Fault(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from amends.errors.task import CapabilityNotFoundError
 from amends.process import arun
 from amends.recovery.policies import NONE
 from amends.tasks.agent import Agent
@@ -82,6 +85,11 @@ async def _run(
     command: Command, env: Mapping[str, str] | None, seconds: float, payload: Any, ctx: Context
 ) -> Any:
     left = ctx.time_left
+    if _is_missing(command, env):
+        raise CapabilityNotFoundError(
+            "The command of this capability is not installed",
+            details={"agent": ctx.agent, "capability": ctx.capability},
+        )
     done = await arun(
         [part.replace("{key}", ctx.key) for part in command.argv],
         read_only=command.read_only,
@@ -94,6 +102,14 @@ async def _run(
         cwd=command.cwd,
     )
     return _content(done.stdout)
+
+
+def _is_missing(command: Command, env: Mapping[str, str] | None) -> bool:
+    """Whether there is no such executable. A relative path is looked up in the command's own directory."""
+    program = command.argv[0]
+    if os.sep in program:
+        return not (Path(command.cwd or "") / program).exists()
+    return shutil.which(program, path=(os.environ if env is None else env).get("PATH")) is None
 
 
 def _content(stdout: bytes | str) -> Any:

@@ -14,6 +14,7 @@ from amends.recovery.to_fault import fault_in_response
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context
+from amends.tasks.remote.reported_failures import redirect_fault, reported_failure
 
 __all__ = ["Endpoint", "HttpAgent"]
 
@@ -42,7 +43,8 @@ class HttpAgent(Agent):
 
         weather = HttpAgent("weather-agent", {"forecast": Endpoint(url="https://…/forecast", method="GET")})
 
-    The payload is the JSON body, or the query of a GET. A failed response is read like `amends.extract` does.
+    The payload is the JSON body, or the query of a GET. A failed response is read like `amends.extract` does, and so is a
+    failure that a successful response reports. A GET follows redirects; for other methods a redirect is a failure.
     """
 
     def __init__(
@@ -104,7 +106,10 @@ class HttpAgent(Agent):
         elif payload is not None and method not in _READ:
             headers["Content-Type"] = "application/json"
             body["content"] = msgspec.json.encode(payload)
-        response = await self._open_client().request(method, endpoint.url, headers=headers, **body)
+        # A redirect of another method would be sent again as a GET, without the body.
+        response = await self._open_client().request(
+            method, endpoint.url, headers=headers, follow_redirects=method in _READ, **body
+        )
         return _content(response)
 
     def _open_client(self) -> Any:
@@ -130,8 +135,15 @@ def _content(response: Any) -> Any:
     fault = fault_in_response(response)
     if fault is not None:
         raise FaultError.from_fault(fault)
+    if 300 <= response.status_code < 400:
+        raise FaultError.from_fault(redirect_fault(response.status_code))
     if not response.content:
         return None
-    if "json" in response.headers.get("content-type", ""):
-        return msgspec.json.decode(response.content[:_LIMIT])
-    return response.text[:_LIMIT]
+    content_type = response.headers.get("content-type", "")
+    if "json" not in content_type:
+        return response.text[:_LIMIT]
+    document = msgspec.json.decode(response.content[:_LIMIT])
+    reported = reported_failure(document, content_type)
+    if reported is not None:
+        raise FaultError.from_fault(reported)
+    return document
