@@ -143,7 +143,7 @@ def test_every_via_occurs():
 def test_every_group_has_a_file():
     """The package contains exactly one file per group."""
     names = {item.name for item in files("amends.vectors").iterdir() if item.name.endswith(".json")}
-    assert names == {f"{group}.json" for group in (*vectors.GROUPS, "transport-error-mapping", "vendors")}
+    assert names == {f"{group}.json" for group in (*vectors.GROUPS, "transport-error-mapping")}
 
 
 def test_an_unknown_group_raises():

@@ -56,7 +56,9 @@ def extract(
     'Disk full'
 
     """
-    return examine(response, via, vendor=vendor, native=native, in_success=in_success)[1].fault
+    if native:
+        return examine(response, via, vendor=vendor, native=native, in_success=in_success)[1].fault
+    return _examine(response, via, vendor, in_success)[1].fault
 
 
 def examine(
@@ -153,6 +155,9 @@ def _examine_vendor(
         except Unreadable:
             return _text(response, via, vendor)
     elif isinstance(response, dict):
+        if via in {None, "http"} and _is_raw_http(response):
+            # Spares a copy of the whole response.
+            return "http", http.read(response, now=time, vendor=vendor, in_success=in_success)
         value = plain(response)
     else:
         seen_via, value = read_object(response)

@@ -24,6 +24,13 @@ def lower_names(headers: Any) -> dict[str, str]:
     left out.
     """
     found: dict[str, str] = {}
+    if isinstance(headers, dict):
+        for name, value in headers.items():
+            if not (isinstance(name, str) and isinstance(value, str)):
+                break
+            found.setdefault(name.lower(), value.strip())
+        else:
+            return found
     for name, value in _pairs(headers):
         key = _text(name) if isinstance(name, (str, bytes)) else None
         text = _text(value[0] if isinstance(value, (list, tuple)) and value else value)

@@ -46,7 +46,8 @@ def envelope_error(
 
 def with_travel(reading: Reading, members: Any) -> Reading:
     """Return the reading with what was sent beside its error: the tries made below, and `executed` (M8)."""
-    if reading.fault is None:
+    # Absent members are the usual case, and cost nothing.
+    if members is None or reading.fault is None:
         return reading
     fault = travel.read(reading.fault, as_dict(members))
     return reading if fault is reading.fault else replace(reading, fault=fault)

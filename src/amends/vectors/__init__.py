@@ -95,10 +95,15 @@ class VendorVector(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     """`vendors/name-number`."""
-    vendor: str
-    """A name of `amends.vendors.NAMES`. A reader has to give the same result with and without it."""
+    vendor: str | None
+    """
+    A name of `amends.vendors.NAMES`. A reader has to give the same result with and without it. None: the service has no
+    table, and the general rules read it.
+    """
     source: str
-    """Address of the published reference that shows the shape."""
+    """Address of the published reference, SDK or issue that the shape follows."""
+    checked: bool
+    """Whether the shape was compared with what is at the address. If not, the address is that of the vendor's reference."""
     in_success: bool
     """Whether the response is a successful answer, in which the reader was asked to look for a failure."""
     input: Any
@@ -135,7 +140,10 @@ def load_transport() -> Iterator[TransportVector]:
 
 def load_vendors() -> Iterator[VendorVector]:
     """Yield the vectors of failures in the formats of services."""
-    yield from msgspec.json.decode(_read("vendors"), type=list[VendorVector])
+    from importlib.resources import files
+
+    for file in sorted(files(__name__).joinpath("vendors").iterdir(), key=lambda each: each.name):
+        yield from msgspec.json.decode(file.read_bytes(), type=list[VendorVector])
 
 
 def _read(name: str) -> bytes:

@@ -122,6 +122,7 @@ NESTED: dict[str, int] = {
     "error_details": -30,
     "error_data": 0,
     "error_extra": 0,
+    "reason": 0,
     "sys": 0,
     "innererror": -100,
     "innerError": -100,

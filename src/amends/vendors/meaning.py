@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from amends.core.enums import Actor, Executed, Recovery
@@ -155,6 +156,7 @@ def first_word(words: list[str]) -> str | None:
     return next((word for word in own if not (word.isdecimal() and len(word) == 3)), own[0] if own else None)
 
 
+@lru_cache(maxsize=4096)
 def by_form(word: str) -> Kind | None:
     """
     Return the kind that the form of an unknown code word shows, or None.
@@ -162,7 +164,8 @@ def by_form(word: str) -> Kind | None:
     Services invent words by the same few patterns (`org_spend_limit_exceeded`, `ModelOverloaded`). Only code words are
     looked at, never messages.
     """
-    if len(word) < 8 or _ANY.search(word) is None:
+    # An address is a type, which is compared as a whole.
+    if len(word) < 8 or "://" in word or _ANY.search(word) is None:
         return None
     return next(kind for pattern, kind in _FORMS if pattern.search(word))
 

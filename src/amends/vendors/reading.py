@@ -113,7 +113,7 @@ def read(
         own = None if evidence.wait is None else _own_wait(evidence, fields, now, quoted)
         wait = wait if own is None else own
         kind = by_status(status, None, wait is not None) if status >= 400 and not alone else None
-        if kind is None and (own is None or status < 400):
+        if kind is None and ((own is None and evidence.field is None) or status < 400):
             return None
         return build(kind, status, evidence, None, None, wait, trace)
     known = index()

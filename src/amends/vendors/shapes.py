@@ -10,7 +10,7 @@ __all__ = ["vendor_of", "vendor_of_list"]
 def vendor_of(body: dict[str, Any]) -> str | None:
     """Return the vendor whose error shape an object has, or None."""
     error = body.get("error")
-    if isinstance(error, dict):
+    if isinstance(error, dict) and not ("msg" in body and "code" in body):
         return _of_error(body, error)
     for member, name in _MEMBERS:
         if member in body:

@@ -246,6 +246,10 @@ def _with_errors(
         isinstance(item, dict) and ("extensions" in item or "locations" in item or "path" in item)
         for item in errors
     )
+    if not graphql and set(body) <= {"data", "errors", "extensions"}:
+        # GitHub: {"errors": [{"type": "RATE_LIMITED", "message": "…"}]}.
+        kind = errors[0].get("type")
+        graphql = isinstance(kind, str) and kind.isupper()
     if not graphql or not isinstance(errors[0].get("message"), str):
         return None
     faults = [_graphql_error(item, vendor, now) for item in errors[:100] if isinstance(item, dict)]
