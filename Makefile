@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SDKS ?= .venv-sdks
+FRAMEWORKS ?= .venv-frameworks
 # Half of the tests wait for something, so more of them run at once than there are cores.
 WORKERS ?= 4
 
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: try test lint types unit sdks postgres bench bench-recovery soak docs generate hooks clean
+.PHONY: try test lint types unit sdks frameworks postgres bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -36,6 +37,9 @@ soak: $(VENV)/.dev $(VENV)/.tools
 # The SDKs of services against a local server. They have an environment of their own, because they need 500 MB.
 sdks: $(SDKS)/.sdks
 	$(SDKS)/bin/python -m pytest -q -n 2 -c tests/sdks/pytest.ini --rootdir . --confcutdir tests/sdks tests/sdks
+
+frameworks: $(FRAMEWORKS)/.frameworks
+	$(FRAMEWORKS)/bin/python -m pytest -q -n 2 -c tests/frameworks/pytest.ini --rootdir . --confcutdir tests/frameworks tests/frameworks
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
@@ -87,6 +91,11 @@ $(VENV)/.docs: $(VENV)/.dev pyproject.toml
 $(SDKS)/.sdks: pyproject.toml
 	$(PYTHON) -m venv $(SDKS)
 	$(SDKS)/bin/python -m pip install -q --no-compile -e '.[sdks]'
+	@touch $@
+
+$(FRAMEWORKS)/.frameworks: pyproject.toml
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install -q --no-compile -e '.[frameworks]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev pyproject.toml

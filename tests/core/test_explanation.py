@@ -15,7 +15,9 @@ def test_every_code_can_be_explained(name):
         assert 200 < known["status"] < 600
         page = markdown(name, row).splitlines()
         assert page[0].startswith(f"# {row.code} ")
-        assert page[2].startswith(f"**{row.recovery}**")
+        assert page[2].startswith("**Cause.** ")
+        assert page[4].startswith("**What to do.** ")
+        assert f"It is {row.recovery}: " in page[4]
 
 
 def test_a_deprecated_code_names_its_successor():

@@ -91,11 +91,11 @@ class ToolCalls:
         self.on_failure = on_failure
         self._runs: OrderedDict[Hashable, Run] = OrderedDict()
 
-    def run(self, key: Hashable) -> Run:
-        """Return the run of a key, for example the framework's run id."""
+    def run(self, key: Hashable, owner: object = None) -> Run:
+        """Return the run of a key: the framework's run id, or the id() of an object (`owner`) that belongs to one run."""
         found = self._runs.get(key)
-        if found is None:
-            found = self._runs[key] = Run(self, key)
+        if found is None or found.owner is not owner:
+            found = self._runs[key] = Run(self, key, owner)
             if len(self._runs) > MAX_RUNS:
                 self._runs.popitem(last=False)
         else:
@@ -106,8 +106,8 @@ class ToolCalls:
 class Run:
     """The tool calls of one run of an agent, and the failures it has seen."""
 
-    def __init__(self, calls: ToolCalls, key: Hashable) -> None:
-        self._calls, self._key = calls, key
+    def __init__(self, calls: ToolCalls, key: Hashable, owner: object = None) -> None:
+        self._calls, self._key, self.owner = calls, key, owner
         self._failed: dict[str, dict[str, int]] = {}
         self._closed: dict[str, Fault] = {}
 

@@ -20,7 +20,10 @@ _SAFE = "Only read-only and malformed requests are sent, only to the named addre
 def add_surfaces(kinds: Any) -> None:
     """Add the subcommands."""
     http = kinds.add_parser(
-        "http", help="an HTTP API", description=f"Provoke failures of an HTTP API and score them. {_SAFE}"
+        "http",
+        help="an HTTP API",
+        usage="amends audit http [options] URL",
+        description=f"Provoke failures of an HTTP API and score them. {_SAFE}",
     )
     http.add_argument("url", metavar="URL", nargs="?", help="the base URL (default: that of the document)")
     http.add_argument("--openapi", metavar="FILE", type=Path, help="its OpenAPI document, as JSON")

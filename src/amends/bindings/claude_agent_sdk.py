@@ -1,0 +1,65 @@
+"""
+Claude Agent SDK: the failure of an in-process MCP tool becomes a text that the model can act on.
+
+    from claude_agent_sdk import create_sdk_mcp_server, tool
+    from amends.bindings.claude_agent_sdk import Failures
+
+    failures = Failures(read_only=["search"])
+
+    @failures.guard
+    @tool("search", "Search the shop", {"query": str})
+    async def search(args): ...
+
+    server = create_sdk_mcp_server("shop", tools=[search])
+
+The SDK hands a tool nothing that identifies a run: make one `Failures` per client, or pass `run=`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+try:
+    from claude_agent_sdk import SdkMcpTool
+except ImportError as missing:
+    raise ImportError(
+        "amends.bindings.claude_agent_sdk needs the Claude Agent SDK: pip install claude-agent-sdk"
+    ) from missing
+
+from amends.bindings.tool_calls import ToolCalls, ToolFailure
+
+__all__ = ["Failures"]
+
+
+class Failures:
+    """
+    Makes tools whose failures are texts for the model.
+
+    Args:
+        run: the key of the run, if one object serves one run.
+        options: those of `amends.bindings.tool_calls.ToolCalls`.
+
+    """
+
+    def __init__(self, *, run: Hashable = None, **options: Any) -> None:
+        self.calls = ToolCalls(**options)
+        self.key = run
+
+    def guard(self, tool: SdkMcpTool[Any]) -> SdkMcpTool[Any]:
+        """Return the tool as one that returns the text of its failures, marked as an error."""
+        handler = tool.handler
+        read_only = getattr(tool.annotations, "readOnlyHint", None) is True
+
+        async def guarded(arguments: Any) -> dict[str, Any]:
+            given = arguments if isinstance(arguments, Mapping) else {}
+            result = await self.calls.run(self.key).acall(
+                tool.name, given, lambda: handler(arguments), read_only=read_only
+            )
+            if not isinstance(result, ToolFailure):
+                returned: dict[str, Any] = result
+                return returned
+            return {"content": [{"type": "text", "text": result.text}], "is_error": True}
+
+        return dataclasses.replace(tool, handler=guarded)

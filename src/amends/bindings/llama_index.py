@@ -1,0 +1,105 @@
+"""
+LlamaIndex: a tool's failure becomes a text that the model can act on, and does not end the run.
+
+    from llama_index.core.agent.workflow import FunctionAgent
+    from amends.bindings.llama_index import Failures
+
+    failures = Failures(read_only=["search"])
+    agent = FunctionAgent(tools=[failures.guard(search)], llm=llm)
+
+Tools that take the workflow's Context are counted per run. For the others make one `Failures` per run, or pass `run=`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+try:
+    from llama_index.core.tools import FunctionTool, ToolOutput
+    from llama_index.core.workflow import Context
+except ImportError as missing:
+    raise ImportError(
+        "amends.bindings.llama_index needs LlamaIndex: pip install llama-index-core"
+    ) from missing
+
+from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+
+__all__ = ["Failures"]
+
+
+class Failures:
+    """
+    Makes tools whose failures are texts for the model.
+
+    Args:
+        run: the key of the run, if one object serves one run.
+        options: those of `amends.bindings.tool_calls.ToolCalls`.
+
+    """
+
+    def __init__(self, *, run: Hashable = None, **options: Any) -> None:
+        self.calls = ToolCalls(**options)
+        self.key = run
+
+    def guard(self, tool: FunctionTool | Callable[..., Any]) -> FunctionTool:
+        """Return a function or a FunctionTool as a tool that returns the text of its failures."""
+        made = tool if isinstance(tool, FunctionTool) else FunctionTool.from_defaults(fn=tool)
+        return _Guarded(made, self)
+
+    def run(self, arguments: Mapping[str, Any]) -> Run:
+        """Return the run of a call."""
+        context = next((each for each in arguments.values() if isinstance(each, Context)), None)
+        return self.calls.run(self.key if context is None else id(context), owner=context)
+
+
+class _Guarded(FunctionTool):
+    """A tool that calls another one. It is a FunctionTool, because agents pass their Context only to those."""
+
+    def __init__(self, tool: FunctionTool, failures: Failures) -> None:
+        super().__init__(
+            fn=tool.fn, metadata=tool.metadata, async_fn=tool.async_fn, partial_params=tool.partial_params
+        )
+        self._guarded, self._failures = tool, failures
+
+    def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
+        """Call the tool."""
+        given = self._arguments(args, kwargs)
+        result = self._failures.run(kwargs).call(
+            self._name, given, lambda: self._guarded.call(*args, **kwargs), passing=_waiting()
+        )
+        return self._output(result, given)
+
+    async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
+        """Call the tool in an event loop."""
+        given = self._arguments(args, kwargs)
+        result = await self._failures.run(kwargs).acall(
+            self._name, given, lambda: self._guarded.acall(*args, **kwargs), passing=_waiting()
+        )
+        return self._output(result, given)
+
+    @property
+    def _name(self) -> str:
+        return str(self._guarded.metadata.get_name())
+
+    @staticmethod
+    def _arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        named = {name: value for name, value in kwargs.items() if not isinstance(value, Context)}
+        return {**named, **({"args": list(args)} if args else {})}
+
+    def _output(self, result: Any, given: dict[str, Any]) -> ToolOutput:
+        if not isinstance(result, ToolFailure):
+            output: ToolOutput = result
+            return output
+        return ToolOutput(
+            tool_name=self._name, content=result.text, raw_input=given, raw_output=result, is_error=True
+        )
+
+
+def _waiting() -> tuple[type[BaseException], ...]:
+    """The exception with which a workflow waits for an event; it passes through."""
+    try:
+        from workflows.runtime.types.results import WaitingForEvent
+    except ImportError:
+        return ()
+    return (WaitingForEvent,)

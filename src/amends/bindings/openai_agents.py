@@ -1,0 +1,95 @@
+"""
+OpenAI Agents SDK: a tool's failure becomes a text that the model can act on, and does not end the run.
+
+    from agents import Agent
+    from amends.bindings.openai_agents import Failures
+
+    failures = Failures(read_only=["search"])
+
+    @failures.function_tool
+    def search(query: str) -> str: ...
+
+    agent = Agent(name="helper", tools=[search])
+
+Tools made with the SDK's own decorator turn exceptions into text before anything else sees them; give those
+`failure_error_function=failures.error_text`. They get the text, but neither recovery nor the ledger.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+try:
+    from agents import FunctionTool
+    from agents import function_tool as sdk_function_tool
+    from agents.exceptions import AgentsException
+except ImportError as missing:
+    raise ImportError(
+        "amends.bindings.openai_agents needs the OpenAI Agents SDK: pip install openai-agents"
+    ) from missing
+
+from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+
+__all__ = ["Failures"]
+
+
+class Failures:
+    """
+    Makes tools whose failures are texts for the model.
+
+    The options are those of `amends.bindings.tool_calls.ToolCalls`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.calls = ToolCalls(**options)
+
+    def function_tool(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
+        """Decorate a function as the SDK's `function_tool` does; `options` are those of the SDK."""
+
+        def decorate(decorated: Callable[..., Any]) -> FunctionTool:
+            return self.guard(sdk_function_tool(decorated, **{**options, "failure_error_function": None}))
+
+        return decorate if function is None else decorate(function)
+
+    def guard(self, tool: FunctionTool) -> FunctionTool:
+        """Return a tool that raises its failures, with `failure_error_function=None`, as one that returns their text."""
+        invoke = tool.on_invoke_tool
+
+        async def on_invoke_tool(context: Any, arguments: str) -> Any:
+            result = await self._run(context).acall(
+                tool.name,
+                _arguments(arguments),
+                lambda: invoke(context, arguments),
+                passing=_not_for_the_model(),
+            )
+            return result.text if isinstance(result, ToolFailure) else result
+
+        return dataclasses.replace(tool, on_invoke_tool=on_invoke_tool)
+
+    def error_text(self, context: Any, error: Exception) -> str:
+        """Return the text of a failure, as `failure_error_function` of the SDK's own decorator."""
+        name = str(getattr(context, "tool_name", "tool"))
+        return self._run(context).failed(name, _arguments(getattr(context, "tool_arguments", "")), error).text
+
+    def _run(self, context: Any) -> Run:
+        usage = getattr(context, "usage", None)  # one object for all calls of a run
+        return self.calls.run(id(usage), owner=usage)
+
+
+def _not_for_the_model() -> tuple[type[BaseException], ...]:
+    """Exceptions that end a run on purpose: tripwires, the limit of turns, wrong use of the SDK."""
+    from agents.exceptions import ModelBehaviorError
+
+    # A ModelBehaviorError is about the model's arguments, so the model gets it.
+    return tuple(each for each in AgentsException.__subclasses__() if each is not ModelBehaviorError)
+
+
+def _arguments(text: Any) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

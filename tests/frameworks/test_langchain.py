@@ -1,0 +1,106 @@
+"""LangChain's create_agent with a scripted model."""
+
+import asyncio
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import StructuredTool
+from langgraph.prebuilt import ToolNode
+
+from amends.bindings.langchain import Failures
+from amends.effects import Effects
+from amends.errors import ServiceUnavailableError
+from amends.testing import FakeClock
+from tests.frameworks import catalogue
+
+
+class Scripted(GenericFakeChatModel):
+    """A model that calls the tool a number of times and then answers."""
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+
+def scripted(times):
+    calls = [
+        AIMessage("", tool_calls=[{"name": "act", "args": {"order": 17}, "id": f"call-{number}"}])
+        for number in range(times)
+    ]
+    return Scripted(messages=iter([*calls, AIMessage("the end")]))
+
+
+def runner(failures=None, *, asynchronous=False):
+    def run(tool, times):
+        made = failures or Failures()
+        agent = create_agent(
+            scripted(times), [StructuredTool.from_function(tool, name="act")], middleware=[made]
+        )
+        question = {"messages": [{"role": "user", "content": "act"}]}
+        state = asyncio.run(agent.ainvoke(question)) if asynchronous else agent.invoke(question)
+        texts = [str(each.content) for each in state["messages"] if isinstance(each, ToolMessage)]
+        return texts, state["messages"][-1].content == "the end"
+
+    return run
+
+
+def test_the_catalogue():
+    """The model reads the same facts as everywhere, and the run goes on."""
+    catalogue.check(runner())
+    catalogue.check(runner(asynchronous=True))
+
+
+def test_loops_and_success():
+    """Loops are broken; results pass."""
+    catalogue.check_loop(runner())
+    catalogue.check_success(runner())
+
+
+def test_another_question_is_another_run():
+    """A tool that was closed is open again for the next question."""
+    failures = Failures()
+    catalogue.check_loop(runner(failures))
+    catalogue.check_success(runner(failures))
+
+
+def test_recovery_and_ledger():
+    """A tool that only reads is repeated; another one has its effect once."""
+    outcomes = iter([ServiceUnavailableError("later", retry_after=1), "found"])
+
+    def act(order: int) -> str:
+        """Read."""
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    with FakeClock():
+        texts, _ = runner(Failures(read_only=["act"]))(act, 1)
+    assert texts == ["found"]
+    paid = []
+
+    def pay(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        raise ConnectionResetError("db.internal")
+
+    with Effects("memory:") as effects:
+        texts, finished = runner(Failures(effects=effects, scope="task"))(pay, 3)
+    assert (len(paid), len(texts), finished) == (1, 3, True)
+
+
+def test_a_tool_node_of_ones_own():
+    """The same methods serve a ToolNode, and the fault is in the message's artifact."""
+    seen = []
+    failures = Failures(on_failure=seen.append)
+
+    def act(order: int) -> str:
+        """Act."""
+        raise KeyError("hunter2")
+
+    tool = StructuredTool.from_function(act, name="act")
+    node = ToolNode([tool], wrap_tool_call=failures.wrap_tool_call, awrap_tool_call=failures.awrap_tool_call)
+    assert node is not None
+    runner(failures)(act, 1)
+    assert seen[0].fault.code == "INTERNAL_ERROR"

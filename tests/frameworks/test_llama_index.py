@@ -1,0 +1,121 @@
+"""LlamaIndex's FunctionAgent with a scripted model."""
+
+import asyncio
+from typing import Any
+
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, MessageRole
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.llm import ToolSelection
+from llama_index.core.tools import FunctionTool
+
+from amends.bindings.llama_index import Failures
+from amends.effects import Effects
+from amends.errors import ServiceUnavailableError
+from amends.testing import FakeClock
+from tests.frameworks import catalogue
+
+
+class Scripted(FunctionCallingLLM):
+    """A model that calls the tool a number of times and then answers."""
+
+    left: int = 0
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(is_function_calling_model=True)
+
+    def _response(self) -> ChatResponse:
+        if self.left == 0:
+            return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content="the end"))
+        self.left -= 1
+        return ChatResponse(
+            message=ChatMessage(
+                role=MessageRole.ASSISTANT, content="", additional_kwargs={"call": f"c{self.left}"}
+            )
+        )
+
+    async def achat(self, *args: Any, **options: Any) -> ChatResponse:
+        return self._response()
+
+    async def astream_chat(self, *args: Any, **options: Any) -> Any:
+        async def once() -> Any:
+            yield self._response()
+
+        return once()
+
+    async def astream_chat_with_tools(self, *args: Any, **options: Any) -> Any:
+        return await self.astream_chat()
+
+    async def achat_with_tools(self, *args: Any, **options: Any) -> ChatResponse:
+        return self._response()
+
+    def get_tool_calls_from_response(self, response: ChatResponse, **options: Any) -> list[ToolSelection]:
+        call = response.message.additional_kwargs.get("call")
+        return [ToolSelection(tool_id=call, tool_name="act", tool_kwargs={"order": 17})] if call else []
+
+    def _prepare_chat_with_tools(self, *args: Any, **options: Any) -> dict[str, Any]:
+        return {}
+
+    def chat(self, *args: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+    stream_chat = complete = stream_complete = chat
+
+    async def acomplete(self, *args: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+    astream_complete = acomplete
+
+
+def runner(failures=None):
+    async def work(tool, times):
+        made = failures or Failures()
+        guarded = made.guard(FunctionTool.from_defaults(fn=tool, name="act", description="Act"))
+        agent = FunctionAgent(tools=[guarded], llm=Scripted(left=times))
+        handler = agent.run("act", max_iterations=20)
+        texts = []
+        async for event in handler.stream_events():
+            output = getattr(event, "tool_output", None)
+            if output is not None:
+                texts.append(output.content)
+        return texts, str(await handler) == "the end"
+
+    return lambda tool, times: asyncio.run(work(tool, times))
+
+
+def test_the_catalogue():
+    """The model reads the same facts as everywhere, and the run goes on."""
+    catalogue.check(runner())
+
+
+def test_loops_and_success():
+    """Loops are broken; results pass."""
+    catalogue.check_loop(runner())
+    catalogue.check_success(runner())
+
+
+def test_recovery_and_ledger():
+    """A tool that only reads is repeated; another one has its effect once."""
+    outcomes = iter([ServiceUnavailableError("later", retry_after=1), "found"])
+
+    def act(order: int) -> str:
+        """Read."""
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    with FakeClock():
+        texts, _ = runner(Failures(read_only=["act"]))(act, 1)
+    assert texts == ["found"]
+    paid = []
+
+    def pay(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        raise ConnectionResetError("db.internal")
+
+    with Effects("memory:") as effects:
+        texts, finished = runner(Failures(effects=effects, scope="task"))(pay, 3)
+    assert (len(paid), len(texts), finished) == (1, 3, True)

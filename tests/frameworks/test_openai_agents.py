@@ -1,0 +1,109 @@
+"""The OpenAI Agents SDK with a scripted model."""
+
+import asyncio
+import json
+
+from agents import Agent, RunConfig, Runner, function_tool, set_tracing_disabled
+from agents.items import ModelResponse
+from agents.models.interface import Model
+from agents.usage import Usage
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+from amends.bindings.openai_agents import Failures
+from amends.effects import Effects
+from amends.errors import ServiceUnavailableError
+from amends.testing import FakeClock
+from tests.frameworks import catalogue
+
+set_tracing_disabled(disabled=True)
+
+
+class Scripted(Model):
+    """A model that calls the tool a number of times and then answers."""
+
+    def __init__(self, times):
+        self.left = times
+
+    async def get_response(self, *args, **options):
+        if self.left == 0:
+            text = ResponseOutputText(text="the end", type="output_text", annotations=[])
+            output = [
+                ResponseOutputMessage(
+                    id="m", content=[text], role="assistant", status="completed", type="message"
+                )
+            ]
+        else:
+            self.left -= 1
+            output = [
+                ResponseFunctionToolCall(
+                    name="act",
+                    arguments=json.dumps({"order": 17}),
+                    call_id=f"c{self.left}",
+                    type="function_call",
+                )
+            ]
+        return ModelResponse(output=output, usage=Usage(), response_id=None)
+
+    def stream_response(self, *args, **options):
+        raise NotImplementedError
+
+
+def runner(failures=None, make=None):
+    def run(tool, times):
+        made = failures or Failures()
+        decorated = (make or (lambda function: made.function_tool(function, name_override="act")))(tool)
+        agent = Agent(name="a", tools=[decorated], model=Scripted(times))
+        result = asyncio.run(Runner.run(agent, "act", max_turns=20, run_config=RunConfig()))
+        texts = [str(each.output) for each in result.new_items if each.type == "tool_call_output_item"]
+        return texts, result.final_output == "the end"
+
+    return run
+
+
+def test_the_catalogue():
+    """The model reads the same facts as everywhere, and the run goes on."""
+    catalogue.check(runner())
+
+
+def test_loops_and_success():
+    """Loops are broken; results pass; the next run starts anew."""
+    failures = Failures()
+    catalogue.check_loop(runner(failures))
+    catalogue.check_success(runner(failures))
+
+
+def test_the_sdks_own_decorator():
+    """`failure_error_function=failures.error_text` gives the model the same texts."""
+    failures = Failures()
+
+    def make(function):
+        return function_tool(function, name_override="act", failure_error_function=failures.error_text)
+
+    # The SDK formats the exception for its log before it asks for the text.
+    catalogue.check(runner(failures, make), without=("unprintable exception",))
+
+
+def test_recovery_and_ledger():
+    """A tool that only reads is repeated; another one has its effect once."""
+    outcomes = iter([ServiceUnavailableError("later", retry_after=1), "found"])
+
+    def act(order: int) -> str:
+        """Read."""
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    with FakeClock():
+        texts, _ = runner(Failures(read_only=["act"]))(act, 1)
+    assert texts == ["found"]
+    paid = []
+
+    def pay(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        raise ConnectionResetError("db.internal")
+
+    with Effects("memory:") as effects:
+        texts, finished = runner(Failures(effects=effects, scope="task"))(pay, 3)
+    assert (len(paid), len(texts), finished) == (1, 3, True)
