@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
+import pydantic
 import pytest
 
 from amends import FaultError
@@ -72,3 +73,36 @@ def test_valid_payloads_are_converted():
     assert checker(Input)(GOOD | {"colour": "red"}).colour is Colour.RED
     assert checker(int)(3) == 3
     assert checker(Any) is None
+
+
+class Address(pydantic.BaseModel):
+    city: str
+
+
+class Order(pydantic.BaseModel):
+    amount: int = pydantic.Field(ge=1)
+    to: Address
+
+
+@pytest.mark.parametrize(
+    ("payload", "code", "field"),
+    [
+        ({"amount": 1}, "MISSING_REQUIRED_FIELD", "/to"),
+        ({"amount": 1, "to": {}}, "MISSING_REQUIRED_FIELD", "/to/city"),
+        ({"amount": "many", "to": {"city": "Rome"}}, "INVALID_FIELD_TYPE", "/amount"),
+        ({"amount": 0, "to": {"city": "Rome"}}, "INVALID_FIELD_VALUE", "/amount"),
+        ("text", "INVALID_INPUT", None),
+    ],
+)
+@pytest.mark.parametrize("many", [True, False])
+def test_pydantic_models(payload, code, field, many):
+    """By themselves, and inside other types."""
+    check = checker(list[Order] if many else Order)
+    good = {"amount": 2, "to": {"city": "Rome"}}
+    assert check([good] if many else good) == ([Order(**good)] if many else Order(**good))
+    with pytest.raises(FaultError) as raised:
+        check([payload] if many else payload)
+    fault = raised.value.fault
+    if field is not None:
+        assert (fault.code, fault.field) == (code, f"/0{field}" if many else field)
+    assert "many" not in str(fault.message)

@@ -50,7 +50,7 @@ def join_details(fault: Fault, *, executed: Executed, actor: Actor | None) -> di
     # M3: with a wait, a reader could take the error for an invitation to repeat the call.
     if fault.executed is not executed or (beside.get("retry_after_ms") and fault.executed is not Executed.NO):
         beside["executed"] = fault.executed.value
-    if fault.actor is not None and fault.actor is not actor:
+    if fault.actor is not actor:
         beside["actor"] = fault.actor.value
     return {**(fault.details or {}), KEY: beside} if beside else fault.details
 

@@ -135,7 +135,7 @@ class Agent:
 
         Args:
             name: the capability's name; by default the function's name.
-            input: the type of the input, checked with msgspec; by default the annotation of the first parameter.
+            input: the type of the input, checked with msgspec, or a pydantic model; by default the annotation of the first parameter.
             requires: MCP servers of this agent that have to be connected.
             fallback: a function, or several in order, to call when the capability fails and is not tried again.
             options: `read_only`, `idempotent`, `keyed`, `undo`, `verify`, `timeout`, `policy` as in `Capability`.

@@ -59,4 +59,5 @@ def publish(
         facts.setdefault("capability", step_state.plan.type)
         facts.setdefault("attempt", step_state.stepper.state.attempt)
         agent = agent or step_state.plan.agent
+    facts.setdefault("trace", state.head.trace)
     telemetry.publish(kind, at=now, task=state.head.id, step=step, agent=agent or state.agent, **facts)

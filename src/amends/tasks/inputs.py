@@ -41,11 +41,38 @@ def checker(kind: Any) -> Check | None:
 
     def check(payload: Any) -> Any:
         try:
-            return msgspec.convert(payload, kind)
+            return msgspec.convert(payload, kind, dec_hook=_decode)
         except msgspec.ValidationError as exc:
             raise FaultError.from_fault(to_fault(exc)) from None
 
     return check
+
+
+def _decode(kind: Any, value: Any) -> Any:
+    """Convert a value into a type that msgspec does not know: a pydantic model."""
+    validate = getattr(kind, "model_validate", None)
+    if validate is None:
+        raise NotImplementedError(
+            f"the type {kind!r} cannot be checked: use a Struct, a dataclass or a pydantic model"
+        )
+    return validate(value)
+
+
+def _first_model_error(exc: BaseException) -> tuple[str, list[str]] | None:
+    """The code and the path of the first error of a pydantic model. Its texts and values are not read."""
+    cause = exc.__cause__
+    errors = getattr(cause, "errors", None)
+    if not callable(errors):
+        return None
+    first = errors(include_url=False, include_context=False, include_input=False)[0]
+    kind = str(first["type"])
+    if kind == "missing":
+        code = "MISSING_REQUIRED_FIELD"
+    elif kind.endswith(("_type", "_parsing", "_from_float")):
+        code = "INVALID_FIELD_TYPE"
+    else:
+        code = "INVALID_FIELD_VALUE"
+    return code, [str(part) for part in first["loc"]]
 
 
 def to_fault(exc: msgspec.ValidationError) -> Fault:
@@ -66,6 +93,9 @@ def to_fault(exc: msgspec.ValidationError) -> Fault:
             if name is not None:
                 steps.append(name)
             break
+    model = _first_model_error(exc)
+    if model is not None:
+        code, steps = model[0], [*steps, *model[1]]
     where = pointer(steps)
     if where is None:
         # The payload as a whole is wrong, not one of its fields.

@@ -4,6 +4,8 @@ Report tasks to OpenTelemetry: a span for each attempt, a span for each task, an
     import amends.tasks.otel
     amends.tasks.otel.instrument()
 
+- All spans of a task are in one trace: the one of the span that was current when the task was submitted, or one that is derived
+  from the task's id. They are children of that span, whichever process runs the task.
 - The span `amends.task.attempt` covers one attempt, so that spans of the agent are its children. If the attempt fails, it has
   `error`, `error.code`, `error.message` and `error.recoverable` (T10). The span `amends.task` covers a task from its first attempt
   to its end.
@@ -16,8 +18,10 @@ of a failure.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -37,6 +41,7 @@ from amends.tasks.telemetry import TaskEvent, add_hook, remove_hook
 __all__ = ["instrument", "span_event", "uninstrument"]
 
 _SCOPE = "amends.tasks"
+_TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 
 
 def instrument() -> None:
@@ -51,6 +56,8 @@ def uninstrument() -> None:
 
 def span_event(event: TaskEvent) -> AbstractContextManager[Any] | None:
     """The hook: reports one event as spans and metrics."""
+    if event.kind == "submitted":
+        return nullcontext(_current_trace())
     if event.kind == "attempt":
         return _attempt(event)
     if event.kind != "ended":
@@ -62,6 +69,7 @@ def span_event(event: TaskEvent) -> AbstractContextManager[Any] | None:
     duration.record(max(0.0, event.at - began), status)
     span = trace.get_tracer(_SCOPE, __version__).start_span(
         "amends.task",
+        context=_parent(event),
         attributes={**status, **_named(event), "amends.task": event.task},
         start_time=int(began * 1e9),
     )
@@ -72,12 +80,37 @@ def span_event(event: TaskEvent) -> AbstractContextManager[Any] | None:
     return None
 
 
+span_event.wants_submissions = True  # type: ignore[attr-defined]
+
+
+def _current_trace() -> str | None:
+    """The W3C `traceparent` of the current span; None if there is none."""
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return None
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
+
+
+def _parent(event: TaskEvent) -> Any:
+    """The context in which the spans of a task start."""
+    found = _TRACEPARENT.fullmatch(event.trace or "")
+    if found is not None:
+        trace_id, span_id, flags = (int(part, 16) for part in found.groups())
+    else:
+        digest = hashlib.sha256(event.task.encode(errors="replace")).digest()
+        trace_id, span_id = int.from_bytes(digest[:16]), int.from_bytes(digest[16:24])
+        flags = trace.TraceFlags.SAMPLED
+    context = trace.SpanContext(trace_id, span_id, is_remote=True, trace_flags=trace.TraceFlags(flags))
+    return trace.set_span_in_context(trace.NonRecordingSpan(context))
+
+
 @contextmanager
 def _attempt(event: TaskEvent) -> Iterator[None]:
     attempts, _, _ = _instruments()
     names = _named(event)
     with trace.get_tracer(_SCOPE, __version__).start_as_current_span(
         "amends.task.attempt",
+        context=_parent(event),
         attributes={**names, "amends.task": event.task, "amends.attempt": event.attempt or 1},
         record_exception=False,  # its text may be internal
         set_status_on_exception=False,

@@ -54,7 +54,7 @@ ROWS = (
         "VALIDATION_ERROR",
         "Request payload doesn't match expected schema",
         "Send a payload that fits the capability's schema",
-        "I couldn't use that as it is. Could you put it another way?",
+        "I couldn't understand that request. Could you rephrase it?",
     ),
     _row(
         "MISSING_REQUIRED_FIELD",
@@ -64,7 +64,7 @@ ROWS = (
         "VALIDATION_ERROR",
         "Required field is missing",
         "Supply the missing field",
-        "I'm missing {name}. Could you tell me?",
+        "I still need {name}. Could you provide it?",
     ),
     _row(
         "INVALID_FIELD_TYPE",
@@ -74,7 +74,7 @@ ROWS = (
         "VALIDATION_ERROR",
         "Field has wrong type",
         "Send the field in its declared type",
-        "I couldn't read {name}. Could you give it in another form?",
+        "The value for {name} isn't in a form I can use. Could you check it?",
     ),
     _row(
         "INVALID_FIELD_VALUE",
@@ -84,7 +84,7 @@ ROWS = (
         "VALIDATION_ERROR",
         "Field value is not allowed",
         "Choose an allowed value",
-        "That value for {name} isn't possible. Could you choose another?",
+        "The value for {name} isn't allowed. Could you choose another one?",
     ),
     _row(
         "AGENT_NOT_FOUND",
@@ -105,7 +105,7 @@ ROWS = (
         "NOT_FOUND",
         "Agent doesn't have requested capability",
         "Ask for a capability the agent declares",
-        "I can't do that one. Is there something close that would help?",
+        "I can't do that. Is there something similar that would help?",
         Actor.USER,
     ),
     _row(
@@ -116,7 +116,7 @@ ROWS = (
         "SERVICE_UNAVAILABLE",
         "Agent is not responding",
         "Try once more where a repeat is safe, or use the fallback",
-        "Part of me isn't answering right now. I'll try once more.",
+        "Part of the service isn't responding right now. Please try again later.",
         Actor.OPERATOR,
     ),
     _row(
@@ -127,7 +127,7 @@ ROWS = (
         "SERVICE_UNAVAILABLE",
         "Agent is processing another request",
         "Try again when it is free",
-        "I'm busy with something else. I'll get to it in a moment.",
+        "I'm busy with other requests right now. Please try again in a moment.",
     ),
     _row(
         "MCP_NOT_CONNECTED",
@@ -161,7 +161,7 @@ ROWS = (
         "RATE_LIMITED",
         "MCP rate limit exceeded",
         "Wait, then try again",
-        "{name} asked me to slow down. I'll try again in a moment.",
+        "{name} is limiting requests right now. Please try again in a few minutes.",
         qualifier="wait",
     ),
     _row(
@@ -172,7 +172,7 @@ ROWS = (
         "INTERNAL_ERROR",
         "MCP returned an error",
         "Try once more where a repeat is safe, or use the fallback",
-        "{name} had a problem with that. I'll see whether it works another way.",
+        "{name} reported a problem, so I couldn't finish this.",
         Actor.PROVIDER,
     ),
     _row(
@@ -183,7 +183,7 @@ ROWS = (
         "INTERNAL_ERROR",
         "Multi-agent workflow failed",
         "Look at the failed step; the finished ones are reported",
-        "I couldn't get everything done. I'll tell you what worked.",
+        "I couldn't complete every step of this.",
         Actor.OPERATOR,
     ),
     _row(
@@ -205,7 +205,7 @@ ROWS = (
         "SERVICE_UNAVAILABLE",
         "Could not delegate to sub-agent",
         "Try once more where a repeat is safe, or ask another agent",
-        "I couldn't hand that on. I'll try once more.",
+        "Another agent couldn't complete its part of this.",
         Actor.OPERATOR,
     ),
     _row(
@@ -226,7 +226,7 @@ ROWS = (
         "INTERNAL_ERROR",
         "Unexpected internal error",
         "Try once more where a repeat is safe, then report it",
-        "Something went wrong on my side. If it keeps happening, it needs to be reported.",
+        "Something went wrong on our side. If it keeps happening, please report it.",
         Actor.OPERATOR,
     ),
     _row(
@@ -237,7 +237,7 @@ ROWS = (
         "NOT_FOUND",
         "Required knowledge file missing",
         "Have the missing file put in place",
-        "Something I need to know for this is missing. It has to be added first.",
+        "Some information I need for this is missing and has to be added first.",
         Actor.OPERATOR,
     ),
     _row(
@@ -248,7 +248,7 @@ ROWS = (
         "RATE_LIMITED",
         "Too many requests",
         "Wait, then try again",
-        "I've been asked to slow down. I'll try again in a moment.",
+        "There are too many requests right now. Please try again in a few minutes.",
         qualifier="wait",
     ),
 )
@@ -267,7 +267,7 @@ VOCABULARY = Vocabulary(
         "INTERNAL_ERROR",
         "A failure this contract does not name",
         "Ask the operator of the agent",
-        "Something went wrong that I can't put right myself.",
+        "Something went wrong, and I can't fix it myself.",
         Actor.OPERATOR,
     ),
 )
