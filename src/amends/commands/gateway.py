@@ -120,7 +120,6 @@ def _needs_extra() -> None:
 def _serve(config: GatewayConfig, path: Path | None) -> int:
     import logging
 
-    from amends.gateway.config import PAGE
     from amends.gateway.server import run as serve
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
@@ -128,7 +127,7 @@ def _serve(config: GatewayConfig, path: Path | None) -> int:
 
     def ready(url: str) -> None:
         names = ", ".join(f"{each.prefix or '/'} → {each.name}" for each in config.upstreams)
-        sys.stderr.write(f"{url}  {names}\n{url}{PAGE}/\n")
+        sys.stderr.write(f"{url}  {names}\n")
         sys.stderr.flush()
 
     try:

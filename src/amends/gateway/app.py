@@ -212,6 +212,10 @@ def _new_upstream(config: UpstreamConfig) -> HttpUpstream:
         from amends.gateway.mcp import McpUpstream
 
         return McpUpstream(config)
+    if config.kind == "a2a":
+        from amends.gateway.a2a import A2aUpstream
+
+        return A2aUpstream(config)
     return HttpUpstream(config)
 
 

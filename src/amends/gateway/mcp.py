@@ -77,7 +77,7 @@ class McpCall(Call):
 
 
 class McpUpstream(HttpUpstream):
-    """Forwards to one MCP server."""
+    """Forwards to one MCP server; `A2aUpstream` reads JSON-RPC in the same way."""
 
     def __init__(self, config: UpstreamConfig) -> None:
         super().__init__(config)
@@ -139,10 +139,10 @@ class McpUpstream(HttpUpstream):
         if not may_have_failed(data):
             return None
         for message in answers_in(data, stream=stream):
-            fault = failure_in(message)
+            fault = failure_in(message, via=self.config.kind)
             if fault is not None:
                 return fault
-            fault = failure_in(message, native=True)
+            fault = failure_in(message, via=self.config.kind, native=True)
             if fault is not None:
                 self.stats.failed += 1
                 self.stats.codes[fault.code] += 1

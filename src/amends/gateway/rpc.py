@@ -78,14 +78,25 @@ def read_request(body: bytes | bytearray) -> Request | None:
 
 def may_have_failed(data: bytes) -> bool:
     """Return whether a body can hold an error: a quick look before it is decoded."""
-    return b'"error"' in data or b'"isError"' in data
+    return any(mark in data for mark in _MARKS)
 
 
-def failure_in(message: Any, *, native: bool = False) -> Fault | None:
-    """Return the failure in a response; with `native` also one that carries no AdCP error."""
+_MARKS = (
+    b'"error"',
+    b'"isError"',
+    b"adcp_error",
+    b'"failed"',
+    b'"rejected"',
+    b"TASK_STATE_FAILED",
+    b"_REJECTED",
+)
+
+
+def failure_in(message: Any, *, via: str = "mcp", native: bool = False) -> Fault | None:
+    """Return the failure in a response of MCP or A2A; with `native` also one that carries no AdCP error."""
     if not isinstance(message, dict):
         return None
-    found = extract(message, "mcp", native=native)
+    found = extract(message, via, native=native)
     return found if found is not None and found.fatal else None
 
 

@@ -136,10 +136,12 @@ def _record(kind: str, stepper: Stepper, now: float, upstream: Any, trace: str) 
     """Report an event to the recorder, with the whole fault and decision."""
     fault, decision, operation = stepper.fault, stepper.decision, stepper.operation
     assert fault is not None
-    last = stepper.history[-1] if stepper.history else None
-    method, url = request_facts(
-        operation, None if last is None else last.error, None if last is None else last.result
-    )
+    method, url = operation.method, operation.url
+    if not url:
+        last = stepper.history[-1] if stepper.history else None
+        method, url = request_facts(
+            operation, None if last is None else last.error, None if last is None else last.result
+        )
     recording.emit(
         operation.binding or "call",
         kind,
