@@ -1,6 +1,7 @@
 """Runs every chosen scenario with every chosen contender over a range of seeds, on a few processes."""
 
 import json
+import logging
 import math
 import multiprocessing
 import sys
@@ -42,6 +43,7 @@ def one(job: Job) -> Run:
     """Run one job. It is a module-level function, so that it can be sent to another process."""
     scenario_name, contender_name, seed = job
     scenario = find(scenario_name)
+    logging.disable(logging.CRITICAL)  # a line for each retry would take more time than the run
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers warn about their own dependencies
         record = run(scenario.build(seed), scenario.load(seed), CONTENDERS[contender_name], seed)

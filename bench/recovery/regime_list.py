@@ -36,6 +36,8 @@ class Regime:
     """What the service can do per second; goodput is a share of it."""
     settled: float = 30.0
     spell_end: float = 0.0
+    refused: bool = False
+    """Whether the calls that got 429 are counted."""
     only: Callable[[Any, int, Arrival], bool] | None = None
     """Which operations are measured."""
 
@@ -56,6 +58,7 @@ def _fleet(
         "latency": latency,
     }
     name = f"fleet {clients} clients, {spell:g} s, queue {queue}, {latency:g} s"
+    name += ", ten minutes after" if tail > 600 else ""
     seconds = 20 + spell + tail
     return Regime(
         name,
@@ -63,6 +66,28 @@ def _fleet(
         partial(poisson, rate=100 / clients, seconds=seconds, clients=clients),
         options,
         spell_end=20.0 + spell,
+    )
+
+
+def _tenants(count: int, hint: float, rate: float, *, latency: float = 0.05, seconds: float = 120) -> Regime:
+    calls = "" if latency < 1 else f", {latency:g} s calls"
+    return Regime(
+        f"one tenant of {count} gets {hint:g} s, {rate:g}/s{calls}: the others",
+        Tenants,
+        partial(poisson, rate=rate, seconds=seconds),
+        {"count": count, "hint": hint, "latency": latency},
+        10.0 * max(latency, 0.2),
+        only=lambda service, index, arrival: service.tenant(index) > 0 and arrival[0] > 20,
+    )
+
+
+def _hour(rate: float, start: float = 300.0) -> Regime:
+    return Regime(
+        f"a true hint of an hour, {rate:g}/s",
+        OneHint,
+        partial(poisson, rate=rate, seconds=start + 3590),
+        {"hint": 3600.0, "at": start, "true": True},
+        refused=True,
     )
 
 
@@ -133,6 +158,22 @@ def _all() -> list[Regime]:
     found += [_fleet(spell=30, queue=queue) for queue in (100, 250, 1000)]
     found += [_fleet(spell=30, latency=latency) for latency in (0.005, 0.2, 1.0)]
     found += [_fleet(1000, 120), _fleet(1000, 30, latency=1.0)]
+    found += [
+        _fleet(*shape, tail=120)
+        for shape in ((1000, 10), (1000, 30), (700, 20, 1000, 0.3), (400, 20, 500, 0.8), (50, 60, 500, 1.0))
+    ]
+    found += [_fleet(20, 30, 200, 1.0), _fleet(200, 60, 500, 0.5)]
+    found += [
+        _fleet(*shape, tail=660)
+        for shape in (
+            (200, 11),
+            (20, 61),
+            (50, 120),
+            (1000, 121),
+            (200, 31, 1000, 0.005),
+            (500, 30, 100, 1.0),
+        )
+    ]
     found += [_sustained(factor, clients) for factor in (1.5, 2.0) for clients in (1, 20, 200)]
     for hint in (1.0, None):
         label = "Retry-After 1" if hint else "no header"
@@ -172,6 +213,24 @@ def _all() -> list[Regime]:
         )
         for rate in (5, 20, 100)
     ]
+    found += [
+        _tenants(count, hint, rate)
+        for count in (4, 10)
+        for hint in (2.0, 10.0, 30.0, 120.0, 3600.0)
+        for rate in (5, 20, 100)
+    ]
+    found += [_tenants(10, hint, 20, latency=2.0) for hint in (10.0, 3600.0)]
+    found += [
+        Regime(
+            f"flapping every {period} s at {rate}/s",
+            Flapping,
+            partial(poisson, rate=rate, seconds=180),
+            {"period": float(period)},
+        )
+        for period in (1, 2, 3, 5, 8)
+        for rate in (1, 6, 30)
+    ]
+    found += [_hour(rate) for rate in (0.02, 1, 20)]
     found += [
         Regime("long hint of an hour", known_hostile, partial(poisson, rate=1, seconds=3600)),
         Regime("lying hint of 1 s, 30 s outage, 5/s", Lying, partial(poisson, rate=5, seconds=120)),
@@ -285,13 +344,6 @@ def reported() -> list[Regime]:
         )
     found += [
         Regime(
-            "one tenant of eight gets an hour, 40/s: the others",
-            Tenants,
-            partial(poisson, rate=40, seconds=100),
-            {"count": 8},
-            only=lambda service, index, _: service.tenant(index) > 0,
-        ),
-        Regime(
             "hint of 2 s in an outage of 20 s, 8/s",
             Lying,
             partial(poisson, rate=8, seconds=90),
@@ -304,6 +356,9 @@ def reported() -> list[Regime]:
             {"length": 4.0, "hint": 25.0},
         ),
         Regime("flapping every 3 s, 6/s", Flapping, partial(poisson, rate=6, seconds=120), {"period": 3.0}),
+        Regime(
+            "flapping every 1.5 s, 12/s", Flapping, partial(poisson, rate=12, seconds=120), {"period": 1.5}
+        ),
         Regime("flapping every 20 s, 6/s", Flapping, partial(poisson, rate=6, seconds=160), {"period": 20.0}),
         Regime(
             "3 calls an hour, 30 % fail",
@@ -353,6 +408,16 @@ def reported() -> list[Regime]:
         _fleet(100, 45, 300, 0.02, tail=100),
         _fleet(300, 90, 700, 0.1, tail=100),
         _fleet(800, 70, 400, 0.5, tail=100),
+        _fleet(900, 12, 600, 0.06, tail=100),
+        _fleet(30, 40, 350, 0.9, tail=100),
+        _fleet(150, 15, 800, 0.03, tail=620),
+        _fleet(60, 80, 300, 0.7, tail=620),
+    ]
+    found += [
+        _tenants(8, 3600.0, 40),
+        _tenants(6, 8.0, 25),
+        _tenants(12, 3600.0, 12, latency=3.0),
+        _hour(3, 200.0),
     ]
     return found
 

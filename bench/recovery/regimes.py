@@ -245,6 +245,8 @@ def measure(run: Simulation) -> dict[str, float]:
         "p50": percentile(spans, 0.5),
         "p99": percentile(spans, 0.99),
     }
+    if regime.refused:
+        found["refused"] = float(run.refused)
     last = run.arrivals[-1][0]
     if regime.capacity:
         good = sum(ok and regime.settled <= end < last for ok, end in zip(run.ok, run.ends, strict=True))

@@ -114,6 +114,10 @@ def cell(runs: list[dict[str, float]]) -> str:
 
 def extra(runs: list[dict[str, float]]) -> str:
     parts = [f"lowest {min(run['success'] for run in runs):.1f} %"]
+    if "refused" in runs[0]:
+        parts = [
+            f"refused calls {mean(runs, 'refused'):.1f} (at most {max(run['refused'] for run in runs):.0f})"
+        ]
     if "goodput" in runs[0]:
         parts.append(f"goodput {mean(runs, 'goodput'):.2f} of capacity")
     if "back" in runs[0]:

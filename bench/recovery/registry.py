@@ -6,18 +6,22 @@ from bench.recovery.contenders.plain import NO_RETRY, ORACLE
 from bench.recovery.contenders.retry_libraries import REDRESS, STAMINA, TENACITY
 from bench.recovery.contenders.sdks import BOTOCORE, OPENAI
 from bench.recovery.contenders.sketch_driver import SKETCH
+from bench.recovery.contenders.tuned import REDRESS_TUNED, STAMINA_TUNED, TENACITY_TUNED
 
 CONTENDERS = {
     contender.name: contender
     for contender in (
         NO_RETRY,
         TENACITY,
+        TENACITY_TUNED,
         STAMINA,
+        STAMINA_TUNED,
         HTTPX_RETRIES,
         URLLIB3,
         OPENAI,
         BOTOCORE,
         REDRESS,
+        REDRESS_TUNED,
         SKETCH,
         AMENDS,
         AMENDS_HTTP,

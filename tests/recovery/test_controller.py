@@ -346,7 +346,6 @@ _SECONDS = {
 }
 _RATES = (
     (pacing, "LEAST_PACE"),
-    (constants, "LEAST_PACE"),
     (evidence, "LEAST_RATE"),
     (evidence, "COLD_RATE"),
 )

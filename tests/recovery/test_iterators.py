@@ -3,8 +3,10 @@
 import asyncio
 
 import pytest
+import trio
 
 from amends import Fault, FaultError, Operation, Policy, Upstream, recover
+from amends.core.backoff import Backoff
 from amends.errors import RateLimitedError, UnauthenticatedError, ValidationError
 from amends.recovery import attempts, current_operation, time_left
 from amends.recovery.clock import CLOCK
@@ -189,3 +191,62 @@ def test_history_is_added_to_the_list(clock):
         with attempt:
             script()
     assert [each.number for each in history] == [1, 2]
+
+
+async def test_a_run_of_an_async_block_is_cancelled_when_its_time_is_over():
+    """The failure is a TIMEOUT, and the next run has its own time."""
+    numbers = []
+    async for attempt in attempts(timeout=0.02, read_only=True, policy=Policy(backoff=Backoff(first=0.01))):
+        with attempt:
+            numbers.append(attempt.number)
+            assert time_left() is not None
+            if attempt.number < 3:
+                await asyncio.sleep(60)
+    assert numbers == [1, 2, 3]
+    assert [each.fault.code for each in attempt.history if each.fault] == ["TIMEOUT", "TIMEOUT"]
+
+
+async def test_a_cancelled_block_is_not_taken_for_a_late_one():
+    """Cancellation and the block's own TimeoutError pass through."""
+
+    async def run():
+        async for attempt in attempts(timeout=30, policy=Policy(attempts=1)):
+            with attempt:
+                await asyncio.sleep(60)
+
+    task = asyncio.ensure_future(run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(FaultError):
+        async for attempt in attempts(timeout=30, policy=Policy(attempts=1)):
+            with attempt:
+                raise TimeoutError
+    assert asyncio.current_task().cancelling() == 0
+
+
+def test_a_block_on_trio_is_cancelled_when_its_time_is_over():
+    """The same on trio."""
+
+    async def main():
+        async for attempt in attempts(
+            timeout=0.02, read_only=True, policy=Policy(backoff=Backoff(first=0.01))
+        ):
+            with attempt:
+                if attempt.number < 2:
+                    await trio.sleep(60)
+        return attempt.number
+
+    assert trio.run(main) == 2
+
+
+def test_a_plain_block_sees_its_limit(clock, caplog):
+    """It cannot be stopped: its result is used, and a warning is logged once."""
+    for attempt in attempts(timeout=5):
+        with attempt:
+            assert time_left() == 5
+            clock.advance(6)
+    assert attempt.number == 1
+    assert "took longer than timeout=5" in caplog.text

@@ -635,6 +635,25 @@ async def test_waiting_for_a_renewal_has_bounds_and_can_be_cancelled():
     assert upstream.open
 
 
+def test_calls_one_after_another_are_paced_until_the_named_time(clock):
+    """The pace holds although no call waits; where many remain, nothing is paced."""
+    upstream = Upstream()
+    for left in range(9, -1, -1):
+        recover(Script("ok"), upstream=upstream)
+        upstream.allow(left, 60.0, clock.now())
+    assert 3 <= len(clock.waits) <= 6
+    assert sum(clock.waits) > 30
+    assert upstream.snapshot().state == "ramp"
+    clock.advance(61.0)
+    recover(Script("ok"), upstream=upstream)
+    assert upstream.open
+    many = Upstream()
+    for left in range(4999, 4959, -1):
+        recover(Script("ok"), upstream=many)
+        many.allow(left, 3600.0, clock.now())
+    assert many.open
+
+
 def test_the_next_call_after_none_remain(clock):
     """`allow` with none remaining: the next call is sent when the named time is over, not later."""
     upstream = Upstream()

@@ -9,7 +9,7 @@ from bench.recovery.run import Call, Contender, Perform, Process
 from bench.recovery.wire import RefusedError, Response
 
 
-async def _raising(call: Call) -> Response:
+async def raising(call: Call) -> Response:
     """Make one call as these libraries expect it: a failed response is raised as an exception."""
     response = await call.send()
     if not response.ok:
@@ -17,12 +17,23 @@ async def _raising(call: Call) -> Response:
     return response
 
 
+class View:
+    """A response with the attribute names of httpx."""
+
+    __slots__ = ("headers", "response", "status_code")
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+        self.status_code = response.status
+        self.headers = response.headers
+
+
 def _tenacity(process: Process) -> Perform:
     async def perform(call: Call) -> Response:
         retrying = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_exponential(multiplier=1), reraise=True
         )
-        return await retrying(_raising, call)
+        return await retrying(raising, call)
 
     return perform
 
@@ -32,7 +43,7 @@ def _stamina(process: Process) -> Perform:
     stamina.instrumentation.set_on_retry_hooks([])
 
     async def perform(call: Call) -> Response:
-        return await stamina.AsyncRetryingCaller().on(Exception)(_raising, call)
+        return await stamina.AsyncRetryingCaller().on(Exception)(raising, call)
 
     return perform
 
@@ -51,16 +62,6 @@ def _redress(process: Process) -> Perform:
         # is bound to the real one when the module is imported.
         circuit_breaker=redress.CircuitBreaker(clock=process.now),
     )
-
-    class View:
-        """A response with the attribute names of httpx."""
-
-        __slots__ = ("headers", "response", "status_code")
-
-        def __init__(self, response: Response) -> None:
-            self.response = response
-            self.status_code = response.status
-            self.headers = response.headers
 
     async def perform(call: Call) -> Response:
         async def once() -> View:

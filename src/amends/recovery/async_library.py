@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
+    "BlockLimit",
     "TrioWaiter",
     "in_event_loop",
     "new_task_waiter",
@@ -163,6 +164,45 @@ async def within(seconds: float, awaitable: Awaitable[T]) -> T:
         if not limit.expired():
             raise  # the call's own
         raise _time_is_over(seconds) from None
+
+
+class BlockLimit:
+    """The same as `within` for a block of code: cancels the running task's block after so many seconds."""
+
+    __slots__ = ("_limit", "_scope", "_seconds")
+
+    def __init__(self, seconds: float) -> None:
+        import asyncio
+
+        trio: Any = running_trio()
+        self._seconds = seconds
+        self._scope: Any = None if trio is None else trio.move_on_after(seconds)
+        self._limit = asyncio.timeout(seconds) if trio is None else None
+
+    def enter(self) -> None:
+        """Start the time."""
+        if self._limit is None:
+            self._scope.__enter__()
+        else:
+            _at_once(self._limit.__aenter__())
+
+    def leave(self, error: BaseException | None) -> BaseException | None:
+        """End the block and return its error: TIMEOUT if the time was over."""
+        kind, trace = (None, None) if error is None else (type(error), error.__traceback__)
+        if self._limit is None:
+            self._scope.__exit__(kind, error, trace)
+            return _time_is_over(self._seconds) if self._scope.cancelled_caught else error
+        try:
+            _at_once(self._limit.__aexit__(kind, error, trace))
+        except TimeoutError:
+            return _time_is_over(self._seconds)
+        return error
+
+
+def _at_once(coroutine: Any) -> None:
+    """Run a coroutine that does not wait: `asyncio.timeout` is an async context manager that never does."""
+    with suppress(StopIteration):
+        coroutine.send(None)
 
 
 def _time_is_over(seconds: float) -> Exception:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from math import inf
 
 from amends.recovery.evidence import HINT, PLAIN, REFUSED, SILENT
-from amends.recovery.pacing import LEAST_PACE, Pacing
+from amends.recovery.pacing import Pacing
 
 __all__ = ["HINT", "OPEN", "PLAIN", "RAMP", "REFUSED", "SHUT", "SILENT", "STATES", "Controller"]
 
@@ -124,7 +124,7 @@ class Controller(Pacing):
         self.learn_chance()
         if self.state == SHUT:
             self._reopen(now)
-        if self.state == RAMP and self.follow(now, sent) and not waiting:
+        if self.state == RAMP and self.follow(now, sent) and not waiting and now >= self.limited_until:
             self.state = OPEN
 
     def failed(
@@ -183,17 +183,17 @@ class Controller(Pacing):
 
     def allow(self, now: float, remaining: int, seconds: float) -> None:
         """
-        Report that the service allows `remaining` calls in the next `seconds`. Pace the calls if more arrive.
+        Report that the service allows `remaining` calls in the next `seconds`.
 
-        With none remaining, the next call is due when the time is over.
+        If more arrive, and no more remain than arrived lately, the calls are paced so that they last until then. With none
+        remaining, the next call is due when the time is over.
         """
-        pace = max(max(remaining, 1) / max(seconds, 1e-3), LEAST_PACE)
-        if self.state == SHUT or pace >= self.rate(now):
+        if self.state == SHUT or not self.limit_pace(now, remaining, seconds):
             return
         if self.state == OPEN:
             self.state, self.since, self._raised_at, self.last_sent = RAMP, now, now, now
-            self.pace = pace
-        self.pace = min(self.pace, pace)
+            self.pace = self.limit
+        self.pace = min(self.pace, self.limit)
 
     def postpone(self, until: float) -> None:
         """Take back the probe that was just admitted; ask again at `until`."""

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.recovery.async_library import new_task_waiter
+from amends.recovery.async_library import BlockLimit, new_task_waiter
+from amends.recovery.clock import CLOCK
 from amends.recovery.events import EventHook
 from amends.recovery.history import Attempt
+from amends.recovery.logs import log_late_call
 from amends.recovery.matching import On
 from amends.recovery.operation_flow import Flow
 from amends.recovery.perform import aadvance, advance
@@ -29,19 +31,32 @@ from amends.recovery.steps import Finish, Send, Step, Steps
 from amends.recovery.upstream import Upstream
 from amends.recovery.waiter import ThreadWaiter
 
+if TYPE_CHECKING:
+    from datetime import timedelta
+
 __all__ = ["Attempts", "Try", "attempts"]
 
 
 class Try:
     """One run of the block. `number` starts at 1."""
 
-    __slots__ = ("_before", "_flow", "_next", "_scope", "_steps", "number")
+    __slots__ = ("_before", "_flow", "_limit", "_next", "_scope", "_sent", "_steps", "number")
 
-    def __init__(self, number: int, flow: Flow, steps: Steps, scope: Scope | None) -> None:
-        self.number = number
+    def __init__(self, flow: Flow, steps: Steps, step: Send, *, limited: bool) -> None:
+        """
+        Args:
+            flow: the operation.
+            steps: its steps.
+            step: the step that this run performs.
+            limited: whether the block runs on an event loop, where it can be cancelled when its time is over.
+
+        """
+        self.number = flow.stepper.state.attempt + 1
         self._flow = flow
         self._steps = steps
-        self._scope = scope
+        self._scope = step.scope
+        self._limit = None if step.timeout is None or not limited else BlockLimit(step.timeout)
+        self._sent = 0.0
         self._before: Scope | None = None
         self._next: Step | None = None
 
@@ -59,14 +74,22 @@ class Try:
         if self._scope is not None:
             self._before = SCOPE.get()
             SCOPE.set(self._scope)
+        self._sent = CLOCK.now()
+        if self._limit is not None:
+            self._limit.enter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         """Decide about an exception of the block: suppress it if the block runs again, else raise the final error."""
+        if self._limit is not None:
+            error = self._limit.leave(error)
         if self._scope is not None:
             SCOPE.set(self._before)
+        timeout = self._flow.plan.timeout
+        if timeout is not None and self._limit is None and CLOCK.now() - self._sent > timeout:
+            log_late_call(_block, timeout)
         self._next = self._steps.send(None) if error is None else self._steps.throw(error)
         return error is not None
 
@@ -96,7 +119,7 @@ class Attempts:
         step = next(steps)
         while not isinstance(step, Finish):
             if isinstance(step, Send):
-                attempt = Try(flow.stepper.state.attempt + 1, flow, steps, step.scope)
+                attempt = Try(flow, steps, step, limited=False)
                 yield attempt
                 step = attempt.next_step()
             else:
@@ -108,7 +131,7 @@ class Attempts:
         step = next(steps)
         while not isinstance(step, Finish):
             if isinstance(step, Send):
-                attempt = Try(flow.stepper.state.attempt + 1, flow, steps, step.scope)
+                attempt = Try(flow, steps, step, limited=True)
                 yield attempt
                 step = attempt.next_step()
             else:
@@ -118,6 +141,7 @@ class Attempts:
 def attempts(
     *,
     on: On | None = None,
+    timeout: float | timedelta | None = None,
     read_only: bool = False,
     raises: Raises = "fault",
     policy: Policy | None = None,
@@ -131,12 +155,16 @@ def attempts(
     """
     Return the runs of a block, each to be entered with `with`. The arguments are those of `recover`.
 
+    With `timeout`, a run of the block in `async for` is cancelled when its time is over. A thread cannot be stopped: in `for`
+    the block sees the limit as `amends.recovery.time_left()`.
+
     Raises:
         FaultError: from the block's `with`, or from the loop if hooks ran between two runs.
 
     """
     return Attempts(
         on=on,
+        timeout=timeout,
         read_only=read_only,
         raises=raises,
         policy=policy,

@@ -51,11 +51,13 @@ calls; lower: a limit that was raised is used later."""
 class Pacing(Evidence):
     """Calls per second, and when the last one was due."""
 
-    __slots__ = ("_cut_at", "_raised_at", "_strained", "last_sent", "pace")
+    __slots__ = ("_cut_at", "_raised_at", "_strained", "last_sent", "limit", "limited_until", "pace")
 
     def __init__(self) -> None:
         super().__init__()
         self.pace, self.last_sent = 1.0, -inf
+        self.limit, self.limited_until = inf, -inf
+        """The highest pace that the service allows, and until when."""
         self._cut_at = self._raised_at = 0.0
         self._strained = False  # whether a slow or missing answer shows that the service has too much work
 
@@ -100,7 +102,16 @@ class Pacing(Evidence):
         else:
             doubling = min(SLOW_DOUBLING, max(FAST_DOUBLING, DOUBLING * self.usual))
             self.pace *= min(RISE, 2.0 ** min(passed / doubling, 1.0))
+        if now < self.limited_until:
+            self.pace = min(self.pace, self.limit)
         return True
+
+    def limit_pace(self, now: float, remaining: int, seconds: float) -> bool:
+        """Note how many calls the service allows in the next `seconds`. Return whether more would be sent."""
+        pace = max(max(remaining, 1) / max(seconds, 1e-3), LEAST_PACE)
+        scarce = remaining <= self.arrivals + 1 and pace < (self.arrivals + 1) / self._seconds(now)
+        self.limit, self.limited_until = (pace, now + seconds) if scarce else (inf, -inf)
+        return scarce
 
     @property
     def too_many(self) -> bool:

@@ -36,9 +36,14 @@ class Traffic:
         """Count an operation that arrived while the state was not OPEN."""
         self._waited += 1
 
+    @property
+    def arrivals(self) -> float:
+        """How many operations arrived lately."""
+        return self._arrived + self._calls_good + self._waited
+
     def rate(self, now: float) -> float:
         """Return how many operations arrive per second."""
-        return (self._arrived + self._calls_good + self._waited) / self._seconds(now)
+        return self.arrivals / self._seconds(now)
 
     def good_rate(self, now: float) -> float:
         """Return how many calls succeed per second."""
