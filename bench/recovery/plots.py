@@ -14,13 +14,13 @@ from matplotlib.ticker import NullLocator
 
 PANELS = ("a", "b", "c", "d", "e", "f", "h")  # no operation succeeds in g
 TICKS = (1, 2, 5, 10, 20, 50)
-GOODPUT = ("no retry", "stamina", "botocore", "redress", OURS, "oracle")
+GOODPUT = ("no retry", "stamina", "redress", OURS, "oracle")
 
 
 def success(cells: dict[tuple[str, str], Cell], contenders: list[str], path: Path) -> None:
     """Plot one panel for each scenario; up and to the left is better."""
     figure, axes = plt.subplots(2, 4, figsize=(16, 8), layout="constrained")
-    markers = dict(zip(contenders, "osD^v<>PXh*", strict=False))
+    markers = dict(zip(contenders, "osD^v<>PXh*dp8", strict=False))
     for scenario, axis in zip(PANELS, axes.flat, strict=False):
         for contender in contenders:
             if (scenario, contender) in cells:
