@@ -24,7 +24,22 @@ _SHOWN = 2000
 
 
 class AlreadyDoneError(FaultError):
-    """The effect happened before, and its outcome was delivered"""
+    """
+    The effect happened before, and its outcome was delivered
+
+    >>> from amends.effects import Effects
+    >>> effects = Effects("memory:")
+    >>> @effects.once
+    ... def order(item):
+    ...     return f"ordered {item}"
+    >>> order("tea")
+    'ordered tea'
+    >>> try:
+    ...     order("tea")
+    ... except AlreadyDoneError as done:
+    ...     done.outcome
+    'ordered tea'
+    """
 
     code = "ALREADY_DONE"
     recovery = "correctable"
@@ -53,7 +68,20 @@ class SimilarError(FaultError):
 
 
 class InDoubtError(EffectUnknownError):
-    """The effect may have happened: `question` says what to find out"""
+    """
+    The effect may have happened: `question` says what to find out
+
+    >>> from amends.effects import Effects
+    >>> effects = Effects("memory:")
+    >>> @effects.once(key="order")
+    ... def pay(order):
+    ...     raise TimeoutError
+    >>> try:
+    ...     pay(17)
+    ... except InDoubtError as doubt:
+    ...     doubt.key
+    'pay:17'
+    """
 
     key: str = ""
     question: str = ""

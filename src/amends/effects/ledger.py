@@ -405,6 +405,10 @@ class Scope:
     A scope for derived keys.
 
     Inside the context, every call of a decorated function gets it. A function decorated with its `once` always has it.
+
+    >>> task = Effects("memory:").scope("task-42")
+    >>> task.call("pay", lambda: "paid", {"order": 17})
+    'paid'
     """
 
     def __init__(self, effects: Effects, name: str) -> None:
