@@ -1,4 +1,4 @@
-"""`amends tasks list | show | retry | cancel | answer | verify`: inspect and control the agent tasks of a store."""
+"""`amends tasks …`: run, submit, inspect and control the agent tasks of a store."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
+
+from amends.commands.tasks_work import json_or_text, load_agents, next_step, submit, work
 
 __all__ = ["add", "run"]
 
@@ -36,11 +38,50 @@ def _list_options(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--status", choices=STATUSES, metavar="S", help=f"only this status: {', '.join(STATUSES)}"
     )
+    action.add_argument("--type", help="only this capability")
+    action.add_argument("--agent", help="only this agent")
+    action.add_argument(
+        "--older-than", type=float, metavar="S", help="only tasks created more than S seconds ago"
+    )
+    action.add_argument(
+        "--newer-than", type=float, metavar="S", help="only tasks created less than S seconds ago"
+    )
+    action.add_argument(
+        "--attention",
+        action="store_true",
+        help="only tasks that failed, wait for input, or have a step in doubt",
+    )
     action.add_argument("--limit", type=int, default=100, help="the most tasks to list (100)")
 
 
 def _task_options(action: argparse.ArgumentParser) -> None:
     action.add_argument("id", metavar="ID", help="the task's id")
+
+
+def _retry_options(action: argparse.ArgumentParser) -> None:
+    action.add_argument("id", metavar="ID", nargs="?", help="the task's id")
+    action.add_argument("--all", action="store_true", help="all failed tasks that the filters match")
+    action.add_argument("--code", help="with --all: only tasks that failed with this code")
+    action.add_argument("--type", help="with --all: only this capability")
+    action.add_argument("--agent", help="with --all: only this agent")
+
+
+def _submit_options(action: argparse.ArgumentParser) -> None:
+    action.add_argument("type", metavar="CAPABILITY", help="the capability")
+    action.add_argument(
+        "payload", metavar="JSON", nargs="?", help="the input; what is not JSON is taken as text"
+    )
+    action.add_argument("--agent", help="the agent")
+    action.add_argument("--id", help="the task's id (default: a random one)")
+    action.add_argument("--key", help="an idempotency key")
+    action.add_argument("--deadline", type=float, metavar="S", help="seconds for the whole task")
+    action.add_argument("--wait", type=float, metavar="S", help="wait up to S seconds for the task")
+
+
+def _worker_options(action: argparse.ArgumentParser) -> None:
+    action.add_argument("agents", metavar="MODULE:AGENTS", help="an agent, or a list of agents, in a module")
+    action.add_argument("--concurrency", type=int, default=64, help="tasks at once (64)")
+    action.add_argument("--drain", action="store_true", help="work on what is due, and end")
 
 
 def _step_options(action: argparse.ArgumentParser) -> None:
@@ -93,8 +134,13 @@ def _orchestrator(args: argparse.Namespace) -> Any:
 
     if not args.store:
         raise ValueError("no store is given: use --store sqlite:///tasks.db, or set AMENDS_STORE")
+    if args.action == "worker":
+        agents, works = load_agents(args.agents), not args.drain
+        return Orchestrator(
+            agents, store=args.store, worker=works, name=args.name, concurrency=args.concurrency
+        )
     address = parse(args.store)
-    if address.scheme == "sqlite" and not Path(address.path).exists():
+    if args.action != "submit" and address.scheme == "sqlite" and not Path(address.path).exists():
         raise ValueError(f"there is no file {address.path}: correct the path")
     return Orchestrator(store=args.store, worker=False, name=args.name)
 
@@ -107,9 +153,8 @@ async def _run_action(args: argparse.Namespace) -> dict[str, Any]:
 async def _list(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
     from amends.tasks.documents import stamp
 
-    listed = sorted(
-        [each async for each in orchestrator.list(args.status)], key=lambda each: each.created, reverse=True
-    )
+    found = [each async for each in orchestrator.list(args.status) if _matches(each, args)]
+    listed = sorted(found, key=lambda each: each.created, reverse=True)
     rows = [
         {
             "id": each.id,
@@ -117,6 +162,8 @@ async def _list(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
             "type": each.type,
             "agent": each.agent,
             "code": each.code,
+            "question": each.question,
+            "inDoubt": each.in_doubt or None,
             "createdAt": stamp(each.created),
             "updatedAt": stamp(each.updated),
             "dueAt": None if each.due is None else stamp(each.due),
@@ -127,6 +174,21 @@ async def _list(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
         "tasks": [{name: value for name, value in row.items() if value is not None} for row in rows],
         "total": len(listed),
     }
+
+
+def _matches(row: Any, args: argparse.Namespace) -> bool:
+    """Whether the filters of the command match a task."""
+    import time
+
+    age = time.time() - row.created
+    wanted = {name: getattr(args, name, None) for name in ("type", "agent", "code")}
+    if any(value is not None and getattr(row, name) != value for name, value in wanted.items()):
+        return False
+    older, newer = getattr(args, "older_than", None), getattr(args, "newer_than", None)
+    if (older is not None and age <= older) or (newer is not None and age >= newer):
+        return False
+    attention = row.in_doubt or row.status in {"failed", "input_required"}
+    return attention or not getattr(args, "attention", False)
 
 
 async def _show(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
@@ -148,31 +210,38 @@ async def _show(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _retry(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
-    return {"task": (await orchestrator.retry(args.id)).document()}
+    if (args.id is None) != args.all:
+        raise ValueError("name a task, or pass --all to retry all failed tasks that the filters match")
+    if not args.all:
+        doubtful = (await orchestrator.state(args.id)).in_doubt
+        return {
+            "task": (await orchestrator.retry(args.id)).document(),
+            "next": await next_step(orchestrator, args.id, doubtful),
+        }
+    retried = []
+    async for row in orchestrator.list("failed"):
+        if _matches(row, args):
+            await orchestrator.retry(row.id)
+            retried.append(row.id)
+    return {"retried": retried}
 
 
 async def _cancel(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
-    return {"task": (await orchestrator.cancel(args.id)).document()}
+    task = (await orchestrator.cancel(args.id)).document()
+    if task["status"] in {"completed", "failed", "cancelled"}:
+        return {"task": task, "next": "nothing changes: the task is over"}
+    return {"task": task, "next": await next_step(orchestrator, args.id, [])}
 
 
 async def _answer(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
-    response = await orchestrator.answer(args.id, _json(args.answer), step=args.step)
+    response = await orchestrator.answer(args.id, json_or_text(args.answer), step=args.step)
     return {"task": response.document()}
 
 
 async def _verify(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
-    result = None if args.result is None else _json(args.result)
+    result = None if args.result is None else json_or_text(args.result)
     response = await orchestrator.verify(args.id, happened=args.happened, result=result, step=args.step)
     return {"task": response.document()}
-
-
-def _json(text: str) -> Any:
-    import msgspec
-
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
 
 
 _Options = Callable[[argparse.ArgumentParser], None]
@@ -180,6 +249,8 @@ _Action = Callable[[Any, argparse.Namespace], Coroutine[Any, Any, dict[str, Any]
 
 # action → (summary, adds its arguments, runs it)
 _ACTIONS: dict[str, tuple[str, _Options, _Action]] = {
+    "worker": ("work on the tasks of a store with the agents of a module", _worker_options, work),
+    "submit": ("submit a task", _submit_options, submit),
     "list": ("list the tasks of a store, the newest first", _list_options, _list),
     "show": (
         "show one task: its response, its steps, and its timeline with every attempt and wait",
@@ -187,8 +258,8 @@ _ACTIONS: dict[str, tuple[str, _Options, _Action]] = {
         _show,
     ),
     "retry": (
-        "retry a failed or cancelled task; finished steps that were not undone are kept",
-        _task_options,
+        "retry a failed or cancelled task, or all failed ones; finished steps that were not undone are kept",
+        _retry_options,
         _retry,
     ),
     "cancel": ("cancel an unfinished task; its finished steps are undone", _task_options, _cancel),

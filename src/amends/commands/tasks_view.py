@@ -26,7 +26,13 @@ def text_of(action: str, result: dict[str, Any]) -> str:
         return "\n".join(_list_lines(result, paint))
     if action == "show":
         return "\n".join(_show_lines(result, paint))
+    if "retried" in result:
+        return "\n".join([*map(strip, result["retried"]), f"{len(result['retried'])} tasks will be retried"])
+    if "handled" in result:
+        return "ended" if result["handled"] is None else f"handled {result['handled']} messages"
     task = result["task"]
+    if "next" in result:
+        return f"{strip(task['id'])} is {_status(task['status'], paint)}: {strip(result['next'])}"
     return f"{strip(task['id'])} is {_status(task['status'], paint)}"
 
 
@@ -43,6 +49,10 @@ def _list_lines(result: dict[str, Any], paint: Painter) -> list[str]:
     for task in tasks:
         kind = strip(task["type"]) + (f" at {strip(task['agent'])}" if "agent" in task else "")
         more = [strip(task["code"])] if "code" in task else []
+        if "inDoubt" in task:
+            more.append(paint("in doubt", "magenta"))
+        if "question" in task:
+            more.append(strip(task["question"]))
         if "dueAt" in task:
             more.append(f"due {task['dueAt']}")
         lines.append(

@@ -270,6 +270,15 @@ class Orchestrator:
         """
         return await self._waiters.wait(self.store, id, timeout)
 
+    async def missing_agents(self, id: str) -> Sequence[str]:
+        """Return the agents of a task's unfinished steps that neither this process nor a running worker has."""
+        state = await self.state(id)
+        steps = [step for step in state.head.steps if state.steps[step.name].state != "done"]
+        lacking = [step for step in steps if not self._registry.has(step)]
+        offers = Offers(self._registry, self.store)
+        missing = [step for step in lacking if not await offers.offered_elsewhere([step])]
+        return list(dict.fromkeys(step.agent or step.type for step in missing))
+
     async def drain(self) -> int:
         """Work on everything that is due now. Return the number of messages handled. For tests and cron jobs."""
         if self._worker is None:
