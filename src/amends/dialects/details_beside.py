@@ -48,7 +48,7 @@ def join_details(fault: Fault, *, executed: Executed, actor: Actor | None) -> di
     if wait is not None and math.isfinite(wait) and wait > 0:
         beside["retry_after_ms"] = math.ceil(wait * 1000)
     # M3: with a wait, a reader could take the error for an invitation to repeat the call.
-    if fault.executed is not executed or (beside.get("retry_after_ms") and fault.executed is not Executed.NO):
+    if fault.executed is not executed or ("retry_after_ms" in beside and fault.executed is not Executed.NO):
         beside["executed"] = fault.executed.value
     if fault.actor is not actor:
         beside["actor"] = fault.actor.value
