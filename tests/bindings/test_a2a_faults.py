@@ -172,6 +172,24 @@ def caused(exc, cause):
     return exc
 
 
+def google(kind, **members):
+    return {"@type": f"type.googleapis.com/google.rpc.{kind}", **members}
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_the_details_of_google_rpc_are_read(status):
+    """A2A 1.0: the field of a BadRequest, the wait of a RetryInfo, the reason of an ErrorInfo."""
+    bad = google("BadRequest", fieldViolations=[{"field": "message.parts", "description": "empty"}])
+    error = {"code": -32602, "message": "Bad", "data": [bad, google("RetryInfo", retryDelay="7s")]}
+    fault = failure(A2AClientError("x"), recording(httpx.Response(status, content=rpc(error)))).fault
+    assert (fault.field, fault.retry_after, fault.executed) == ("message.parts", 7, "no")
+    info = google("ErrorInfo", reason="TASK_NOT_FOUND", domain="a2a-protocol.org")
+    error = {"code": -32099, "message": "None", "data": [info]}
+    if status == 200:
+        fault = failure(A2AClientError("x"), recording(httpx.Response(status, content=rpc(error)))).fault
+        assert (fault.code, fault.details["reason"]) == ("NOT_FOUND", "TASK_NOT_FOUND")
+
+
 @pytest.mark.parametrize(
     ("exc", "recorded", "kind"),
     [

@@ -32,6 +32,11 @@ require("fastmcp", at_least=(4, 1), below=5, binding="amends.bindings.fastmcp", 
 from fastmcp.client.transports import StreamableHttpTransport  # noqa: E402
 from fastmcp.exceptions import ToolError  # noqa: E402
 
+from amends.bindings.fastmcp_background import (  # noqa: E402
+    GET_TASK,
+    guard_background_tools,
+    without_exception_text,
+)
 from amends.bindings.mcp.callbacks import guard_callback  # noqa: E402
 from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise  # noqa: E402
 from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected  # noqa: E402
@@ -95,11 +100,13 @@ def guard(
         own_errors=OwnErrors.of(errors, code_prefix),
         get_tool=server.get_tool,
         ledger=None if effects is None else ToolEffects(effects, tools, scope),
+        change={GET_TASK: without_exception_text},
     )
     if guarded.install():
         guarded.wrap(server, "call_tool", find_missing=_find_missing("tool"), error=ToolError)
         guarded.wrap(server, "read_resource")
         guarded.wrap(server, "render_prompt", find_missing=_find_missing("prompt"))
+        guard_background_tools(guarded, server)
     return server
 
 

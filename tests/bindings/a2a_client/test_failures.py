@@ -69,6 +69,25 @@ async def test_a_failure_with_text_alone_is_an_internal_error(path, state, bare)
     assert bare.agent.calls == 1
 
 
+@some_paths
+async def test_a_task_that_waits_for_a_sign_in_is_unauthenticated(path, bare):
+    """The message is not sent again, because the task goes on after the sign-in; its events are in the error."""
+
+    async def work(context, updater):
+        await updater.requires_auth(updater.new_agent_message([Part(text="Sign in first")]))
+
+    bare.does(work)
+    renewed = []
+    async with client_for(bare.base, path, refresh=lambda: renewed.append(1) or True) as client:
+        with pytest.raises(UnauthenticatedError) as caught:
+            await events_of(client)
+    assert (caught.value.fault.message, caught.value.fault.executed) == ("Sign in first", "maybe")
+    last = caught.value.events[-1]
+    status = last.task.status if last.HasField("task") else last.status_update.status
+    assert status.state == TaskState.TASK_STATE_AUTH_REQUIRED
+    assert bare.agent.calls == 1
+
+
 @every_path
 async def test_a_bare_servers_exception_is_not_repeated(path, bare):
     """The SDK answers with −32603 and the text; the message may have had an effect."""

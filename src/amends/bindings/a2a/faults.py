@@ -8,18 +8,21 @@ import httpx
 from a2a.client.errors import A2AClientError, A2AClientTimeoutError
 from a2a.types.a2a_pb2 import StreamResponse, Task, TaskState, TaskStatus
 from a2a.utils.errors import A2AError
+from msgspec.structs import replace
 
 from amends.bindings.a2a.http_recorder import Recording
 from amends.carriers import jsonrpc
 from amends.carriers.extraction import extract
 from amends.carriers.layers import KEY
+from amends.carriers.native import read as read_native
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.text import strip, truncate
+from amends.dialects.members import integer
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.foreign.codes import JSONRPC
-from amends.foreign.outcomes import INVALID, LOST, fault_of
+from amends.foreign.outcomes import INVALID, LOST, NOT_SIGNED_IN, fault_of
 
 __all__ = ["FAILED", "PENDING", "Progress", "failure"]
 
@@ -45,22 +48,44 @@ def _fault(exc: Exception, recording: Recording) -> Fault:
         # The recorder is not installed in the HTTP client of a client that the SDK made.
         recording.response = exc.__cause__.response
     fault = recording.fault()
+    native = _native(recording)
     if fault is not None:
-        return fault
+        # The status decides; google.rpc's details may name a field and a wait.
+        return fault if native is None else _with_details(fault, native)
     if isinstance(exc, NotImplementedError):
         # The SDK raises it for what the agent, or its protocol version, does not support.
         return fault_of(INVALID)
+    if native is not None:
+        return native
     if isinstance(exc, A2AError) and not isinstance(exc, A2AClientError):
         error = {"message": exc.message, "data": exc.data}
         return jsonrpc.read({"jsonrpc": "2.0", "error": error}).fault or from_exception(exc)
-    number = (recording.error() or {}).get("code")
-    if isinstance(number, int) and number in JSONRPC:
-        return fault_of(JSONRPC[number], details={"jsonrpc": number})
     known = httpx.HTTPError | OSError | A2AClientTimeoutError
     if isinstance(exc, known) or isinstance(exc.__cause__, known):
         return from_exception(exc)
     # Any other exception of the SDK means that the response is invalid.
     return fault_of(LOST)
+
+
+def _native(recording: Recording) -> Fault | None:
+    """Return the fault of a JSON-RPC error without an AdCP error: its number, and google.rpc's details."""
+    error = recording.error()
+    found = None if error is None else read_native({"jsonrpc": "2.0", "error": error}, "a2a")
+    if error is None or found is None or found.fault is None:
+        return None
+    fault = found.fault
+    described = fault.field or fault.retry_after or "reason" in (fault.details or {})
+    # Other numbers are those of a server, and say nothing.
+    return fault if described or integer(error.get("code")) in JSONRPC else None
+
+
+def _with_details(fault: Fault, native: Fault) -> Fault:
+    return replace(
+        fault,
+        field=fault.field or native.field,
+        retry_after=fault.retry_after or native.retry_after,
+        errors=fault.errors or native.errors,
+    )
 
 
 class Progress:
@@ -86,7 +111,7 @@ class Progress:
         Process an event; return whether to yield it to the caller. An event that is part of a failure is held back.
 
         Raises:
-            FaultError: the task failed; its `events` are the events of the failure.
+            FaultError: the task failed, or waits for a sign-in; its `events` are the events of the failure.
 
         """
         kind = event.WhichOneof("payload")
@@ -148,13 +173,20 @@ class Progress:
         if state in FAILED:
             self._held.append(event)
             self._fail(extract(event, "a2a") or self._fault or _unstructured(status))
+        if state == TaskState.TASK_STATE_AUTH_REQUIRED:
+            # The task goes on after the sign-in, so it has not failed, and the message is not sent again.
+            self.content = True
+            self._raise(extract(event, "a2a", native=True) or fault_of(NOT_SIGNED_IN), (*self._held, event))
         if status.message.parts:
             self.content = True
 
     def _fail(self, fault: Fault) -> None:
         self.failed = True
+        self._raise(fault, tuple(self._held))
+
+    def _raise(self, fault: Fault, events: tuple[StreamResponse, ...]) -> None:
         error = FaultError.from_fault(fault)
-        error.events = tuple(self._held)  # type: ignore[attr-defined]
+        error.events = events  # type: ignore[attr-defined]
         raise error
 
 

@@ -150,6 +150,7 @@ class Guard:
         own_errors: OwnErrors,
         get_tool: GetTool | None = None,
         ledger: ToolEffects | None = None,
+        change: Mapping[str, Callable[[Guard, Any], Any]] | None = None,
     ) -> None:
         """
         Args:
@@ -159,9 +160,11 @@ class Guard:
             own_errors: the options for errors that the author raises or has registered.
             get_tool: finds a tool by its name; by default the handler of tools/list does.
             ledger: runs covered tools once per key.
+            change: functions that change the results of further methods, by method.
 
         """
         self._server = server
+        self._change = change or {}
         self._get_tool = get_tool
         self._ledger = ledger
         self._classifier = partial(classify, show=show, translate=translate, own_errors=own_errors)
@@ -209,7 +212,7 @@ class Guard:
                 if task is None or task.cancelling():
                     raise
                 # The request was not cancelled, but something that its handler awaited; the caller still waits.
-                return await self._answer(self._classify(exc), method, ctx, params)
+                return await self._answer(self.classify(exc), method, ctx, params)
             except Exception as exc:  # noqa: BLE001 - the guard answers failures of any kind
                 first = unwrap(exc)
                 if isinstance(first, MCPError) and is_time_limit(first):
@@ -217,12 +220,13 @@ class Guard:
                 if isinstance(first, MCPError) and not raised_by_client(first):
                     # The author, or the protocol, chose this answer.
                     raise first from None
-                return await self._answer(self._classify(exc), method, ctx, params)
+                return await self._answer(self.classify(exc), method, ctx, params)
             finally:
                 _CALL.reset(token)
             if call.failure is not None and getattr(result, "is_error", False):
                 return await self._answer(call.failure, method, ctx, params)
-            return result
+            change = self._change.get(method)
+            return result if change is None else change(self, result)
 
         return guarded
 
@@ -276,7 +280,8 @@ class Guard:
         entry = self._get_handler("tools/list")
         return DECLARES_NOTHING if entry is None else await find_declaration(listed_by(entry, ctx), name)
 
-    def _classify(self, exc: BaseException) -> Failure:
+    def classify(self, exc: BaseException) -> Failure:
+        """Return the failure of an exception, by the options of this guard."""
         return classify_safely(exc, log=LOG, classifier=self._classifier)
 
     # ------------------------------------------------------------------------------------- methods of frameworks
@@ -316,7 +321,7 @@ class Guard:
                     # The handler decides whether it is the author's or an upstream's.
                     raise first from None
                 fault = None if find_missing is None else await find_missing(exc, *args, **kwargs)
-                failure = self._classify(exc) if fault is None else Failure(fault, exc, expected=True)
+                failure = self.classify(exc) if fault is None else Failure(fault, exc, expected=True)
                 if name != "call_tool":
                     raise _Classified(failure) from None
                 call.failure = failure
@@ -336,7 +341,7 @@ class Guard:
             # The SDK sends an MCPError unchanged, and for a ValidationError only that the params are invalid.
             raise
         except Exception as exc:  # noqa: BLE001
-            number, message, data = rpc_error(report(self._classify(exc), ctx.method, None, ctx.meta))
+            number, message, data = rpc_error(report(self.classify(exc), ctx.method, None, ctx.meta))
             raise MCPError(number, message, data) from None
 
 

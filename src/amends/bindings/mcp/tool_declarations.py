@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from mcp_types import PaginatedRequestParams
 
-__all__ = ["DECLARES_NOTHING", "Declaration", "GetTool", "find_declaration", "listed_by"]
+__all__ = ["DECLARES_NOTHING", "Declaration", "GetTool", "find_declaration", "is_read_only", "listed_by"]
 
 GetTool = Callable[[str], Awaitable[Any]]
 """Returns the tool of a name, or None."""
@@ -42,8 +42,12 @@ async def find_declaration(get_tool: GetTool, name: Any) -> Declaration:
         return _LISTING_FAILED
     if tool is None:
         return DECLARES_NOTHING
-    read_only = getattr(getattr(tool, "annotations", None), "read_only_hint", None) is True
-    return Declaration(read_only, getattr(tool, "output_schema", None) is not None)
+    return Declaration(is_read_only(tool), getattr(tool, "output_schema", None) is not None)
+
+
+def is_read_only(tool: Any) -> bool:
+    """Return whether a tool's annotations say that it only reads."""
+    return getattr(getattr(tool, "annotations", None), "read_only_hint", None) is True
 
 
 def listed_by(entry: Any, ctx: Any) -> GetTool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from amends.errors.base import FaultError
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context, Question
@@ -99,8 +100,15 @@ class A2aAgent(Agent):
         message.metadata.update({"skill": skill, "idempotencyKey": ctx.key})
         request = SendMessageRequest(message=message)
         outcome = _Outcome()
-        async for event in client.send_message(request):
-            outcome.add(event)
+        try:
+            async for event in client.send_message(request):
+                outcome.add(event)
+        except FaultError as error:
+            # A task that waits for a sign-in is an error of the client, and a question here.
+            for event in getattr(error, "events", ()):
+                outcome.add(event)
+            if outcome.question is None:
+                raise
         if outcome.question is not None:
             raise Question(outcome.question)
         return outcome.result()
