@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+import amends.tasks.telemetry as task_hooks
 from amends.core.enums import Executed
 from amends.core.operation import Operation
 from amends.effects.current import within_scope
 from amends.errors.base import FaultError
-from amends.tasks import telemetry
 from amends.tasks.agent import Agent
 from amends.tasks.attempt import connect, perform, to_task_fault
 from amends.tasks.capability import HOOK_SECONDS, Capability
@@ -103,7 +103,7 @@ class Attempts:
         else:
             await self._journal.write_announced()
         limits = [each for each in (capability.timeout, left) if each is not None]
-        scope = telemetry.attempt_scope(
+        scope = task_hooks.attempt_scope(
             at=began,
             task=ctx.task,
             agent=agent.name,

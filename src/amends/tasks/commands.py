@@ -14,6 +14,7 @@ from amends.durable.index import write_row
 from amends.errors.task import InvalidFieldValueError, InvalidInputError
 from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
+from amends.tasks.answer_schema import check_answer
 from amends.tasks.documents import Status
 from amends.tasks.entries import Answered, Cancelled, Record, Repaired, Retried, Verified, encode
 from amends.tasks.state import TaskState
@@ -84,8 +85,10 @@ def retry(state: TaskState, *, now: float) -> Record:
 
 
 def answer(state: TaskState, *, now: float, answer: Any, step: str | None) -> Record:
-    """The record of an answer. Raises INVALID_FIELD_VALUE if no step asked a question."""
-    return Answered(at=now, step=_waiting_step(state, "asking", step), answer=_storable(answer))
+    """The record of an answer. Raises a FaultError if no step asked a question, or the answer does not fit its schema."""
+    name, given = _waiting_step(state, "asking", step), _storable(answer)
+    check_answer(given, state.steps[name].schema)
+    return Answered(at=now, step=name, answer=given)
 
 
 def verify(state: TaskState, *, now: float, happened: bool, result: Any, step: str | None) -> Record:

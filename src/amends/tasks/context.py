@@ -144,7 +144,7 @@ class Context:
 
         Args:
             question: the question, for a person.
-            schema: the JSON Schema of the answer, for a program.
+            schema: the JSON Schema of the answer. An answer that does not fit it is refused.
         """
         self._asked += 1
         if len(self.answers) < self._asked:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import amends.tasks.telemetry as task_hooks
 from amends.core.enums import Action
-from amends.tasks import telemetry
 from amends.tasks.entries import Asked, Ended, Failed, Finished, Record
 from amends.tasks.state import TaskState
 from amends.tasks.telemetry import Kind
@@ -60,4 +60,4 @@ def publish(
         facts.setdefault("attempt", step_state.stepper.state.attempt)
         agent = agent or step_state.plan.agent
     facts.setdefault("trace", state.head.trace)
-    telemetry.publish(kind, at=now, task=state.head.id, step=step, agent=agent or state.agent, **facts)
+    task_hooks.publish(kind, at=now, task=state.head.id, step=step, agent=agent or state.agent, **facts)

@@ -19,13 +19,13 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
+import amends.tasks.commands as task_commands
 from amends import stores
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.errors.task import InvalidFieldValueError
 from amends.recovery.policies import TASK
 from amends.stores.contract import Store
-from amends.tasks import commands
 from amends.tasks.agent import Agent
 from amends.tasks.commands import send_command
 from amends.tasks.documents import Response, Status, seconds_of
@@ -290,7 +290,7 @@ class Orchestrator:
 
     async def cancel(self, id: str) -> Response:
         """Cancel a task; its finished steps are undone. A task that is over does not change."""
-        return await self._send(id, commands.cancel)
+        return await self._send(id, task_commands.cancel)
 
     async def retry(self, id: str) -> Response:
         """
@@ -299,7 +299,7 @@ class Orchestrator:
         Raises:
             FaultError: INVALID_FIELD_VALUE if the task neither failed nor was cancelled.
         """
-        return await self._send(id, commands.retry)
+        return await self._send(id, task_commands.retry)
 
     async def answer(self, id: str, answer: Any, *, step: str | None = None) -> Response:
         """
@@ -308,7 +308,7 @@ class Orchestrator:
         Raises:
             FaultError: INVALID_FIELD_VALUE if no step asked a question.
         """
-        return await self._send(id, commands.answer, answer=answer, step=step)
+        return await self._send(id, task_commands.answer, answer=answer, step=step)
 
     async def verify(
         self, id: str, *, happened: bool, result: Any = None, step: str | None = None
@@ -319,7 +319,7 @@ class Orchestrator:
         Raises:
             FaultError: INVALID_FIELD_VALUE if no step has to be verified.
         """
-        return await self._send(id, commands.verify, happened=happened, result=result, step=step)
+        return await self._send(id, task_commands.verify, happened=happened, result=result, step=step)
 
     async def forget(self, id: str) -> None:
         """

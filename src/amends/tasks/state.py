@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import amends.tasks.entries as log_entries
 from amends.durable.journal import ImpossibleRecord
-from amends.tasks import entries
 from amends.tasks.documents import ENDED, Status
 from amends.tasks.entries import Record
 from amends.tasks.plan import Step
@@ -40,7 +40,7 @@ class TaskState(TaskFacts):
         return made
 
     def _apply(self, record: Record) -> None:
-        if self.head is NOT_SUBMITTED and not isinstance(record, entries.Submitted):
+        if self.head is NOT_SUBMITTED and not isinstance(record, log_entries.Submitted):
             raise ImpossibleRecord
         try:
             self._FOLD[type(record)](self, record)
@@ -50,14 +50,14 @@ class TaskState(TaskFacts):
 
     # Records ----------------------------------------------------------------------------------------------------
 
-    def _submitted(self, record: entries.Submitted) -> None:
+    def _submitted(self, record: log_entries.Submitted) -> None:
         self.head, self.created = record, record.at
         self.promises = record.promises or {}
         self.steps = {step.name: StepState(step) for step in record.steps}
         agents = {step.agent for step in record.steps}
         self.agent = record.agent or (agents.pop() if len(agents) == 1 else None)
 
-    def _taken(self, record: entries.Taken) -> None:
+    def _taken(self, record: log_entries.Taken) -> None:
         self.promises = self.promises if record.promises is None else record.promises
         if record.takeover:
             self.takeovers += 1
@@ -90,7 +90,7 @@ class TaskState(TaskFacts):
             found.undo = StepState(found.plan)
         return found.undo
 
-    def _started(self, record: entries.Started) -> None:
+    def _started(self, record: log_entries.Started) -> None:
         if ">" in record.step and record.step not in self.steps:
             self._add_delegation(record.step, record.agent, record.type or "", record.payload)
         step = self._step(record.step, record.undo)
@@ -112,14 +112,14 @@ class TaskState(TaskFacts):
         plan = Step(name=name, type=type, payload=payload, agent=agent)
         return StepState(plan, round=parent.delegation_round(name))
 
-    def _failed(self, record: entries.Failed) -> None:
+    def _failed(self, record: log_entries.Failed) -> None:
         step = self._step(record.step, record.undo)
         step.began = record.began if step.began is None else step.began
         step.apply_failed(record)
         self.stop_undo = self.stop_undo and not record.undo
         self._mark_running(record.began)
 
-    def _finished(self, record: entries.Finished) -> None:
+    def _finished(self, record: log_entries.Finished) -> None:
         step = self._step(record.step, record.undo)
         step.began = record.began if step.began is None else step.began
         step.apply_finished(record)
@@ -129,11 +129,11 @@ class TaskState(TaskFacts):
         self.stop_undo = self.stop_undo and not record.undo
         self._mark_running(record.began)
 
-    def _effect(self, record: entries.Effect) -> None:
+    def _effect(self, record: log_entries.Effect) -> None:
         self._step(record.step, record.undo).effects[record.name] = record.result
         self._mark_running(record.at)
 
-    def _delegated(self, record: entries.Delegated) -> None:
+    def _delegated(self, record: log_entries.Delegated) -> None:
         step = self._add_delegation(record.step, record.agent, record.type, record.payload)
         step.began = record.began
         self._delegation_done(record.step, step, record.result, record.at)
@@ -146,29 +146,29 @@ class TaskState(TaskFacts):
         step.open = step.doubtful = False
         self.done.append(name)
 
-    def _parked(self, record: entries.Parked) -> None:
+    def _parked(self, record: log_entries.Parked) -> None:
         step = self._step(record.step)
         step.due, step.open = record.until, False  # it was not called
         step.stepper = step.stepper.waited(record.until - record.at)
         self._mark_running(record.at)
 
-    def _asked(self, record: entries.Asked) -> None:
+    def _asked(self, record: log_entries.Asked) -> None:
         step = self._step(record.step)
         step.state, step.question, step.schema, step.open = "asking", record.question, record.schema, False
         self._mark_running(record.at)
 
-    def _answered(self, record: entries.Answered) -> None:
+    def _answered(self, record: log_entries.Answered) -> None:
         step = self._step(record.step)
         step.answers.append(record.answer)
         step.state, step.question, step.schema = "ready", None, None
         self.command_pending = True
 
-    def _doubted(self, record: entries.Doubted) -> None:
+    def _doubted(self, record: log_entries.Doubted) -> None:
         step = self._step(record.step)
         step.state, step.open = "doubt", False
         self._mark_running(record.at)
 
-    def _verified(self, record: entries.Verified) -> None:
+    def _verified(self, record: log_entries.Verified) -> None:
         step = self._step(record.step)
         step.open = step.doubtful = False
         if record.happened and ">" in record.step:
@@ -180,17 +180,17 @@ class TaskState(TaskFacts):
             step.state, step.due = "ready", record.at
         self.command_pending = True
 
-    def _released(self, record: entries.Released) -> None:
+    def _released(self, record: log_entries.Released) -> None:
         self.held, self.release, self.command_pending = False, record, False
         if self.status not in ENDED:
             nothing_else = (record.until is None or record.waits) and self.waits
             self.status = Status.INPUT_REQUIRED if nothing_else else Status.IN_PROGRESS
 
-    def _cancelled(self, record: entries.Cancelled) -> None:
+    def _cancelled(self, record: log_entries.Cancelled) -> None:
         self.stop_undo = self.undoing
         self.cancelled = self.command_pending = True
 
-    def _retried(self, record: entries.Retried) -> None:
+    def _retried(self, record: log_entries.Retried) -> None:
         undone = {name for name, step in self.steps.items() if step.undo and step.undo.state == "done"}
         # A step whose delegation was undone has to run again.
         to_repeat = undone | {ancestor for name in undone for ancestor in _ancestors(name)}
@@ -211,43 +211,43 @@ class TaskState(TaskFacts):
         self.done = [name for name in self.done if name in self.steps and self.steps[name].state == "done"]
         self.status, self.ended, self.fault = Status.PENDING, None, None
         self.cancelled = self.undoing = self.stop_undo = self.held = self.alone = False
-        self.release, self.takeovers, self.command_pending = entries.Released(at=record.at), 0, True
+        self.release, self.takeovers, self.command_pending = log_entries.Released(at=record.at), 0, True
 
-    def _repaired(self, record: entries.Repaired) -> None:
+    def _repaired(self, record: log_entries.Repaired) -> None:
         # The entries that could not be read may have started any step that is not settled.
         for name, step in list(self.steps.items()):
             if step.state == "ready":
                 self._step(name).open = True
 
-    def _undoing(self, record: entries.Undoing) -> None:
+    def _undoing(self, record: log_entries.Undoing) -> None:
         self.undoing, self.fault = True, record.fault
         self._mark_running(record.at)
 
-    def _ended(self, record: entries.Ended) -> None:
+    def _ended(self, record: log_entries.Ended) -> None:
         self.status, self.fault, self.ended = Status(record.status), record.fault, record.at
         self.held = self.command_pending = False
         if self.began is None:
             self.began = record.at
 
     _FOLD: ClassVar[dict[type[Record], Callable[[TaskState, Any], None]]] = {
-        entries.Submitted: _submitted,
-        entries.Taken: _taken,
-        entries.Started: _started,
-        entries.Failed: _failed,
-        entries.Finished: _finished,
-        entries.Effect: _effect,
-        entries.Delegated: _delegated,
-        entries.Parked: _parked,
-        entries.Asked: _asked,
-        entries.Answered: _answered,
-        entries.Doubted: _doubted,
-        entries.Verified: _verified,
-        entries.Released: _released,
-        entries.Cancelled: _cancelled,
-        entries.Retried: _retried,
-        entries.Repaired: _repaired,
-        entries.Undoing: _undoing,
-        entries.Ended: _ended,
+        log_entries.Submitted: _submitted,
+        log_entries.Taken: _taken,
+        log_entries.Started: _started,
+        log_entries.Failed: _failed,
+        log_entries.Finished: _finished,
+        log_entries.Effect: _effect,
+        log_entries.Delegated: _delegated,
+        log_entries.Parked: _parked,
+        log_entries.Asked: _asked,
+        log_entries.Answered: _answered,
+        log_entries.Doubted: _doubted,
+        log_entries.Verified: _verified,
+        log_entries.Released: _released,
+        log_entries.Cancelled: _cancelled,
+        log_entries.Retried: _retried,
+        log_entries.Repaired: _repaired,
+        log_entries.Undoing: _undoing,
+        log_entries.Ended: _ended,
     }
 
 

@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeVar, cast
 
 from msgspec.structs import replace
 
+import amends.tasks.entries as log_entries
 from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
 from amends.recovery.history import Attempt
 from amends.recovery.stepper import Stepper
-from amends.tasks import entries
 from amends.tasks.plan import Step
 
 __all__ = ["StepState", "StepStatus", "copy_fields"]
@@ -79,7 +79,7 @@ class StepState:
         made.undo = None if self.undo is None else self.undo.copy()
         return made
 
-    def apply_failed(self, record: entries.Failed) -> None:
+    def apply_failed(self, record: log_entries.Failed) -> None:
         """Apply a failed attempt and the decision about it."""
         before, fault, decision = self.stepper, record.fault, record.decision
         retried = decision.action is Action.RETRY
@@ -115,7 +115,7 @@ class StepState:
         self.state = "ready" if retried else "failed"
         self.due = record.at + wait
 
-    def apply_finished(self, record: entries.Finished) -> None:
+    def apply_finished(self, record: log_entries.Finished) -> None:
         """Apply the end of the step, by the call itself or by a fallback."""
         if record.degraded is None:
             self.stepper = self.stepper.succeeded(started=record.began, ended=record.at)

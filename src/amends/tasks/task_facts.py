@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import amends.tasks.entries as log_entries
 from amends.core.fault import Fault
-from amends.tasks import entries
 from amends.tasks.documents import ENDED, Metadata, Response, Status
 from amends.tasks.steps import StepState
 
 __all__ = ["NOT_RELEASED", "NOT_SUBMITTED", "TaskFacts"]
 
-NOT_SUBMITTED = entries.Submitted(at=0.0, id="", type="", steps=())
-NOT_RELEASED = entries.Released(at=0.0)
+NOT_SUBMITTED = log_entries.Submitted(at=0.0, id="", type="", steps=())
+NOT_RELEASED = log_entries.Released(at=0.0)
 
 
 @dataclass(slots=True)
 class TaskFacts:
     """The state of a task, without the rules by which records change it."""
 
-    head: entries.Submitted = NOT_SUBMITTED
+    head: log_entries.Submitted = NOT_SUBMITTED
     """The request."""
     agent: str | None = None
     """The agent of the task, if all steps have the same one."""
@@ -46,7 +46,7 @@ class TaskFacts:
     """Whether the end of the undo that is under way was requested."""
     promises: dict[str, str] = field(default_factory=dict)
     """What the last worker's code, or the submitter's, declared about repeating each step."""
-    release: entries.Released = NOT_RELEASED
+    release: log_entries.Released = NOT_RELEASED
     """The last release of the task."""
     command_pending: bool = False
     """Whether a command was appended since the task was last released or taken."""

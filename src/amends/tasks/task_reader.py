@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache, partial
 
+import amends.tasks.entries as log_entries
 from amends.durable import journal
 from amends.durable.journal import Kind, Snapshot
 from amends.stores.contract import Store
-from amends.tasks import entries
 from amends.tasks.entries import COMMANDS, Record, Repaired
 from amends.tasks.state import TaskState
 from amends.tasks.task_index import row_of
@@ -36,8 +36,8 @@ def task_logs(space: str) -> Kind[TaskState, Record]:
     """The logs of a set of tasks."""
     return Kind(
         new=TaskState,
-        encode=entries.encode,
-        decode=entries.decode,
+        encode=log_entries.encode,
+        decode=log_entries.decode,
         fold=TaskState.after,
         row=partial(row_of, space),
         is_command=lambda record: isinstance(record, COMMANDS),

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+import amends.tasks.entries as log_entries
 from amends.core.decision import REASONS
 from amends.core.enums import Action
 from amends.core.text import strip, truncate
-from amends.tasks import entries
 from amends.tasks.documents import stamp
 from amends.tasks.entries import Record
 
@@ -51,18 +51,18 @@ def _plain(text: str | None) -> str:
     return truncate(strip(text or ""), _BYTES)
 
 
-def _submitted(record: entries.Submitted, counts: AttemptCounts) -> LineText:
+def _submitted(record: log_entries.Submitted, counts: AttemptCounts) -> LineText:
     steps = "" if record.single else f": {len(record.steps)} steps"
     until = "" if record.until is None else f", deadline {stamp(record.until)}"
     return f"submitted {_plain(record.type)}{steps}{until}", {}
 
 
-def _taken(record: entries.Taken, counts: AttemptCounts) -> LineText:
+def _taken(record: log_entries.Taken, counts: AttemptCounts) -> LineText:
     how = "taken over after its worker was lost" if record.takeover else "taken"
     return f"{how} by {_plain(record.worker)}", {}
 
 
-def _started(record: entries.Started, counts: AttemptCounts) -> LineText:
+def _started(record: log_entries.Started, counts: AttemptCounts) -> LineText:
     return f"{_name(record)} started; it must not happen twice", {}
 
 
@@ -81,7 +81,7 @@ def _seconds(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def _failed(record: entries.Failed, counts: AttemptCounts) -> LineText:
+def _failed(record: log_entries.Failed, counts: AttemptCounts) -> LineText:
     decision, fault = record.decision, record.fault
     text = f"{_attempt_text(record, counts)}: {_plain(fault.code)} {_plain(fault.message)}".rstrip()
     why = REASONS.get(decision.reason, _plain(decision.reason))
@@ -91,7 +91,7 @@ def _failed(record: entries.Failed, counts: AttemptCounts) -> LineText:
     return f"{text}; {decision.action} ({why})", {"code": fault.code}
 
 
-def _finished(record: entries.Finished, counts: AttemptCounts) -> LineText:
+def _finished(record: log_entries.Finished, counts: AttemptCounts) -> LineText:
     if record.degraded is not None:
         return f"{_name(record)}: done by a fallback after {_plain(record.degraded)}", {
             "code": record.degraded
@@ -99,84 +99,84 @@ def _finished(record: entries.Finished, counts: AttemptCounts) -> LineText:
     return f"{_attempt_text(record, counts)}: done", {}
 
 
-def _effect(record: entries.Effect, counts: AttemptCounts) -> LineText:
+def _effect(record: log_entries.Effect, counts: AttemptCounts) -> LineText:
     return f"{_name(record)}: {_plain(record.name)} committed", {}
 
 
-def _delegated(record: entries.Delegated, counts: AttemptCounts) -> LineText:
+def _delegated(record: log_entries.Delegated, counts: AttemptCounts) -> LineText:
     return f"{_plain(record.type)} delegated to {_plain(record.agent)}: done", {}
 
 
-def _parked(record: entries.Parked, counts: AttemptCounts) -> LineText:
+def _parked(record: log_entries.Parked, counts: AttemptCounts) -> LineText:
     wait = record.until - record.at
     return f"{_name(record)}: the agent is busy; retry in {_seconds(wait)}", {"wait": wait}
 
 
-def _asked(record: entries.Asked, counts: AttemptCounts) -> LineText:
+def _asked(record: log_entries.Asked, counts: AttemptCounts) -> LineText:
     return f"{_name(record)} asks: {_plain(record.question)}", {}
 
 
-def _answered(record: entries.Answered, counts: AttemptCounts) -> LineText:
+def _answered(record: log_entries.Answered, counts: AttemptCounts) -> LineText:
     return f"{_name(record)} was answered", {}
 
 
-def _doubted(record: entries.Doubted, counts: AttemptCounts) -> LineText:
+def _doubted(record: log_entries.Doubted, counts: AttemptCounts) -> LineText:
     return f"{_name(record)} was interrupted; verify whether it happened", {}
 
 
-def _verified(record: entries.Verified, counts: AttemptCounts) -> LineText:
+def _verified(record: log_entries.Verified, counts: AttemptCounts) -> LineText:
     return f"{_name(record)} verified: it {'happened' if record.happened else 'did not happen'}", {}
 
 
-def _released(record: entries.Released, counts: AttemptCounts) -> LineText:
+def _released(record: log_entries.Released, counts: AttemptCounts) -> LineText:
     if record.until is None:
         return "waits for an answer, a verification or a cancellation", {}
     wait = max(0.0, record.until - record.at)
     return f"waits {_seconds(wait)}, until {stamp(record.until)}", {"wait": wait}
 
 
-def _cancelled(record: entries.Cancelled, counts: AttemptCounts) -> LineText:
+def _cancelled(record: log_entries.Cancelled, counts: AttemptCounts) -> LineText:
     return "cancelled by request", {}
 
 
-def _retried(record: entries.Retried, counts: AttemptCounts) -> LineText:
+def _retried(record: log_entries.Retried, counts: AttemptCounts) -> LineText:
     counts.clear()
     return "retried by request", {}
 
 
-def _repaired(record: entries.Repaired, counts: AttemptCounts) -> LineText:
+def _repaired(record: log_entries.Repaired, counts: AttemptCounts) -> LineText:
     return f"continued after entry {record.valid}; the entries after it do not fit the task", {}
 
 
-def _undoing(record: entries.Undoing, counts: AttemptCounts) -> LineText:
+def _undoing(record: log_entries.Undoing, counts: AttemptCounts) -> LineText:
     if record.fault is None:
         return "undoing the finished steps", {}
     return f"undoing the finished steps after {_plain(record.fault.code)}", {"code": record.fault.code}
 
 
-def _ended(record: entries.Ended, counts: AttemptCounts) -> LineText:
+def _ended(record: log_entries.Ended, counts: AttemptCounts) -> LineText:
     if record.fault is None:
         return record.status, {}
     return f"{record.status}: {_plain(record.fault.code)}", {"code": record.fault.code}
 
 
 _TEXTS: dict[type[Record], Callable[[Any, AttemptCounts], LineText]] = {
-    entries.Submitted: _submitted,
-    entries.Taken: _taken,
-    entries.Started: _started,
-    entries.Failed: _failed,
-    entries.Finished: _finished,
-    entries.Effect: _effect,
-    entries.Delegated: _delegated,
-    entries.Parked: _parked,
-    entries.Asked: _asked,
-    entries.Answered: _answered,
-    entries.Doubted: _doubted,
-    entries.Verified: _verified,
-    entries.Released: _released,
-    entries.Cancelled: _cancelled,
-    entries.Retried: _retried,
-    entries.Repaired: _repaired,
-    entries.Undoing: _undoing,
-    entries.Ended: _ended,
+    log_entries.Submitted: _submitted,
+    log_entries.Taken: _taken,
+    log_entries.Started: _started,
+    log_entries.Failed: _failed,
+    log_entries.Finished: _finished,
+    log_entries.Effect: _effect,
+    log_entries.Delegated: _delegated,
+    log_entries.Parked: _parked,
+    log_entries.Asked: _asked,
+    log_entries.Answered: _answered,
+    log_entries.Doubted: _doubted,
+    log_entries.Verified: _verified,
+    log_entries.Released: _released,
+    log_entries.Cancelled: _cancelled,
+    log_entries.Retried: _retried,
+    log_entries.Repaired: _repaired,
+    log_entries.Undoing: _undoing,
+    log_entries.Ended: _ended,
 }
