@@ -81,3 +81,17 @@ async def test_manual_clocks_still_work(manual, clock):
     handle = await manual.submit("work", retry_policy={"maxAttempts": 5})
     await advance_until_rest(manual, clock, handle)
     assert (await handle.response()).error.code == "RATE_LIMITED", "longer than the policy waits"
+
+
+def test_two_agents_with_the_same_capability():
+    """An error at registration, unless one of them is named."""
+    from amends.tasks import Orchestrator
+
+    agents = [Agent("one"), Agent("two")]
+    for agent in agents:
+        agent.capability("search")(lambda payload: None)
+    with pytest.raises(ValueError, match="'search'"):
+        Orchestrator(agents)
+    named = Orchestrator(agents, prefer={"search": "two"})
+    assert named._registry.agent_for("search", None).name == "two"
+    assert named._registry.agent_for("search", "one").name == "one"

@@ -64,6 +64,7 @@ class Orchestrator:
         grace: float | timedelta = 10.0,
         name: str = "tasks",
         clock: Callable[[], float] | None = None,
+        prefer: Mapping[str, str] | None = None,
     ) -> None:
         """
         Args:
@@ -77,9 +78,12 @@ class Orchestrator:
             grace: seconds to wait for running tasks when the orchestrator is closed.
             name: the name of the set of tasks, if one store has several.
             clock: returns wall-clock seconds; for tests.
+            prefer: for capabilities that several agents have, the agent to use if a task names none.
         """
         me = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
-        self._registry = Registry(me, space=name, policy=policy, local_clock=clock or time.time)
+        self._registry = Registry(
+            me, space=name, policy=policy, local_clock=clock or time.time, prefer=prefer or {}
+        )
         self._registry.register(agents)
         self._given = store
         self._store: Store | None = None if isinstance(store, str) else store

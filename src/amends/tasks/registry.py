@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from amends.core.policy import Policy
@@ -46,6 +46,8 @@ class Registry:
     takeovers: int = 10
     """The number of workers that may be lost while running a task before it is given up; the task may be the cause."""
     agents: dict[str, Agent] = field(default_factory=dict)
+    prefer: Mapping[str, str] = field(default_factory=dict)
+    """For capabilities that several agents have: the agent that is used if a task names none."""
     late_results: LateResults = field(default_factory=LateResults)
 
     def clock(self) -> float:
@@ -82,11 +84,20 @@ class Registry:
         Add agents.
 
         Raises:
-            ValueError: another agent has the same name.
+            ValueError: another agent has the same name, or one of the same capabilities, and `prefer` names neither.
         """
         for agent in agents:
-            if self.agents.setdefault(agent.name, agent) is not agent:
+            if self.agents.get(agent.name, agent) is not agent:
                 raise ValueError(f"another agent has the name {agent.name!r}")
+            for other in self.agents.values():
+                shared = set() if other is agent else set(agent.capabilities) & set(other.capabilities)
+                unnamed = sorted(shared - set(self.prefer))
+                if unnamed:
+                    raise ValueError(
+                        f"the agents {other.name!r} and {agent.name!r} both have the capability {unnamed[0]!r}: name the one "
+                        f"to use with Orchestrator(prefer={{{unnamed[0]!r}: {other.name!r}}})"
+                    )
+            self.agents[agent.name] = agent
 
     def agent_for(self, type: str, agent: str | None) -> Agent:
         """
@@ -102,7 +113,8 @@ class Registry:
             if not found.offers(type) and not found.dynamic:
                 raise CapabilityNotFoundError(details={"agent": agent, "capability": type})
             return found
-        for found in self.agents.values():
+        preferred = self.agents.get(self.prefer.get(type, ""))
+        for found in (*([preferred] if preferred else []), *self.agents.values()):
             if found.offers(type):
                 return found
         raise AgentNotFoundError(details={"capability": type})
