@@ -165,3 +165,13 @@ async def test_another_run_gets_new_credentials(begin):
     await raw.end(again["job_id"])
     await wait_until_revoked(gateway, runtime)
     await raw.close()
+
+
+async def test_a_store_with_credentials_is_private(begin, tmp_path):
+    """The file is readable by its owner alone, also while it holds an outstanding credential."""
+    runtime = await begin(f"sqlite:///{tmp_path}/jobs.db", credentials=Gateway())
+    raw = await connected(runtime)
+    await raw.submit("waiting")
+    for path in tmp_path.iterdir():
+        assert path.stat().st_mode & 0o077 == 0
+    await raw.close()
