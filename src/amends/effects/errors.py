@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from amends.core import recording
 from amends.core.enums import Executed
 from amends.effects.records import EffectRecord, call_text, instant, question_text
 from amends.errors import ConflictError, ServiceUnavailableError, ValidationError
@@ -141,6 +142,7 @@ def in_doubt(name: str, record: EffectRecord) -> InDoubtError:
         details={"key": name},
     )
     error.key, error.question = name, question
+    recording.emit("effects", "doubt", error.fault, name=name, trace_id=error.fault.trace_id or name)
     return error
 
 

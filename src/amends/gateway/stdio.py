@@ -120,7 +120,7 @@ class StdioUpstream(HttpUpstream):
         except CallerGone:
             return
         id = next((value for name, value in headers.sent if name == SESSION), "")
-        session = self._sessions.get(id)
+        session = self._sessions.get(id) if id else None
         if session is None and id:
             await self.refuse(send, scope, refusal(404, "The session has ended: initialize again"))
         elif scope["method"] == "POST":
