@@ -289,7 +289,7 @@ async def test_a_worker_in_this_process(nats_url, capsys, monkeypatch, output):
     monkeypatch.chdir(ROOT)
     agents = ["steps=tests.cluster.work:steps"]
     bounds = {"name": None, "repeatable": False, "jobs": 2, "lease": 5.0, "drain": 1.0}
-    args = namespace(output, agents=agents, store=nats_url, token=None, stdio=False, **bounds)
+    args = namespace(output, agents=agents, more_agents=[], store=nats_url, token=None, stdio=False, **bounds)
     working_ = asyncio.ensure_future(worker.work(args))
     async with await stores.open(nats_url) as store, asyncio.timeout(100):
         while not (await read_status(store)).nodes:

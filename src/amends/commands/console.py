@@ -133,7 +133,7 @@ def wants_json(args: argparse.Namespace) -> bool:
     chosen = args.output or os.environ.get("AMENDS_OUTPUT")
     if chosen in OUTPUTS:
         return chosen == "json"
-    return args.command not in TEXT_IN_PIPES and not sys.stdout.isatty()
+    return getattr(args, "command", None) not in TEXT_IN_PIPES and not sys.stdout.isatty()
 
 
 def command_after_dashes(argv: list[str], program: str) -> list[str]:
