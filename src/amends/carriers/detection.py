@@ -19,6 +19,7 @@ from typing import Any
 
 from amends.carriers import jsonrpc
 from amends.carriers.layers import KEY, envelope_error, payload_error, with_travel
+from amends.carriers.mcp_task import outcome_of
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Origin
 from amends.core.wire import Unreadable, as_dict, plain, read_strict
@@ -60,6 +61,8 @@ def read(document: Any, *, tools: bool = True, tasks: bool = True, within: int |
         if structured is not None and truthy(structured.get(KEY)):
             reading = envelope_error(structured[KEY], _STRUCTURED, None, (structured, found), within)
             return with_travel(reading, found.get("_meta"))
+    if tools:
+        found = outcome_of(found)
     results = list(_results(found, tasks=tasks))
     failing = [each for each in results if each.get("isError") is True] if tools else []
     for result in failing:

@@ -14,6 +14,7 @@ from typing import Any
 from amends.carriers import a2a, arcp, detection, http, jsonrpc, mcp, process, task
 from amends.carriers.headers import wait as header_wait
 from amends.carriers.layers import KEY, document_error
+from amends.carriers.mcp_task import is_task as is_mcp_task
 from amends.carriers.native import read as read_native
 from amends.carriers.objects import read_object
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
@@ -295,7 +296,9 @@ def _is_arcp(value: dict[str, Any]) -> bool:
 
 
 def _is_mcp(value: dict[str, Any]) -> bool:
-    return isinstance(value.get("content"), list) or "isError" in value or "structuredContent" in value
+    if isinstance(value.get("content"), list) or "isError" in value or "structuredContent" in value:
+        return True
+    return is_mcp_task(value)
 
 
 def _is_a2a(value: dict[str, Any]) -> bool:
@@ -406,7 +409,7 @@ _OTHER_KEYS = _PROBLEM_KEYS | {"code", "error", "ok"}
 SHAPES: tuple[tuple[str, frozenset[str], Callable[[dict[str, Any]], bool]], ...] = (
     ("jsonrpc", frozenset({"jsonrpc", "error"}), jsonrpc.is_response),
     ("arcp", frozenset({"arcp", "payload"}), _is_arcp),
-    ("mcp", frozenset({"content", "isError", "structuredContent"}), _is_mcp),
+    ("mcp", frozenset({"content", "isError", "structuredContent", "taskId"}), _is_mcp),
     ("a2a", frozenset({"status", "artifacts", "artifact", *a2a.WRAPPERS}), _is_a2a),
     ("http", frozenset({"headers", "body"}), _is_http),
     ("cli", frozenset({"exit", "timed_out", "stdout"}), _is_process),

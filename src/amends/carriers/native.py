@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from amends.carriers import jsonrpc
 from amends.carriers.detection import state_of, task_in, text_items
 from amends.carriers.jsonrpc import RESERVED
+from amends.carriers.mcp_task import outcome_of
 from amends.carriers.reading import Reading
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
@@ -124,6 +125,8 @@ def read(document: Any, via: str | None) -> Reading | None:
         return None
     if via == "http":
         return _unknown_session(found)
+    if via != "a2a":
+        found = outcome_of(found)
     error = found.get("error") if jsonrpc.is_response(found) else None
     if truthy(error):
         return _rpc_error(mapping(error) or {}, via)

@@ -11,6 +11,7 @@ MCP servers and clients on the official SDK.
         await client.call_tool("buy", {"id": 7})
 
 `reject` answers requests before they are dispatched, for rate limits, missing credentials or a service that is down.
+`task_response` maps tasks of the tasks extension to the states of the agent error contract.
 `HttpRecorder` wraps an HTTP client for transports of your own, so that status and `Retry-After` reach the error.
 """
 
@@ -29,5 +30,6 @@ from amends.bindings.mcp.client import Client  # noqa: E402 - after the check of
 from amends.bindings.mcp.guard import guard  # noqa: E402
 from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
 from amends.bindings.mcp.reject import Incoming, Rejection, reject  # noqa: E402
+from amends.bindings.mcp.task_response import task_response  # noqa: E402
 
-__all__ = ["Client", "HttpRecorder", "Incoming", "Rejection", "guard", "reject"]
+__all__ = ["Client", "HttpRecorder", "Incoming", "Rejection", "guard", "reject", "task_response"]
