@@ -14,6 +14,7 @@ from mcp_types import Request, RequestParams, Result
 
 from amends import extract
 from amends.bindings.fastmcp import guard
+from amends.bindings.mcp.tool_effects import restore
 from amends.errors import RateLimitedError
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -102,6 +103,13 @@ async def test_a_failed_task_does_not_quote_an_exception():
             )
         assert task.error["message"] == message
         assert (extract({"jsonrpc": "2.0", "error": task.error}) is None) == (error is chosen)
+
+
+def test_a_ledger_returns_the_task_of_a_background_tool():
+    """The stub of the task, as the extension made it or as the ledger stored it; the client polls it."""
+    stored = {"taskId": "7", "status": "working", "resultType": "task"}
+    for stub in (Task(status="working"), stored):
+        assert restore(stub) is stub
 
 
 @pytest.mark.soak

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp_types import CallToolResult, TextContent
+from pydantic import BaseModel
 
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
@@ -135,7 +136,8 @@ def restore(result: Any) -> Any:
         AlreadyDoneError: a person answered that it happened, and gave no outcome.
 
     """
-    if isinstance(result, CallToolResult):
+    if isinstance(result, BaseModel) or (isinstance(result, dict) and result.get("resultType") == "task"):
+        # A result, or the task of a tool that runs in the background.
         return result
     if isinstance(result, dict) and "content" in result:
         return CallToolResult.model_validate(result)
