@@ -34,13 +34,14 @@ NEEDS_EXTRA = (
     "amends.stores.nats",
     "amends.arcp",
     "amends.gateway",
+    "amends.page",
 )
 """Modules that need an extra or a framework; their own tests import them."""
 
 
 def test_the_top_level_names():
     """Design 9: the package exports the names of the design, State, `register` and the version."""
-    assert set(amends.__all__) == SECTION_9 | {"State", "__version__", "record", "register"}
+    assert set(amends.__all__) == SECTION_9 | {"State", "__version__", "dashboard", "record", "register"}
 
 
 @pytest.mark.parametrize("name", sorted(SECTION_9 | {"State"}))

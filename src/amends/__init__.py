@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from amends.errors.base import FaultError
     from amends.foreign import from_exception, from_upstream
     from amends.foreign.registry import register
+    from amends.page import dashboard
     from amends.recorder import record
     from amends.recovery import Upstream, arecover, arecover_stream, recover, recover_stream
 
@@ -44,6 +45,7 @@ __all__ = [
     "__version__",
     "arecover",
     "arecover_stream",
+    "dashboard",
     "decide",
     "decode",
     "encode",
@@ -72,6 +74,7 @@ _MODULES = {
     "Upstream": "recovery",
     "arecover": "recovery",
     "arecover_stream": "recovery",
+    "dashboard": "page",
     "decide": "core.decision",
     "decode": "dialects",
     "encode": "dialects",

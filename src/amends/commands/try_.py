@@ -47,6 +47,9 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--seed", type=int, default=7, help="the seed of the planned failures (7)")
     parser.add_argument("--samples", action="store_true", help="only show one failure of each dialect")
     parser.add_argument("--keep", action="store_true", help="keep the services running until Ctrl-C")
+    parser.add_argument(
+        "--page", action="store_true", help="show the failures live on a page, which stays until Ctrl-C"
+    )
     parser.set_defaults(run=run)
 
 
@@ -58,7 +61,23 @@ def run(args: argparse.Namespace) -> int:
         if not args.samples:
             sys.stderr.write(f"The full demo needs {', '.join(missing)}: {_INSTALL}\n")
         return 0
+    if args.page:
+        return asyncio.run(_run_with_page(args.seed, keep=args.keep, as_json=wants_json(args)))
     return asyncio.run(_run_demo(args.seed, keep=args.keep, as_json=wants_json(args)))
+
+
+async def _run_with_page(seed: int, *, keep: bool, as_json: bool) -> int:
+    """Run the demo with the page open. Its services record to the same store, so that a trace shows both sides."""
+    from amends.demo.page import demo_page
+
+    with demo_page() as url:
+        sys.stderr.write(f"The page: {url}\n")
+        sys.stderr.flush()
+        await _run_demo(seed, keep=keep, as_json=as_json)
+        sys.stderr.write(f"The page stays open at {url} until Ctrl-C.\n")
+        sys.stderr.flush()
+        await asyncio.Event().wait()
+    return 0
 
 
 async def _run_demo(seed: int, *, keep: bool, as_json: bool) -> int:

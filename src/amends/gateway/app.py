@@ -94,9 +94,12 @@ class Gateway:
         self._routes = tuple(sorted(routes, key=lambda route: -len(route[0])))
 
     async def close(self) -> None:
-        """Close the connections of all upstreams."""
+        """Close the connections of all upstreams, and the stores of the page."""
         for upstream in self.upstreams:
             await upstream.close()
+        close_page = getattr(self.page, "close", None)
+        if close_page is not None:
+            await close_page()
         for task in list(self._closing):
             task.cancel()
 

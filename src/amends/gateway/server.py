@@ -160,18 +160,21 @@ def run(
     Args:
         config: its configuration.
         path: the file that it came from, which is watched.
-        page: the application at `/_amends/`.
+        page: the application at `/_amends/`; None: `amends.dashboard`.
         ready: called with the gateway's URL when it listens.
 
     Raises:
         OSError: the address cannot be bound.
 
     """
+    from amends.page import dashboard
     from amends.recorder import default_url, record
 
     bound = listening_socket(config.listen)
-    with record(config.record or default_url()):
+    with record(config.record or default_url()) as recorder:
         gateway = Gateway(config, page=page)
+        if page is None:
+            gateway.page = dashboard(recorder, upstreams=gateway, token=config.token)
         host, port = bound.getsockname()[:2]
         if ready is not None:
             ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")

@@ -1,0 +1,121 @@
+"""Who may view the page and act on it: loopback views; beyond loopback, and for every action, a token is needed."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import time
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection, Request
+
+__all__ = ["COOKIE", "Access", "is_loopback"]
+
+COOKIE = "amends_page"
+_LASTS = 12 * 3600
+"""Seconds that a sign-in lasts."""
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(connection: HTTPConnection) -> bool:
+    """
+    Return whether a request comes from this machine and was meant for it.
+
+    A proxy on this machine forwards requests of others, and a page elsewhere can let its name resolve to 127.0.0.1.
+    So the `Host` must be a local name, and no header may say that the request was forwarded.
+    """
+    client = connection.client
+    if client is None or any(name in connection.headers for name in _FORWARDED):
+        return False
+    try:
+        if not ipaddress.ip_address(client.host).is_loopback:
+            return False
+        return urlsplit(f"//{connection.headers.get('host', '')}").hostname in _LOCAL_NAMES
+    except ValueError:
+        return False
+
+
+class Access:
+    """Checks requests against a token. Without a token only loopback may view, and there are no actions."""
+
+    def __init__(self, token: str | None) -> None:
+        """
+        Args:
+            token: the secret that people sign in with.
+
+        """
+        self._token = token.encode() if token else b""
+
+    @property
+    def has_token(self) -> bool:
+        """Whether people can sign in."""
+        return bool(self._token)
+
+    def accepts(self, token: str) -> bool:
+        """Return whether this is the token."""
+        return self.has_token and hmac.compare_digest(
+            _digest(token.encode("utf-8", "replace")), _digest(self._token)
+        )
+
+    def may_view(self, connection: HTTPConnection) -> bool:
+        """Return whether the page is shown."""
+        return is_loopback(connection) or self.signed_in(connection)
+
+    def signed_in(self, connection: HTTPConnection) -> bool:
+        """Return whether the request carries the token, or the cookie of a sign-in."""
+        return self._bearer(connection) or self._session_valid(connection.cookies.get(COOKIE, ""))
+
+    def may_act(self, request: Request, csrf: str) -> bool:
+        """Return whether an action is performed: signed in, sent by our own page, with the page's CSRF value."""
+        if self._bearer(request):
+            return True
+        session = request.cookies.get(COOKIE, "")
+        return (
+            self._session_valid(session)
+            and same_origin(request)
+            and hmac.compare_digest(csrf.encode("utf-8", "replace"), self._csrf(session).encode())
+        )
+
+    def csrf(self, connection: HTTPConnection) -> str:
+        """Return the value that the forms of a signed-in page carry; empty if the request is not signed in."""
+        session = connection.cookies.get(COOKIE, "")
+        return self._csrf(session) if self._session_valid(session) else ""
+
+    def new_session(self) -> str:
+        """Return the value of the cookie of a sign-in."""
+        issued = str(int(time.time()))
+        return f"{issued}.{self._sign('session', issued)}"
+
+    def _bearer(self, connection: HTTPConnection) -> bool:
+        scheme, _, given = connection.headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self.accepts(given.strip())
+
+    def _session_valid(self, session: str) -> bool:
+        issued, _, signature = session.partition(".")
+        if not self.has_token or not issued.isascii() or not issued.isdigit() or len(issued) > 12:
+            return False
+        signed = hmac.compare_digest(
+            signature.encode("utf-8", "replace"), self._sign("session", issued).encode()
+        )
+        return signed and 0 <= time.time() - int(issued) <= _LASTS
+
+    def _csrf(self, session: str) -> str:
+        return self._sign("csrf", session)
+
+    def _sign(self, purpose: str, value: str) -> str:
+        return hmac.new(self._token, f"{purpose}:{value}".encode(), hashlib.sha256).hexdigest()
+
+
+def same_origin(request: Request) -> bool:
+    """Return whether a browser says that its own page sent the request; other clients name no origin."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site not in {"same-origin", "none"}:
+        return False
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.sha256(value).digest()

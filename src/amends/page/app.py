@@ -1,0 +1,343 @@
+"""`dashboard`: the page as an ASGI application."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from importlib.resources import files
+from typing import Any, Protocol, runtime_checkable
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from amends.page.access import COOKIE, Access, same_origin
+from amends.page.live import live_response
+from amends.page.overview import EVENTS, Query, overview, overview_fragments, trace_fragments
+from amends.page.render import HEADERS, page_response
+from amends.page.sources import RecordSource
+from amends.recorder import Filter, Reader, Recorder
+from amends.recorder.event import Event
+from amends.stores.contract import Store
+from amends.stores.errors import StoreError
+
+__all__ = ["PREFIX", "Page", "dashboard"]
+
+PREFIX = "/_amends"
+TOKEN = "AMENDS_PAGE_TOKEN"  # noqa: S105 - the name of a variable
+_BODY = 64 * 1024
+_LIVE = 64
+"""Browsers that watch at the same time."""
+_STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[Any], Awaitable[None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+@runtime_checkable
+class ReportsUpstreams(Protocol):
+    """A gateway: it has the figures of its upstreams."""
+
+    def statuses(self) -> Sequence[Any]:
+        """Return the figures."""
+        ...
+
+
+def dashboard(
+    source: str | Store | Reader | Recorder | App | None = None,
+    *,
+    upstreams: ReportsUpstreams | None = None,
+    tasks: Any = None,
+    jobs: Any = None,
+    token: str | None = None,
+) -> App:
+    """
+    Return an ASGI application that shows failures and recoveries.
+
+        app.mount("/failures", amends.dashboard("sqlite:///failures.db"))
+        app = amends.dashboard(app)
+
+    Args:
+        source: the recorder's store (its URL, or an open store, reader or recorder), to mount where you like. Or an ASGI
+            application: then the result serves the page at `/_amends/` and passes everything else to the application;
+            the events are those of this process's recorder.
+        upstreams: a gateway, whose figures are shown. A gateway as `source` shows its own.
+        tasks: an orchestrator, or the URL of its store: lists tasks, with their timelines and actions.
+        jobs: an ARCP runtime, or the URL of its store: lists jobs, with their delegations and budgets.
+        token: needed to view the page beyond loopback, and for actions. Default: AMENDS_PAGE_TOKEN.
+
+    Raises:
+        ValueError: `source` is a text that is not a store URL.
+
+    >>> import amends
+    >>> amends.dashboard("sqlite:///failures.db").__class__.__name__
+    'Page'
+
+    """
+    if isinstance(source, str):
+        from amends.stores.address import parse
+
+        parse(source)
+    if not callable(source):
+        return Page(source, upstreams=upstreams, tasks=tasks, jobs=jobs, token=token)
+    gateway: Any = source
+    if upstreams is None and isinstance(gateway, ReportsUpstreams):
+        upstreams = gateway
+    page = Page(None, upstreams=upstreams, tasks=tasks, jobs=jobs, token=token)
+    return _mounted(source, page)
+
+
+def _mounted(app: App, page: Page) -> App:
+    async def mounted(scope: Any, receive: Any, send: Any) -> None:
+        path = scope.get("path", "")
+        own = path == PREFIX or (path.startswith(f"{PREFIX}/") and path != f"{PREFIX}/health")
+        if scope["type"] == "http" and own:
+            await page({**scope, "root_path": scope.get("root_path", "") + PREFIX}, receive, send)
+        elif scope["type"] == "lifespan":
+            await app(scope, receive, page.closing(send))
+        else:
+            await app(scope, receive, send)
+
+    return mounted
+
+
+class Page:
+    """The ASGI application of the page."""
+
+    def __init__(
+        self,
+        source: str | Store | Reader | Recorder | None = None,
+        *,
+        upstreams: ReportsUpstreams | None = None,
+        tasks: Any = None,
+        jobs: Any = None,
+        token: str | None = None,
+    ) -> None:
+        """
+        Args:
+            source: where the events are; None: those of this process's recorder.
+            upstreams: a gateway.
+            tasks: an orchestrator, or the URL of its store.
+            jobs: an ARCP runtime, or the URL of its store.
+            token: needed to view the page beyond loopback, and for actions.
+
+        """
+        self._records = RecordSource(source)
+        self._upstreams = upstreams
+        self._access = Access(token or os.environ.get(TOKEN))
+        self._watching = 0
+        routes = [
+            Route("/", self._overview),
+            Route("/live", self._live),
+            Route("/trace/{id}", self._trace),
+            Route("/trace/{id}/live", self._trace_live),
+            Route("/event/{id}", self._event),
+        ]
+        self._public = [
+            Route("/sign-in", self._sign_in, methods=["GET", "POST"]),
+            Route("/sign-out", self._sign_out, methods=["POST"]),
+            Route("/static/{name}", self._static),
+        ]
+        self._sections: list[tuple[str, str]] = []
+        self._closers: list[Callable[[], Awaitable[None]]] = [self._records.close]
+        self._app = Starlette(routes=[*routes, *self._public], exception_handlers={404: self._not_found})
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, self.closing(send))
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        root = scope.get("root_path", "")
+        path = scope["path"].removeprefix(root)
+        if not path:
+            await RedirectResponse(f"{root}/", headers=HEADERS)(scope, receive, send)
+        elif (
+            path.startswith("/static/") or path in {"/sign-in", "/sign-out"} or self._access.may_view(request)
+        ):
+            try:
+                await self._app(scope, receive, send)
+            except StoreError:
+                await self._unavailable(request)(scope, receive, send)
+        else:
+            await self._sign_in_page(request, 401)(scope, receive, send)
+
+    def closing(self, send: Send) -> Send:
+        """Return `send`, which closes the page before it reports the end of the application."""
+
+        async def sending(message: Any) -> None:
+            if str(message["type"]).startswith("lifespan.shutdown."):
+                await self.close()
+            await send(message)
+
+        return sending
+
+    async def close(self) -> None:
+        """Close the stores that the page has opened."""
+        for close in self._closers:
+            await close()
+
+    # Pages -----------------------------------------------------------------------------------------------------
+
+    def _frame(self, request: Request, **values: Any) -> dict[str, Any]:
+        """Return the values that every page's frame needs."""
+        return {
+            "root": _root(request),
+            "sections": self._sections,
+            "signed_in": self._access.signed_in(request),
+            "has_token": self._access.has_token,
+            "csrf": self._access.csrf(request),
+            "live": "",
+            **values,
+        }
+
+    async def _overview(self, request: Request) -> Response:
+        query = Query.of(request.query_params)
+        reader = await self._records.get()
+        fragments, choices = await overview(reader, query, self._statuses, _root(request))
+        live = "" if query.before is not None else f"live?{query.text()}"
+        return page_response(
+            "overview.html", **self._frame(request, live=live, query=query, fragments=fragments, **choices)
+        )
+
+    async def _live(self, request: Request) -> Response:
+        query, root = Query.of(request.query_params), _root(request)
+        return await self._follow(
+            request, query.filter, lambda events: overview_fragments(events, query, self._statuses, root)
+        )
+
+    async def _trace(self, request: Request) -> Response:
+        id = request.path_params["id"]
+        events = await (await self._records.get()).events(Filter(trace=id), limit=EVENTS)
+        return self._timeline(request, id, events, f"trace/{id}/live")
+
+    async def _event(self, request: Request) -> Response:
+        id = request.path_params["id"]
+        found = await (await self._records.get()).events(limit=10 * EVENTS)
+        return self._timeline(request, id, [event for event in found if event.id == id], "")
+
+    def _timeline(self, request: Request, id: str, events: list[Event], live: str) -> Response:
+        if not events:
+            return self._message(request, 404, "Not found", f"No event of {id[:80]} is recorded.")
+        fragments = trace_fragments(events, _root(request))
+        return page_response("trace.html", **self._frame(request, live=live, id=id, fragments=fragments))
+
+    async def _trace_live(self, request: Request) -> Response:
+        root = _root(request)
+        return await self._follow(
+            request, Filter(trace=request.path_params["id"]), lambda events: trace_fragments(events, root)
+        )
+
+    async def _follow(
+        self, request: Request, wanted: Filter, fragments: Callable[[Sequence[Event]], dict[str, str]]
+    ) -> Response:
+        if self._watching >= _LIVE:
+            return Response("Too many browsers are watching.", 503, {**HEADERS, "retry-after": "30"})
+        reader = await self._records.get()
+        response = live_response(request, reader, wanted, EVENTS, fragments, self._stopping)
+        return _Counted(self, response)
+
+    def _statuses(self) -> Sequence[Any]:
+        return [] if self._upstreams is None else self._upstreams.statuses()
+
+    def _stopping(self) -> bool:
+        return bool(getattr(self._upstreams, "stopping", False))
+
+    # Access ----------------------------------------------------------------------------------------------------
+
+    async def _sign_in(self, request: Request) -> Response:
+        if request.method != "POST":
+            return self._sign_in_page(request, 200)
+        form = await read_form(request)
+        if not same_origin(request) or not self._access.accepts(form.get("token", "")):
+            return self._sign_in_page(request, 403, wrong=True)
+        answer = RedirectResponse(_root(request), 303, headers=HEADERS)
+        answer.set_cookie(
+            COOKIE,
+            self._access.new_session(),
+            path=_root(request),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    async def _sign_out(self, request: Request) -> Response:
+        form = await read_form(request)
+        if not self._access.may_act(request, form.get("csrf", "")):
+            return self._message(request, 403, "Refused", "Sign in first.")
+        answer = RedirectResponse(_root(request), 303, headers=HEADERS)
+        answer.delete_cookie(COOKIE, path=_root(request))
+        return answer
+
+    def _sign_in_page(self, request: Request, status: int, *, wrong: bool = False) -> Response:
+        frame = self._frame(request, sections=[], wrong=wrong)
+        answer = page_response("sign_in.html", status, **frame)
+        if status == 401:
+            answer.headers["www-authenticate"] = "Bearer"
+        return answer
+
+    # Others ----------------------------------------------------------------------------------------------------
+
+    async def _static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        kind = _STATIC.get(name)
+        if kind is None:
+            return Response("Not found", 404, HEADERS)
+        content = files("amends.page").joinpath("static", name).read_bytes()
+        return Response(content, headers={**HEADERS, "cache-control": "max-age=3600"}, media_type=kind)
+
+    async def _not_found(self, request: Request, _: Exception) -> Response:
+        return self._message(request, 404, "Not found", "There is no such page.")
+
+    def _unavailable(self, request: Request) -> Response:
+        return self._message(
+            request, 503, "The store cannot be read", "The recorder's store failed. Try again later."
+        )
+
+    def _message(self, request: Request, status: int, title: str, text: str) -> Response:
+        return page_response("message.html", status, **self._frame(request, title=title, text=text))
+
+    def watch(self, change: int) -> None:
+        """Count the browsers that watch."""
+        self._watching += change
+
+
+class _Counted(Response):
+    """An answer that is counted while it is sent."""
+
+    def __init__(self, page: Page, response: Response) -> None:
+        super().__init__()
+        self._page = page
+        self._response = response
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self._page.watch(1)
+        try:
+            await self._response(scope, receive, send)
+        finally:
+            self._page.watch(-1)
+
+
+def _root(request: Request) -> str:
+    return f"{request.scope.get('root_path', '')}/"
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form, each once; none if the body is too large."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _BODY:
+            return {}
+    try:
+        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        return {}
+    return {name: values[0] for name, values in found.items()}
