@@ -325,3 +325,28 @@ def test_a_server_on_pipes(tmp_path):
     code, out = run_it(sys.executable, str(tmp_path / "server.py"))
     assert (code, json.loads(out)["score"]) == (0, 3)
     assert json.loads(out)["version"].startswith("stdio")
+
+
+HOSTILE = """
+import sys
+for line in sys.stdin:
+    if '"initialize"' in line:
+        print('{"jsonrpc": "2.0", "id": 1, "result": {"capabilities": {"tools": {}}, "serverInfo": 7}}', flush=True)
+    elif '"tools/list"' in line:
+        print('noise')
+        schema = '{"type": "object", "required": ["a", 3], "properties": {"a": {"type": ["string", "null"]}, "3": 4}}'
+        tools = '[{"name": "x", "inputSchema": ' + schema + ', "annotations": 3}, 5]'
+        print('{"jsonrpc": "2.0", "id": 2, "result": {"tools": ' + tools + '}}', flush=True)
+    elif '"id"' in line:
+        sys.exit(0)
+"""
+
+
+def test_servers_that_answer_nonsense_or_end(tmp_path):
+    """A server of any behaviour gives a report or an error that says what happened; the audit does not fail."""
+    (tmp_path / "hostile.py").write_text(HOSTILE)
+    code, out = run("mcp", "--json", "--", sys.executable, str(tmp_path / "hostile.py"))
+    assert (code, json.loads(out)["error"]["code"]) == (12, "SERVICE_UNAVAILABLE")
+    code, out = run("mcp", "--json", "--", sys.executable, "-c", "pass")
+    assert (code, json.loads(out)["error"]["code"]) == (12, "SERVICE_UNAVAILABLE")
+    assert "initialize" in json.loads(out)["error"]["message"]

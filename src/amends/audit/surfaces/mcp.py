@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from amends.audit.surfaces.evidence import Evidence, not_probed
+from amends.audit.surfaces.evidence import Answer, Evidence, not_probed
 from amends.audit.surfaces.exchange import Exchange
 from amends.audit.surfaces.jsonrpc import HttpPeer, Peer, ProcessPeer, probe
 
@@ -86,7 +86,15 @@ async def _observe(peer: Peer, target: str, *, writes: bool) -> Evidence:
             "clientInfo": {"name": "amends-audit", "version": "1"},
         },
     )
-    await peer.notify("notifications/initialized")
+    if not started:
+        because = "the server did not answer initialize"
+        return Evidence(
+            surface="mcp",
+            target=target,
+            answers=[Answer(probe="initialize", sent="initialize", outcome="no-answer", because=because)],
+        )
+    with suppress(Exception):
+        await peer.notify("notifications/initialized")
     offered = started.get("capabilities")
     capabilities: Mapping[str, Any] = offered if isinstance(offered, Mapping) else {}
     tools = _list((await _result(peer, "tools/list", {})).get("tools")) if "tools" in capabilities else []
@@ -187,7 +195,7 @@ def _wrong(tool: Mapping[str, Any]) -> dict[str, Any]:
         kind = types.get(name)
         if kind == "string":
             wrong[name] = {"amends-audit": True}
-        elif kind in _UNTEXT:
+        elif isinstance(kind, str) and kind in _UNTEXT:
             wrong[name] = "amends-audit"
     return wrong if len(wrong) == len(_required(tool)) else {}
 

@@ -112,7 +112,8 @@ def _wrong_body(document: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
 
 
 def _typed(schema: Mapping[str, Any]) -> bool:
-    return schema.get("type") in _TYPED
+    kind = schema.get("type")
+    return isinstance(kind, str) and kind in _TYPED
 
 
 def _resolved(document: Mapping[str, Any], value: Any, depth: int = 0) -> Mapping[str, Any]:
