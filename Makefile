@@ -10,7 +10,7 @@ WORKERS ?= 4
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: try test lint types unit sdks frameworks postgres bench bench-recovery soak docs generate hooks clean
+.PHONY: try test lint types unit sdks frameworks postgres page bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -25,11 +25,16 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "not soak and not postgres" -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -q -m "not soak and not postgres and not page" -n $(WORKERS) --dist worksteal
 
 # The ledger of effects against a real server, which is installed if there is none and runs as an unprivileged user.
 postgres: $(VENV)/.postgres
 	$(BIN)/python -m pytest -q -m postgres tests/postgres
+
+# The page in a real Chromium, which is installed if there is none.
+page: $(VENV)/.dev
+	scripts/install_chromium.sh
+	$(BIN)/python -m pytest -q -m page tests/page
 
 soak: $(VENV)/.dev $(VENV)/.tools
 	$(BIN)/python -m pytest -q -m soak --timeout=3600
