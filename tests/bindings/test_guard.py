@@ -97,7 +97,7 @@ def test_messages_with_characters_outside_the_encoding():
     env = {**ENV, "PYTHONIOENCODING": "ascii:strict"}
     done = run_program(program, env=env)
     assert (done.returncode, b"gone" in done.stderr) == (4, True)
-    assert run_sample("guard", "fail", "missing", env={"FORCE_COLOR": "1"}).stderr.startswith(b"\x1b[1m")
+    assert run_sample("guard", "fail", "missing", env={"FORCE_COLOR": "1"}).stderr.startswith(b"\x1b[1;31m")
 
 
 def test_text_printed_for_help_goes_to_stderr_on_failure():

@@ -374,7 +374,9 @@ async def test_endless_and_missing_listings():
         with pytest.raises(FaultError) as caught:
             await client.call_tool("any")
         assert (caught.value.fault.executed, caught.value.fault.recovery.value) == (Executed.YES, "terminal")
-        assert client._calls.operation_of("any", None) == Operation(name="tools/call any")
+        assert client._calls.operation_of("any", None) == Operation(
+            name="tools/call any", binding="mcp client"
+        )
 
 
 async def test_a_listing_that_fails_after_the_call_repeats_nothing(clock):

@@ -24,7 +24,7 @@ from amends.dialects.details_beside import split_details
     ],
 )
 def test_only_what_a_reader_could_not_derive_is_written(fault, beside):
-    written = task.encode(fault)
+    written = task.encode_beside(fault)
     assert (written.get("details") or {}).get("amends") == beside
     read = task.decode(written)
     for name in ("executed", "retry_after", "actor", "details"):

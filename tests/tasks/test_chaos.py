@@ -183,7 +183,7 @@ async def test_killed_workers(tmp_path):
     """Every task ends exactly once."""
     outcomes, kills = await run(f"{tmp_path}/chaos.db", 96, worker_count=3, every=0.45)
     assert outcomes["completed"] + outcomes["failed"] == 96
-    assert outcomes["failed"] >= 16
+    assert outcomes["failed"] >= 12  # the plans with a doomed step
     assert kills >= 3
     assert outcomes["taken over"] >= 1
 

@@ -3,8 +3,9 @@ The error of an agent task (S3): {code, message, details, recoverable}.
 
 - `recoverable` is false for terminal and true for the rest. A reader takes the recovery class for true from the code's
   row.
-- What the format has no member for, and a reader could not derive, travels in `details.amends` (M8): the tries made below,
-  `executed`, the wait and the actor. A reader removes it again.
+- `encode` writes details as raised. The tasks of this package write what the format has no member for, and a reader could not
+  derive, into `details.amends` (M8, `encode_beside`): the tries made below, `executed`, the wait and the actor. A reader
+  removes it again.
 - Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
   and passed on.
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.task import VOCABULARY
@@ -20,13 +23,23 @@ from amends.dialects import members
 from amends.dialects.details_beside import join_details, split_details
 from amends.dialects.outgoing import outgoing
 
-__all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
+__all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_beside"]
 
 NAME = "task"
 SPEC = "the agent error contract: the error of a failed task"
 LOSSES = frozenset(
     {
-        *("vocabulary", "origin", "recovery", "strategy", "max_retries"),
+        *(
+            "vocabulary",
+            "origin",
+            "recovery",
+            "strategy",
+            "max_retries",
+            "retry_after",
+            "actor",
+            "executed",
+            "attempt",
+        ),
         *("field", "suggestions", "errors", "trace_id", "doc_uri", "type", "title", "status", "instance"),
         *("intent", "user_message", "max_attempts", "extensions", "fatal"),
     }
@@ -73,14 +86,24 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
     )
 
 
+def encode_beside(fault: Fault) -> dict[str, Any]:
+    """
+    Return the error object with what a reader could not derive in `details.amends` (M8).
+
+    >>> encode_beside(Fault(code="TIMEOUT", vocabulary="task", message="Too slow", attempt=3))["details"]
+    {'amends': {'tries': 3}}
+    """
+    row = VOCABULARY.rows.get(fault.code) or VOCABULARY.unknown
+    details = join_details(fault, executed=row.executed, actor=row.actor_under(fault.recovery))
+    return encode(replace(fault, details=details))
+
+
 def encode(fault: Fault) -> dict[str, Any]:
     """Return the error object. Details are written as raised; a possible leak is logged as a warning."""
     fault = outgoing(fault, NAME)
     error: dict[str, Any] = {"code": fault.code, "message": fault.message}
-    row = VOCABULARY.rows.get(fault.code) or VOCABULARY.unknown
-    details = join_details(fault, executed=row.executed, actor=row.actor_under(fault.recovery))
-    if details is not None:
-        error["details"] = details
+    if fault.details is not None:
+        error["details"] = fault.details
     error["recoverable"] = fault.recovery is not Recovery.TERMINAL
     if fault.origin is not None and fault.origin.dialect == NAME:
         for name, value in fault.extensions.items():

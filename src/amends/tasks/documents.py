@@ -175,11 +175,11 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.result is not None or self.ok:
             found["result"] = self.result
         if self.error is not None:
-            found["error"] = dialect.encode(self.error)
+            found["error"] = dialect.encode_beside(self.error)
         if self.input is not None:
             found["input"] = self.input
         if self.failures:
-            found["failures"] = {name: dialect.encode(fault) for name, fault in self.failures.items()}
+            found["failures"] = {name: dialect.encode_beside(fault) for name, fault in self.failures.items()}
         metadata = self.metadata.document()
         if metadata:
             found["metadata"] = metadata
