@@ -6,18 +6,22 @@ import os
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from importlib.resources import files
 from typing import Any, Protocol, runtime_checkable
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from amends.core.redaction import redact
+from amends.errors.base import FaultError
 from amends.page.access import COOKIE, Access, same_origin
+from amends.page.jobs import JobSource, cancel_job, list_jobs
 from amends.page.live import live_response
 from amends.page.overview import EVENTS, Query, overview, overview_fragments, trace_fragments
 from amends.page.render import HEADERS, page_response
 from amends.page.sources import RecordSource
+from amends.page.tasks import ACTIONS, TaskSource, act_on_task, list_tasks, read_task
 from amends.recorder import Filter, Reader, Recorder
 from amends.recorder.event import Event
 from amends.stores.contract import Store
@@ -66,7 +70,8 @@ def dashboard(
             the events are those of this process's recorder.
         upstreams: a gateway, whose figures are shown. A gateway as `source` shows its own.
         tasks: an orchestrator, or the URL of its store: lists tasks, with their timelines and actions.
-        jobs: an ARCP runtime, or the URL of its store: lists jobs, with their delegations and budgets.
+        jobs: an ARCP runtime, or the URL of its store: lists jobs, with their delegations and budgets. A runtime can
+            also cancel them.
         token: needed to view the page beyond loopback, and for actions. Default: AMENDS_PAGE_TOKEN.
 
     Raises:
@@ -141,8 +146,22 @@ class Page:
             Route("/sign-out", self._sign_out, methods=["POST"]),
             Route("/static/{name}", self._static),
         ]
+        self._tasks = None if tasks is None else TaskSource(tasks)
+        self._jobs = None if jobs is None else JobSource(jobs)
         self._sections: list[tuple[str, str]] = []
-        self._closers: list[Callable[[], Awaitable[None]]] = [self._records.close]
+        if self._tasks is not None:
+            self._sections.append(("tasks", "Tasks"))
+            routes += [
+                Route("/tasks", self._list_tasks),
+                Route("/tasks/{id}", self._show_task),
+                Route("/tasks/{id}/{action}", self._act_on_task, methods=["POST"]),
+            ]
+        if self._jobs is not None:
+            self._sections.append(("jobs", "Jobs"))
+            routes += [
+                Route("/jobs", self._list_jobs),
+                Route("/jobs/{id}/cancel", self._cancel_job, methods=["POST"]),
+            ]
         self._app = Starlette(routes=[*routes, *self._public], exception_handlers={404: self._not_found})
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
@@ -180,8 +199,9 @@ class Page:
 
     async def close(self) -> None:
         """Close the stores that the page has opened."""
-        for close in self._closers:
-            await close()
+        for source in (self._records, self._tasks, self._jobs):
+            if source is not None:
+                await source.close()
 
     # Pages -----------------------------------------------------------------------------------------------------
 
@@ -249,6 +269,64 @@ class Page:
     def _stopping(self) -> bool:
         return bool(getattr(self._upstreams, "stopping", False))
 
+    # Tasks and jobs --------------------------------------------------------------------------------------------
+
+    async def _list_tasks(self, request: Request) -> Response:
+        assert self._tasks is not None
+        tasks = await list_tasks(await self._tasks.get())
+        return page_response("tasks.html", **self._frame(request, tasks=tasks))
+
+    async def _show_task(self, request: Request) -> Response:
+        assert self._tasks is not None
+        try:
+            task = await read_task(await self._tasks.get(), request.path_params["id"])
+        except LookupError:
+            return self._message(request, 404, "Not found", "There is no such task.")
+        return page_response("task.html", **self._frame(request, task=task))
+
+    async def _act_on_task(self, request: Request) -> Response:
+        assert self._tasks is not None
+        form = await read_form(request)
+        id, action = request.path_params["id"], request.path_params["action"]
+        if not self._access.may_act(request, form.get("csrf", "")):
+            return self._refused(request)
+        if action not in ACTIONS:
+            return await self._not_found(request, LookupError())
+        try:
+            await act_on_task(await self._tasks.get(), id, action, form.get("answer", ""))
+        except LookupError:
+            return self._message(request, 404, "Not found", "There is no such task.")
+        except FaultError as error:
+            return self._message(request, 409, "Not possible now", redact(error.fault.message))
+        return RedirectResponse(f"{_root(request)}tasks/{quote(id)}", 303, headers=HEADERS)
+
+    async def _list_jobs(self, request: Request) -> Response:
+        assert self._jobs is not None
+        jobs = await list_jobs(await self._jobs.get())
+        can_cancel = self._jobs.cancellation is not None
+        acts = can_cancel and bool(self._access.csrf(request))
+        return page_response("jobs.html", **self._frame(request, jobs=jobs, acts=acts, can_cancel=can_cancel))
+
+    async def _cancel_job(self, request: Request) -> Response:
+        assert self._jobs is not None
+        form = await read_form(request)
+        if not self._access.may_act(request, form.get("csrf", "")):
+            return self._refused(request)
+        if self._jobs.cancellation is None:
+            return self._message(
+                request, 409, "Not possible here", "Only the page of a runtime can cancel jobs."
+            )
+        try:
+            found = await cancel_job(self._jobs, request.path_params["id"])
+        except FaultError as error:
+            return self._message(request, 409, "Not possible now", redact(error.fault.message))
+        if not found:
+            return self._message(request, 404, "Not found", "There is no such job.")
+        return RedirectResponse(f"{_root(request)}jobs", 303, headers=HEADERS)
+
+    def _refused(self, request: Request) -> Response:
+        return self._message(request, 403, "Refused", "Sign in first: actions need the token.")
+
     # Access ----------------------------------------------------------------------------------------------------
 
     async def _sign_in(self, request: Request) -> Response:
@@ -271,7 +349,7 @@ class Page:
     async def _sign_out(self, request: Request) -> Response:
         form = await read_form(request)
         if not self._access.may_act(request, form.get("csrf", "")):
-            return self._message(request, 403, "Refused", "Sign in first.")
+            return self._refused(request)
         answer = RedirectResponse(_root(request), 303, headers=HEADERS)
         answer.delete_cookie(COOKIE, path=_root(request))
         return answer

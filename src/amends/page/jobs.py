@@ -1,0 +1,113 @@
+"""ARCP jobs on the page: a list as trees of delegations, with what is left of budgets; cancelling needs the runtime."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Any
+
+from amends.page.sources import Opened
+from amends.recorder.traces import stamp
+
+__all__ = ["JobSource", "cancel_job", "list_jobs"]
+
+_LISTED = 200
+_TONES = {"success": "good", "error": "bad", "timed_out": "bad", "cancelled": "doubt"}
+_DEEPEST = 4
+
+
+class JobSource(Opened):
+    """The ledger of a running runtime, or of the store that runtimes share; and what cancels jobs, if there is a runtime."""
+
+    def __init__(self, source: Any) -> None:
+        """
+        Args:
+            source: a started runtime, an open store, or a store's URL.
+
+        """
+        super().__init__()
+        self._source = source
+
+    async def _open(self, stack: AsyncExitStack) -> Any:
+        from amends import stores
+        from amends.arcp.runtime.ledger import Ledger
+        from amends.arcp.runtime.limits import Limits
+        from amends.arcp.runtime.runtime import Runtime
+
+        source = self._source
+        if isinstance(source, Runtime):
+            if source.node is None:
+                raise RuntimeError("start the runtime before the page is opened")
+            return source.node.ledger
+        if isinstance(source, str):
+            source = await stack.enter_async_context(await stores.open(source))
+        return Ledger(source, "", Limits())
+
+    @property
+    def cancellation(self) -> Any:
+        """Cancels jobs; None if only a store is known."""
+        return getattr(getattr(self._source, "node", None), "cancellation", None)
+
+
+async def list_jobs(ledger: Any) -> list[dict[str, Any]]:
+    """Return the newest jobs, each before those that it delegated to."""
+    found: dict[str, Any] = {}
+    async for _, summary in ledger.active():
+        found[summary.job_id] = summary
+    async for summary in ledger.ended():
+        found[summary.job_id] = summary
+    newest = sorted(found.values(), key=lambda each: -each.created)[:_LISTED]
+    listed = {each.job_id for each in newest}
+    children: dict[str | None, list[Any]] = {}
+    for each in newest:
+        children.setdefault(each.parent if each.parent in listed else None, []).append(each)
+    stack = [(0, each) for each in reversed(children.get(None, []))]
+    rows = []
+    while stack:
+        depth, each = stack.pop()
+        rows.append(await _row(ledger, each, depth))
+        stack += [(depth + 1, child) for child in children.get(each.job_id, [])]
+    return rows
+
+
+async def _row(ledger: Any, summary: Any, depth: int) -> dict[str, Any]:
+    return {
+        "id": summary.job_id,
+        "depth": min(depth, _DEEPEST),
+        "agent": summary.agent,
+        "status": summary.status,
+        "tone": _TONES.get(summary.status, "wait"),
+        "created": stamp(summary.created),
+        "trace": summary.trace,
+        "budget": await _budget(ledger, summary),
+        "over": bool(summary.ended),
+    }
+
+
+async def _budget(ledger: Any, summary: Any) -> str:
+    """Return what is left of a job's budget, and of how much."""
+    from amends.arcp.leases import Lease
+    from amends.arcp.runtime.jobs.amounts import remaining_budget
+
+    if "cost.budget" not in summary.grants:
+        return ""
+    spec = await ledger.spec(summary.job_id)
+    if spec is None:
+        return ""
+    whole = Lease(spec.grants).budget.left
+    left = (await remaining_budget(ledger, spec)).left
+    return ", ".join(f"{amount:g} of {whole[name]:g} {name}" for name, amount in left.items())
+
+
+async def cancel_job(source: JobSource, id: str) -> bool:
+    """
+    Cancel a job; return False if there is none.
+
+    Raises:
+        FaultError: the job has ended.
+
+    """
+    spec = await (await source.get()).spec(id)
+    if spec is None:
+        return False
+    await source.cancellation.cancel(spec, "cancelled on the page")
+    return True

@@ -1,0 +1,53 @@
+"""ARCP jobs on the page: delegations as a tree, what is left of budgets, and cancel."""
+
+import asyncio
+import re
+
+import amends
+from amends.arcp import Limits, Runtime, connect
+from tests.page.test_app import client
+
+
+async def test_jobs(tmp_path):
+    """A child is below its parent, the budget shows what is left, and cancel ends a running job."""
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    running = asyncio.Event()
+    runtime = Runtime(url, tokens={"secret": "alice"}, limits=Limits(drain=0.0))
+
+    @runtime.register_agent("leaf")
+    async def leaf(input, ctx):
+        await ctx.metric("cost.inference", "0.25", "USD")
+        return "done"
+
+    @runtime.register_agent("parent")
+    async def parent(input, ctx):
+        await ctx.metric("cost.inference", "0.5", "USD")
+        await ctx.delegate("leaf", 1, lease={})
+        running.set()
+        await asyncio.Event().wait()
+
+    async with runtime, connect(runtime, token="secret") as session:
+        lease = {"cost.budget": ["USD:5.00"], "agent.delegate": ["*"]}
+        job = await session.submit("parent", 1, lease=lease)
+        async with asyncio.timeout(30):
+            await running.wait()
+        page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", jobs=runtime, token="t0ken")
+        async with client(page) as browser:
+            # The child's cost is deducted from its parent's budget when its end is written.
+            async with asyncio.timeout(30):
+                while "4.25 of 5.00 USD" not in (text := (await browser.get("/jobs")).text):
+                    await asyncio.sleep(0.02)
+            assert text.index("parent@") < text.index("leaf@")
+            assert 'class="d1"' in text
+            cancel = f"/jobs/{job.job_id}/cancel"
+            assert (await browser.post(cancel)).status_code == 403
+            await browser.post("/sign-in", data={"token": "t0ken"})
+            csrf = re.search(r'name="csrf" value="(\w+)"', (await browser.get("/jobs")).text)[1]
+            assert (await browser.post(cancel, data={"csrf": csrf})).status_code == 303
+            async with asyncio.timeout(30):
+                while ">cancelled<" not in (await browser.get("/jobs")).text:
+                    await asyncio.sleep(0.02)
+            assert (await browser.post(cancel, data={"csrf": csrf})).status_code == 409
+            assert (await browser.post("/jobs/none/cancel", data={"csrf": csrf})).status_code == 404
+    async with client(amends.dashboard(f"sqlite:///{tmp_path}/failures.db", jobs=url)) as browser:
+        assert "parent@" in (await browser.get("/jobs")).text
