@@ -81,7 +81,7 @@ async def test_the_first_page_shows_failures_and_what_was_saved(store):
         "<svg",
     ):
         assert expected in text, expected
-    assert "of 3 failures (33 %)" in text
+    assert "of 2 failed calls (50 %); 1 sent to callers" in text
     for expected in (
         *("GET /prices", "the failing service said how long to wait", "Slow down", "+", "retry after"),
         *("What a model would have read", "the result of a later try", 'class="waterfall"'),

@@ -9,39 +9,52 @@ from markupsafe import Markup
 from amends.recorder import Event, Trace
 from amends.recorder.event import ENDS
 
-__all__ = ["SUCCEEDED", "activity", "share_bar", "waterfall"]
+__all__ = ["SENT", "SUCCEEDED", "activity", "share_bar", "tone", "waterfall"]
 
 SUCCEEDED = frozenset({"recovered", "fallback"})
+SENT = frozenset({"sent", "refused"})
+"""The outcomes of failures that were sent to a caller, of which it is not known whether the caller recovered."""
+_STACK = {"sent": "sent to callers", "doubt": "in doubt", "bad": "not recovered", "good": "recovered"}
 _BARS = 60
 _STEPS = (1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600)
 """Seconds that one bar stands for."""
 
 
+def tone(outcome: str) -> str:
+    """Return the colour class of an outcome."""
+    if outcome in SUCCEEDED:
+        return "good"
+    if outcome in SENT:
+        return "sent"
+    if outcome in {"doubt", "lost"}:
+        return "doubt"
+    return "bad" if outcome in ENDS else "wait"
+
+
 def activity(traces: Iterable[Trace], now: float) -> tuple[Markup, int]:
-    """Return a chart of ended failures over time, recovered and not, and the seconds of one bar."""
-    ends = [(trace.ended, trace.outcome in SUCCEEDED) for trace in traces if trace.outcome in ENDS]
+    """Return a chart of ended failures over time, by what became of them, and the seconds of one bar."""
+    ends = [(trace.ended, tone(trace.outcome)) for trace in traces if trace.outcome in ENDS]
     oldest = min((at for at, _ in ends), default=now)
     step = next((each for each in _STEPS if (now - oldest) / each < _BARS - 1), _STEPS[-1])
     last = int(now // step)
-    recovered, failed = [0] * _BARS, [0] * _BARS
-    for at, succeeded in ends:
+    bars = [dict.fromkeys(_STACK, 0) for _ in range(_BARS)]
+    for at, kind in ends:
         index = _BARS - 1 - (last - int(at // step))
         if 0 <= index < _BARS:
-            (recovered if succeeded else failed)[index] += 1
-    top = max((a + b for a, b in zip(recovered, failed, strict=True)), default=0) or 1
+            bars[index][kind] += 1
+    top = max(sum(bar.values()) for bar in bars) or 1
     parts = []
-    for index in range(_BARS):
-        good, bad = 60 * recovered[index] / top, 60 * failed[index] / top
-        x = index * 10 + 1
-        if bad:
-            parts.append(
-                f'<rect class="bad" x="{x}" y="{64 - bad:.1f}" width="8" height="{bad:.1f}" rx="1"/>'
-            )
-        if good:
-            parts.append(
-                f'<rect class="good" x="{x}" y="{64 - bad - good:.1f}" width="8" height="{good:.1f}" rx="1"/>'
-            )
-    label = f"{sum(recovered)} recovered and {sum(failed)} not recovered, in {_BARS} bars of {step} s"
+    for index, bar in enumerate(bars):
+        y = 64.0
+        for kind, count in bar.items():
+            height = 60 * count / top
+            y -= height
+            if count:
+                parts.append(
+                    f'<rect class="{kind}" x="{index * 10 + 1}" y="{y:.1f}" width="8" height="{height:.1f}" rx="1"/>'
+                )
+    totals = ", ".join(f"{sum(bar[kind] for bar in bars)} {name}" for kind, name in _STACK.items())
+    label = f"{totals}; {_BARS} bars of {step} s"
     return _svg(
         f'<svg class="activity" viewBox="0 0 600 66" preserveAspectRatio="none" role="img" aria-label="{label}">'
         f'<line class="axis" x1="0" y1="65" x2="600" y2="65"/>{"".join(parts)}</svg>'

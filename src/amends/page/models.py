@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from amends.core.decision import REASONS
 from amends.core.fence import for_llm
-from amends.page.charts import SUCCEEDED, share_bar, waterfall
+from amends.page.charts import SENT, SUCCEEDED, share_bar, tone, waterfall
 from amends.recorder import OUTCOMES, Event, Trace
 from amends.recorder.event import ENDS
 from amends.recorder.traces import describe, seconds, stamp, subject
@@ -25,11 +25,9 @@ __all__ = [
     "failure_rows",
     "saved",
     "timeline",
-    "tone",
     "upstream_rows",
 ]
 
-_TONES = {"recovered": "good", "fallback": "good", "doubt": "doubt", "lost": "doubt"}
 _CODES = 5
 _SENT = {
     "sent": "the failure, in the caller's format",
@@ -41,16 +39,14 @@ _SENT = {
 }
 
 
-def tone(outcome: str) -> str:
-    """Return the colour class of an outcome."""
-    return _TONES.get(outcome, "bad" if outcome in ENDS else "wait")
-
-
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
     """What recovery saved, by trace: a failure that two processes recorded counts once."""
 
     failures: int
+    """Calls that failed at least once and ended."""
     recovered: int
+    sent: int
+    """Failures that were sent to callers; whether those recovered is not known here."""
     model_bytes: int
     """Bytes of failures that a model did not have to read, because the call was recovered before."""
 
@@ -70,7 +66,8 @@ def saved(traces: Sequence[Trace]) -> Saved:
         for event in trace.events
         if event.outcome not in ENDS
     )
-    return Saved(failures=len(ended), recovered=len(recovered), model_bytes=unread)
+    sent = sum(trace.outcome in SENT for trace in ended)
+    return Saved(failures=len(ended) - sent, recovered=len(recovered), sent=sent, model_bytes=unread)
 
 
 class UpstreamRow(msgspec.Struct, frozen=True, kw_only=True):
