@@ -10,7 +10,7 @@ WORKERS ?= 4
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: try test lint types unit sdks frameworks postgres page bench bench-recovery soak docs generate hooks clean
+.PHONY: audits try test lint types unit sdks frameworks postgres page bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -45,6 +45,10 @@ sdks: $(SDKS)/.sdks
 
 frameworks: $(FRAMEWORKS)/.frameworks
 	$(FRAMEWORKS)/bin/python -m pytest -q -n 2 -c tests/frameworks/pytest.ini --rootdir . --confcutdir tests/frameworks tests/frameworks
+
+# Audits other projects' software; needs npm. The table is in docs/audit.md.
+audits: $(VENV)/.dev
+	$(BIN)/python scripts/audits.py .venv-audits
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
