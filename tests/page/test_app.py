@@ -293,6 +293,23 @@ async def fragment(sent, id):
                 return json.loads(line[6:])["html"]
 
 
+async def test_trace_ids_of_any_text_have_a_page(tmp_path):
+    """An id that a caller chose is quoted in links, and every link opens."""
+    url = f"sqlite:///{tmp_path}/failures.db"
+    ids = ["a b", "a?b#c", "a%2fb", 'a"b', "../x", "a/b", "..", "é"]
+    with amends.record(url):
+        for id in ids:
+            recording.emit("call", "gave-up", Fault(code="CONFLICT"), name="of any text", trace_id=id)
+    async with client(amends.dashboard(url)) as browser:
+        text = (await browser.get("/")).text
+        links = re.findall(r'class="call"><a href="([^"]*)"', text)
+        assert len(links) == len(ids)
+        for link in links:
+            answer = await browser.get(link)
+            assert answer.status_code == 200, link
+            assert "of any text" in answer.text, link
+
+
 def test_a_wrong_source_is_refused():
     """A text that is no store URL is a ValueError that says so."""
     with pytest.raises(ValueError, match="store"):

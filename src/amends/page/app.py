@@ -235,7 +235,7 @@ class Page:
     async def _trace(self, request: Request) -> Response:
         id = request.path_params["id"]
         events = await (await self._records.get()).events(Filter(trace=id), limit=EVENTS)
-        return self._timeline(request, id, events, f"trace/{id}/live")
+        return self._timeline(request, id, events, f"trace/{quote(id)}/live")
 
     async def _event(self, request: Request) -> Response:
         id = request.path_params["id"]

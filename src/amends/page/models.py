@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import msgspec
 from markupsafe import Markup
@@ -188,7 +189,7 @@ def _failure_row(trace: Trace) -> FailureRow:
     at = stamp(trace.ended)
     vendor = next((event.vendor for event in trace.events if event.vendor), "")
     return FailureRow(
-        link=f"trace/{trace.id}" if trace.id else f"event/{first.id}",
+        link=_link(trace.id) if trace.id else f"event/{first.id}",
         at=at,
         time=at[11:23],
         where=first.where,
@@ -203,6 +204,13 @@ def _failure_row(trace: Trace) -> FailureRow:
         outcome=trace.outcome,
         sentence=_sentence(trace, last),
         tone=tone(trace.outcome),
+    )
+
+
+def _link(trace: str) -> str:
+    """Return the address of a trace's page. A caller may have chosen the id; one with a slash is found by the filter."""
+    return (
+        f"?{urlencode({'trace': trace})}" if "/" in trace or trace in {".", ".."} else f"trace/{quote(trace)}"
     )
 
 
