@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SDKS ?= .venv-sdks
 FRAMEWORKS ?= .venv-frameworks
 # Half of the tests wait for something, so more of them run at once than there are cores.
-WORKERS ?= 4
+WORKERS ?= 5
 
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE

@@ -185,4 +185,4 @@ if __name__ == "__main__":
 # > --- with the MCP servers
 # > cooking-agent: {'title': 'Ratatouille', 'minutes': 50}
 # > calendar-agent: {'id': 'event-1', 'title': 'Dinner'}
-# > sequence: I'm missing title. Could you tell me? undone: ['date']
+# > sequence: I still need title. Could you provide it? undone: ['date']

@@ -162,9 +162,9 @@ def test_sixty_four_threads(watched):
     run_threads(64, 40)
 
 
-async def test_a_thousand_tasks(watched):
-    """1,000 tasks with 6 operations each."""
-    await run_tasks(1000, 6)
+async def test_three_hundred_tasks(watched):
+    """300 tasks with 6 operations each."""
+    await run_tasks(300, 6)
 
 
 def test_threads_and_loops_at_once(watched):

@@ -40,10 +40,19 @@ async def test_taking_tasks_goes_on(open_orchestrator, failing):
 async def test_extending_leases_goes_on(open_orchestrator, failing):
     """A task that takes longer than a lease is not taken over."""
     failed = failing(Run, "read_commands")
-    orchestrator = await open_orchestrator(worker(), lease=2.0)
-    handle = await orchestrator.submit("work", 2.5)
+    agent, go_on = Agent("holder"), asyncio.Event()
+
+    @agent.capability
+    async def hold(payload):
+        await go_on.wait()
+        return "done"
+
+    orchestrator = await open_orchestrator(agent, lease=2.0)
+    handle = await orchestrator.submit("hold")
+    await wait_until(failed)
+    await asyncio.sleep(2.2)  # longer than the lease
+    go_on.set()
     assert (await asyncio.wait_for(handle.wait(), 60)).result == "done"
-    assert failed()
 
 
 async def test_announcing_goes_on(open_orchestrator, failing, monkeypatch):
