@@ -5,12 +5,11 @@ if command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/de
     exit 0
 fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    echo "there is no Postgres server, and it cannot be installed here: its tests will be skipped" >&2
-    exit 0
+    echo "there is no Postgres server; install it, or run this as root on Debian" >&2
+    exit 1
 fi
 # The package would start a server of its own otherwise.
 mkdir -p /etc/postgresql-common
 echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf
-if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }; then
-    echo "Postgres could not be installed: its tests will be skipped" >&2
-fi
+apt-get update -qq
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null

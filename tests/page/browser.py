@@ -147,6 +147,7 @@ def executable():
 @contextlib.asynccontextmanager
 async def browser():
     """Run a browser with an empty profile, and yield its only page."""
+    assert executable() is not None, "there is no Chromium: make page installs it"
     with tempfile.TemporaryDirectory(prefix="amends-page-", ignore_cleanup_errors=True) as profile:
         process = await asyncio.create_subprocess_exec(
             *(executable(), *FLAGS, f"--user-data-dir={profile}", "about:blank"),

@@ -11,10 +11,10 @@ from amends import Fault
 from amends.core import recording
 from amends.demo.host import serving
 from amends.page import Page
-from tests.page.browser import browser, executable
+from tests.page.browser import browser
 from tests.page.test_app import TRACE, FakeGateway, fill
 
-pytestmark = [pytest.mark.page, pytest.mark.skipif(executable() is None, reason="there is no Chromium")]
+pytestmark = pytest.mark.page
 
 LIVE = "document.getElementById('live-state')?.textContent === 'Live'"
 WIDE = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"

@@ -9,22 +9,21 @@ import threading
 import time
 import uuid
 
+import psycopg
 import pytest
+import sqlalchemy
 
 from amends.effects import AlreadyDoneError, Effects, InDoubtError, KeyReusedError
 from amends.effects.postgres import DDL, open_postgres
 from amends.stores import ConflictError
 from tests.postgres.server import PostgresServer, program
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.skipif(program("initdb") is None, reason="no Postgres server is installed"),
-]
-psycopg = pytest.importorskip("psycopg")
+pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture(scope="module")
 def server():
+    assert program("initdb") is not None, "there is no Postgres server: make postgres installs it"
     server = PostgresServer()
     server.start()
     yield server
@@ -194,7 +193,6 @@ async def test_in_an_async_connection_and_derived_keys(paying):
 
 def test_in_a_sqlalchemy_session(paying):
     """A session, and an async session."""
-    sqlalchemy = pytest.importorskip("sqlalchemy")
     from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
     from sqlalchemy.orm import Session
 
