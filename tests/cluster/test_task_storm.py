@@ -85,7 +85,7 @@ async def test_killed_servers_submitters_and_workers(machines, tmp_path):
     """After one kill of each, every task has one end, no finished task runs again, and undo is keyed."""
     seen = await storm(machines, tmp_path, count=18, workers=2, every=0.6, kills=3)
     assert seen["completed"] + seen["failed"] == 18
-    assert seen["failed"] >= 3
+    assert seen["failed"] >= 2  # the plans with a doomed step
 
 
 @pytest.mark.soak

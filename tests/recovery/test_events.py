@@ -10,7 +10,8 @@ from amends import Fault, FaultError, Operation, recover
 from amends.core.decision import REASONS
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.recovery import Event, add_hook, remove_hook, set_hooks
-from amends.testing import Script
+from amends.recovery.events import only_hooks
+from amends.testing import FakeClock, Script
 
 READ = Operation(name="read", read_only=True)
 
@@ -117,3 +118,15 @@ def test_a_hook_of_one_call(clock, seen):
     set_hooks()
     recover(Script(RateLimitedError(retry_after=1), "x"), on_event=own.append)
     assert len(own) == 4
+
+
+def test_hooks_of_a_block():
+    """`only_hooks` replaces the hooks in a block, and the others are back after it."""
+    seen, kept = [], []
+    with FakeClock(), only_hooks(kept.append):
+        with only_hooks(seen.append):
+            recover(Script(ServiceUnavailableError("later", retry_after=1), 1), operation=READ)
+        assert [event.kind for event in seen] == ["retry", "recovered"]
+        assert kept == []
+        recover(Script(ServiceUnavailableError("later", retry_after=1), 1), operation=READ)
+    assert [event.kind for event in kept] == ["retry", "recovered"]

@@ -95,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
     from amends.errors.base import FaultError
     from amends.process import run as run_command
     from amends.process.spool import IN_MEMORY, MAX_OUTPUT
-    from amends.recovery import CLI, set_hooks
+    from amends.recovery import CLI
+    from amends.recovery.events import only_hooks
 
     command = command_after_dashes(args.argv, "amends run")
     # A document must be chosen: by default the command's own output passes through, in a pipe too.
@@ -104,7 +105,6 @@ def run(args: argparse.Namespace) -> int:
     passthrough = None if document is not None else _passthrough()
     history: list[Attempt] = []
     started: list[Finished] = []
-    set_hooks(_retry_reporter(args.max_attempts, passthrough))
 
     def work() -> Finished:
         return run_command(
@@ -128,7 +128,8 @@ def run(args: argparse.Namespace) -> int:
         )
 
     try:
-        done = work() if args.once is None else _run_once(args, command, work)
+        with only_hooks(_retry_reporter(args.max_attempts, passthrough)):
+            done = work() if args.once is None else _run_once(args, command, work)
         if done is None:
             if document is not None:
                 emit({"ok": True, "data": {"once": args.once, "ran": False}})

@@ -19,7 +19,7 @@ from amends.dialects.outgoing import outgoing
 from amends.recovery.request_facts import request_facts
 from amends.recovery.stepper import Stepper
 
-__all__ = ["Event", "EventHook", "add_hook", "publish", "remove_hook", "set_hooks"]
+__all__ = ["Event", "EventHook", "add_hook", "only_hooks", "publish", "remove_hook", "set_hooks"]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +62,19 @@ def set_hooks(*hooks: EventHook) -> None:
     global _hooks  # noqa: PLW0603 - the hooks belong to the process
     with _lock:
         _hooks = hooks
+
+
+@contextmanager
+def only_hooks(*hooks: EventHook) -> Iterator[None]:
+    """Use exactly these hooks in a block, and afterwards those that were there before."""
+    global _hooks  # noqa: PLW0603
+    with _lock:
+        before, _hooks = _hooks, hooks
+    try:
+        yield
+    finally:
+        with _lock:
+            _hooks = before
 
 
 def add_hook(hook: EventHook) -> None:
