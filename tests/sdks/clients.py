@@ -151,7 +151,9 @@ def slack_sdk(url):
 
 def pygithub(url, **more):
     import github
+    from github.Requester import Requester
 
+    Requester.resetConnectionClasses()  # the recipe of docs/sdks.md injects others for the whole process
     github.Github(base_url=url, **{"retry": None, **more}).get_repo("o/r")
 
 
