@@ -117,6 +117,8 @@ class Screen(Observer):
             title=f"Three agents with the same job (seed {report.seed})",
             title_justify="left",
             box=box.SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
         )
         table.add_column("", no_wrap=True)
         for head in ("finished", "calls", "wasted", "duplicates", "seconds", "bytes read"):
