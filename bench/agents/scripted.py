@@ -3,7 +3,7 @@ Three temperaments. Each sees only what it read, and answers with the next tool 
 
 - gives up: stops at the first failure.
 - repeats blindly: makes the same call again, one second later, up to five times.
-- follows instructions: does what the text says, whoever wrote it: waits, changes an argument, signs in again, looks it up, stops.
+- follows instructions: does what the text says, also if the failing service wrote it: waits, changes an argument, signs in again, looks it up, stops.
   A text without an instruction is repeated once.
 """
 

@@ -87,7 +87,7 @@ async def test_concurrent_callers_wait_for_the_one_that_runs(effects):
 
 
 async def test_a_call_waits_no_longer_than_its_bound(store):
-    """After `wait` seconds the caller is told to come back; the effect goes on."""
+    """After `wait` seconds the caller gets EffectRunningError; the effect goes on."""
     effects, gate = Effects(store, wait=0.05), asyncio.Event()
 
     @effects.once(key="order")

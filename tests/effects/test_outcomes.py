@@ -44,7 +44,7 @@ def test_return_types():
 
 
 def test_a_result_that_cannot_be_stored():
-    """The first caller gets it; a repeat is told that it was done, and is not run."""
+    """The first caller gets it; a repeat is answered with AlreadyDoneError and not run."""
     effects, runs = Effects("memory:"), []
 
     @effects.once(key="order")

@@ -6,9 +6,6 @@ from claude_agent_sdk import create_sdk_mcp_server, tool
 from mcp import Client
 
 from amends.bindings.claude_agent_sdk import Failures
-from amends.effects import Effects
-from amends.errors import ServiceUnavailableError
-from amends.testing import FakeClock
 from tests.frameworks import catalogue
 
 
@@ -43,22 +40,4 @@ def test_loops_and_success():
 
 def test_recovery_and_ledger():
     """A tool that only reads is repeated; another one has its effect once."""
-    outcomes = iter([ServiceUnavailableError("later", retry_after=1), "found"])
-
-    def read(order):
-        outcome = next(outcomes)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    with FakeClock():
-        assert runner(Failures(read_only=["act"]))(read, 1)[0] == ["found"]
-    paid = []
-
-    def pay(order):
-        paid.append(order)
-        raise ConnectionResetError("db.internal")
-
-    with Effects("memory:") as effects:
-        texts, _ = runner(Failures(effects=effects, scope="task"))(pay, 3)
-    assert (len(paid), len(texts)) == (1, 3)
+    catalogue.check_recovery_and_ledger(lambda **options: runner(Failures(**options)))

@@ -10,9 +10,6 @@ from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.tools import FunctionTool
 
 from amends.bindings.llama_index import Failures
-from amends.effects import Effects
-from amends.errors import ServiceUnavailableError
-from amends.testing import FakeClock
 from tests.frameworks import catalogue
 
 
@@ -97,25 +94,4 @@ def test_loops_and_success():
 
 def test_recovery_and_ledger():
     """A tool that only reads is repeated; another one has its effect once."""
-    outcomes = iter([ServiceUnavailableError("later", retry_after=1), "found"])
-
-    def act(order: int) -> str:
-        """Read."""
-        outcome = next(outcomes)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    with FakeClock():
-        texts, _ = runner(Failures(read_only=["act"]))(act, 1)
-    assert texts == ["found"]
-    paid = []
-
-    def pay(order: int) -> str:
-        """Pay."""
-        paid.append(order)
-        raise ConnectionResetError("db.internal")
-
-    with Effects("memory:") as effects:
-        texts, finished = runner(Failures(effects=effects, scope="task"))(pay, 3)
-    assert (len(paid), len(texts), finished) == (1, 3, True)
+    catalogue.check_recovery_and_ledger(lambda **options: runner(Failures(**options)))

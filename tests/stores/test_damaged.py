@@ -1,4 +1,4 @@
-"""Damaged data is an error with what to do, never a part of the data without a word."""
+"""Damaged data is an error that says what to do; a part of the data is never returned silently."""
 
 from __future__ import annotations
 

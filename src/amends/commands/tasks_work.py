@@ -20,7 +20,7 @@ async def submit(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
 
 
 async def work(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
-    """Work on tasks until the process is told to end, or until nothing is due."""
+    """Work on tasks until a signal ends the process, or until nothing is due."""
     if args.drain:
         return {"handled": await orchestrator.drain()}
     import signal

@@ -43,7 +43,7 @@ _WRITE = """
 
 Statement: TypeAlias = tuple[str, dict[str, Any]]
 Steps: TypeAlias = Generator[Statement | None, Any, Any]
-"""Statements to run; None stands for the call. Each is answered with its rows, or the result of the call."""
+"""Statements to run; None marks the place of the call. Each is answered with its rows, or the result of the call."""
 
 
 def _steps(request: Request) -> Steps:

@@ -17,7 +17,7 @@ SENT = frozenset({"sent", "refused"})
 _STACK = {"sent": "sent to callers", "doubt": "in doubt", "bad": "not recovered", "good": "recovered"}
 _BARS = 60
 _STEPS = (1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600)
-"""Seconds that one bar stands for."""
+"""Seconds that one bar covers."""
 
 
 def tone(outcome: str) -> str:

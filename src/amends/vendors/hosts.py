@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 __all__ = ["HOSTS", "vendor_of_host", "vendor_of_origin"]
 
-# A name that begins with a dot stands for all hosts below it.
+# A name that begins with a dot matches all hosts below it.
 HOSTS: dict[str, str] = {
     "api.openai.com": "openai",
     ".openai.azure.com": "azure-openai",

@@ -88,7 +88,7 @@ class Session(Delivery):
         self._detach = detach
         self._excluded = _OPTIONAL_KINDS - features
         self._lagging = False
-        """Whether the client was told that it acknowledges too slowly."""
+        """Whether a status event reported that the client acknowledges too slowly."""
         self._assembles = "result_chunk" not in features
 
     # -- subscriptions
