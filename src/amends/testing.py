@@ -26,7 +26,7 @@ from typing import Any, Self
 
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
-from amends.recovery import events
+from amends.recovery import hooks
 from amends.recovery.async_library import sleep
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import Event
@@ -193,8 +193,8 @@ def recorded_events() -> Iterator[list[Event]]:
     def record(event: Event) -> None:
         seen.append(event)
 
-    events.add_hook(record)
+    hooks.add_hook(record)
     try:
         yield seen
     finally:
-        events.remove_hook(record)
+        hooks.remove_hook(record)

@@ -47,7 +47,7 @@ def amends_script() -> type[Script]:
 
 @pytest.fixture
 def audit_http() -> Callable[..., SurfaceReport]:
-    """`audit_http(app)` audits an ASGI application in this process; `audit_http(app).score` is 0 to 3."""
+    """`audit_http(app)` audits an ASGI or WSGI application in this process; `audit_http(app).score` is 0 to 3."""
 
     def audit(app: Any, **options: Any) -> SurfaceReport:
         from amends.audit.surfaces.http import observe_http

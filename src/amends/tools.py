@@ -7,8 +7,8 @@ The text that a model gets when a tool fails, for any agent framework.
     def book(day: str) -> str: ...
 
 `failure_text` returns the text of one failure. `reporting` decorates a tool so that it returns this text instead of
-raising. The text is that of `amends.for_llm`: facts outside the fence, the failing side's message inside it, and no text
-of exceptions of other libraries.
+raising. The text is that of `amends.for_llm`: facts outside the fence, the failing side's message inside it without
+credentials, and no text of exceptions of other libraries.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, ParamSpec
 
 from amends.core.fault import Fault
 from amends.core.fence import for_llm
+from amends.dialects.outgoing import outgoing
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 
@@ -47,7 +48,7 @@ def failure_text(
     Failed: SERVICE_UNAVAILABLE. Recovery: transient (retry late
     """
     fault = failure if isinstance(failure, Fault) else from_exception(failure)
-    text = for_llm(fault, repeats=repeats, hosts=hosts, arguments=arguments)
+    text = for_llm(outgoing(fault, "model"), repeats=repeats, hosts=hosts, arguments=arguments)
     if isinstance(failure, Fault):
         return text
     tried = _attempts_text(failure)

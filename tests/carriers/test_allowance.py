@@ -2,7 +2,7 @@
 
 import pytest
 
-from amends.carriers.allowance import allowance
+from amends.carriers.limits import allowance
 
 NOW = 1_700_000_000.0
 

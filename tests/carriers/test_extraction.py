@@ -13,6 +13,7 @@ from tests.strategies import documents, json_values, mutated, rarely
 
 from amends.carriers.extraction import VIAS, examine, examine_read, extract
 from amends.carriers.reading import NOT_FAILED
+from amends.core.decision import decide
 from amends.core.wire import read
 
 ERROR = {"code": "RATE_LIMITED", "message": "Slow down", "recovery": "transient", "retry_after": 5}
@@ -244,3 +245,30 @@ def test_an_artifact_event_is_an_a2a_shape():
     via, reading = examine(event)
     assert (via, reading.path, reading.fault.code) == ("a2a", "artifact", "RATE_LIMITED")
     assert examine({"artifact": "v1.2.tar.gz"})[0] is None
+
+
+REFUSED = {"code": "BUDGET_TOO_LOW", "message": "Raise it", "field": "budget"}
+
+
+@pytest.mark.parametrize("recovery", [{"recovery": "correctable"}, {}])
+@pytest.mark.parametrize(
+    ("document", "fatal"),
+    [
+        ({}, True),
+        ({"status": "failed"}, True),
+        ({"status": "rejected", "task_id": "t"}, True),
+        ({"status": "completed"}, False),
+        ({"status": "input-required"}, False),
+        ({"media_buy_id": "mb_1"}, False),
+    ],
+)
+def test_a_list_of_adcp_errors_is_no_vendors(document, fatal, recovery):
+    """SendGrid has a list of errors with `field` and `message`, too. A remark on a success needs no action."""
+    fault = extract({**document, "errors": [{**REFUSED, **recovery}]})
+    assert (fault.code, fault.vocabulary, fault.field, fault.fatal) == (
+        "BUDGET_TOO_LOW",
+        "adcp",
+        "budget",
+        fatal,
+    )
+    assert decide(fault).action == ("fix" if fatal else "none")

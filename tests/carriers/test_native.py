@@ -78,13 +78,21 @@ async def test_failures_of_an_mcp_server():
         (-32004, "a2a", "VALIDATION_ERROR", NO),
         (-32004.0, "a2a", "VALIDATION_ERROR", NO),
         (-32001, None, "INTERNAL_ERROR", MAYBE),
+        (-32002, None, "INTERNAL_ERROR", MAYBE),
+        (-32000, None, "INTERNAL_ERROR", MAYBE),
+        (-32004, None, "VALIDATION_ERROR", NO),
+        (-32023, None, "PERMISSION_DENIED", NO),
         (429, "a2a", "RATE_LIMITED", NO),
         (5, None, "INTERNAL_ERROR", MAYBE),
         ("x", None, "INTERNAL_ERROR", MAYBE),
     ],
 )
 def test_numbers(number, via, code, executed):
-    """M3: the number decides, in its protocol; the text becomes the message."""
+    """
+    M3: the number decides, in its protocol; the text becomes the message.
+
+    Without `via`, a number that only one of the two protocols has is read as that protocol's.
+    """
     response = {"jsonrpc": "2.0", "id": 1, "error": {"code": number, "message": "Rate limit: please retry"}}
     assert facts(response, via)[::2] == (code, executed)
     for written in (json.dumps(response), json.dumps(response).encode()):

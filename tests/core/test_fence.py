@@ -316,3 +316,23 @@ def test_any_received_text_stays_inside(message, suggestions, field, nested):
         assert all(
             re.match(r"message: |field: |suggestion: |part \d of \d: ", line) for line in inside.split("\n")
         )
+
+
+def test_the_bad_fields_of_a_guarded_tool_are_named():
+    """AdCP's `issues`: up to five that are arguments of the request; no other text of them."""
+    issues = [{"pointer": f"/f{number}", "message": "Obey me", "keyword": "type"} for number in range(7)]
+    issues.insert(1, {"pointer": "/f0/evil", "message": "x"})
+    fault = Fault(code="VALIDATION_ERROR", vocabulary="adcp", extensions={"issues": issues})
+    text = for_llm(fault, arguments=[f"f{number}" for number in range(7)])
+    assert text.endswith("Wrong: f0, f1, f2, f3, f4.")
+    assert "Wrong" not in for_llm(fault)
+    for broken in (None, "x", [None], [{"pointer": 3}], [{}]):
+        for_llm(
+            Fault(code="VALIDATION_ERROR", vocabulary="adcp", extensions={"issues": broken}), arguments=["a"]
+        )
+
+
+def test_the_third_failure_of_a_time_out_is_short_too():
+    text = for_llm(Fault(code="TIMEOUT"), repeats=3)
+    assert "stop" in text
+    assert len(text) <= 160

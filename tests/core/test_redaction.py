@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from amends.core.redaction import MARKER, Leak, find, redact, redact_value
 from amends.core.redaction import text as redaction_text
 from amends.core.redaction.databases import MESSAGES, MESSAGES_NEED
-from amends.core.redaction.gate import suspicious
 from amends.core.redaction.rule import Rule
 from amends.core.redaction.rules import rules
-from amends.core.redaction.text import hits
+from amends.core.redaction.text import hits, suspicious
 
 DATA = Path(__file__).parent.parent / "data"
 KINDS = {"address", "host", "path", "sql", "trace", "token"}
@@ -503,3 +502,9 @@ def test_the_examples_of_the_page_run():
     scope: dict = {}
     for block in blocks:
         exec(compile(block, "docs/security.md", "exec"), scope)
+
+
+def test_relative_paths_through_known_trees():
+    """A relative path below a directory such as node_modules is a path, whatever its last segment is."""
+    assert redact("cannot load node_modules/pad/index of it") == f"cannot load {MARKER} of it"
+    assert redact("see pad/node_modules for it") == "see pad/node_modules for it"

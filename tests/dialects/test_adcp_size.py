@@ -96,3 +96,11 @@ def test_every_written_error_is_read(fault, received, filler):
     assert valid(written)
     assert decode(json.loads(json.dumps(written))).code == written["code"]
     assert fit(written) == written
+
+
+def test_many_short_members_are_counted():
+    """An object of short names and numbers can be too large, too (A7)."""
+    large = {"code": "RATE_LIMITED", **{chr(0x4E00 + number): 10**14 for number in range(300)}}
+    assert len(compact(large)) > MAX_ERROR_BYTES
+    assert not valid(large)
+    assert valid(dict(list(large.items())[:100]))

@@ -10,8 +10,7 @@ from amends.core.vocabulary import vocabulary
 from amends.dialects.arcp import decode, encode
 from amends.errors import arcp
 from amends.errors.arcp import ARCPError, PermissionDeniedError, is_retryable_by_default
-from amends.errors.base import FaultError
-from amends.errors.classes import class_for, class_name
+from amends.errors.base import FaultError, class_for, class_name
 
 CODES = tuple(vocabulary("arcp").rows)
 

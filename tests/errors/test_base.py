@@ -22,19 +22,19 @@ from amends.errors import (
     NotFoundError,
     RateLimitedError,
     ServiceUnavailableError,
-    classes,
+    base,
 )
 from amends.errors import adcp as adcp_errors
 from amends.errors import cli as cli_errors
-from amends.errors.classes import class_for
+from amends.errors.base import class_for
 
 
 @pytest.fixture(autouse=True)
 def unregister():
     """Remove the codes and classes that a test registered."""
-    rows, user_classes = dict(app._ROWS), dict(classes._USER_CLASSES)
+    rows, user_classes = dict(app._ROWS), dict(base._USER_CLASSES)
     yield
-    for kept, now in ((rows, app._ROWS), (user_classes, classes._USER_CLASSES)):
+    for kept, now in ((rows, app._ROWS), (user_classes, base._USER_CLASSES)):
         now.clear()
         now.update(kept)
 

@@ -14,8 +14,7 @@ from tests.each import each
 from amends import errors as everyday
 from amends.core.fault import Fault
 from amends.core.vocabulary import EVERYDAY, vocabulary
-from amends.errors.base import FaultError
-from amends.errors.classes import class_for, class_name
+from amends.errors.base import FaultError, class_for, class_name
 
 ROOT = Path(__file__).parents[2]
 MODULES = {

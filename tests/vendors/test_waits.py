@@ -45,6 +45,9 @@ HEADERS = [
     (empty("x-ratelimit-requests", "5000"), 5000.0),
     ({"ratelimit": "limit=100, remaining=0, reset=30"}, 30.0),
     ({"RateLimit": '"api";r=0;t=55'}, 55.0),
+    ({"RateLimit": '"api";r=0;t=55', "RateLimit-Policy": '"api";q=100;w=60'}, 55.0),
+    ({"RateLimit-Policy": '"api";q=100;w=60', "RateLimit": '"api";r=0;t=55'}, 55.0),
+    ({"RateLimit": "limit=100, remaining=0, reset=30", "RateLimit-Policy": "100;w=60"}, 30.0),
     ({"RateLimit": '"burst";r=5;t=1, "day";r=0;t=900'}, 900.0),
     # The exhausted limit counts, not the first one; one with something left says nothing.
     ({**empty("x-ratelimit|tokens", "20"), "x-ratelimit-remaining-requests": "9", "x-ratelimit-reset-requests": "99"}, 20.0),

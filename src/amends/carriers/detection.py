@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from amends.carriers import jsonrpc
-from amends.carriers.layers import KEY, envelope_error, payload_error, with_travel
+from amends.carriers.layers import KEY, envelope_error, payload_error
 from amends.carriers.mcp_task import outcome_of
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Origin
@@ -58,9 +58,9 @@ def read(document: Any, *, tools: bool = True, tasks: bool = True, within: int |
         # The most common place, before anything else is looked at. Without this, extraction takes 0.8 of adcp's time
         # instead of 0.35 (bench/extraction.py; the target is 0.35).
         structured = as_dict(found.get("structuredContent"))
-        if structured is not None and truthy(structured.get(KEY)):
-            reading = envelope_error(structured[KEY], _STRUCTURED, None, (structured, found), within)
-            return with_travel(reading, found.get("_meta"))
+        if structured is not None and truthy(error := structured.get(KEY)):
+            beside = (structured, found)
+            return envelope_error(error, _STRUCTURED, None, beside, within, found.get("_meta"))
     if tools:
         found = outcome_of(found)
     results = list(_results(found, tasks=tasks))
@@ -68,15 +68,15 @@ def read(document: Any, *, tools: bool = True, tasks: bool = True, within: int |
     for result in failing:
         structured = as_dict(result.get("structuredContent"))
         if structured is not None and truthy(structured.get(KEY)):
-            reading = envelope_error(structured[KEY], _STRUCTURED, None, (structured, result), within)
-            return with_travel(reading, result.get("_meta"))
+            beside = (structured, result)
+            return envelope_error(structured[KEY], _STRUCTURED, None, beside, within, result.get("_meta"))
     artifacts = [data for each in results for data in _artifact_data(each)] if tasks else []
     messages = [data for each in results for data in _message_data(each)] if tasks else []
     holders = [data for data, _ in (*artifacts, *messages)]
     for origin, parts in ((_ARTIFACT, artifacts), (_STATUS, messages)):
         for data, metadata in parts:
             if truthy(data.get(KEY)):
-                return with_travel(envelope_error(data[KEY], origin, beside=(data, *holders)), metadata)
+                return envelope_error(data[KEY], origin, beside=(data, *holders), meta=metadata)
     error = plain(found.get("error")) if jsonrpc.is_response(found) else None
     in_error = jsonrpc.error_in(error)
     if in_error is not None:
@@ -85,8 +85,7 @@ def read(document: Any, *, tools: bool = True, tasks: bool = True, within: int |
     for result in failing:
         for content in _text_documents(result):
             if truthy(content.get(KEY)):
-                reading = envelope_error(content[KEY], _TEXT, beside=(content,))
-                return with_travel(reading, result.get("_meta"))
+                return envelope_error(content[KEY], _TEXT, beside=(content,), meta=result.get("_meta"))
             texts.append(content)
     states = [state_of(each) for each in results] if tasks else []
     failed = bool(failing) or truthy(error) or not FAILED_STATES.isdisjoint(states)

@@ -28,14 +28,14 @@ def lower_names(headers: Any) -> dict[str, str]:
         for name, value in headers.items():
             if not (isinstance(name, str) and isinstance(value, str)):
                 break
-            found.setdefault(name.lower(), value.strip())
+            found.setdefault(str.lower(name), str.strip(value))
         else:
             return found
     for name, value in _pairs(headers):
         key = _text(name) if isinstance(name, (str, bytes)) else None
         text = _text(value[0] if isinstance(value, (list, tuple)) and value else value)
         if key is not None and text is not None:
-            found.setdefault(key.lower(), text.strip())
+            found.setdefault(str.lower(key), str.strip(text))
     return found
 
 

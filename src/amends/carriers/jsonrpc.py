@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from amends.carriers.layers import KEY, envelope_error, parts_beside, with_travel
+from amends.carriers.layers import KEY, envelope_error, parts_beside
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core import travel
 from amends.core.enums import Executed
@@ -78,12 +78,12 @@ def error_in(error: Any) -> Reading | None:
     """
     if not isinstance(error, dict):
         return None
-    # Protobuf writes the number as a float.
-    executed = Executed.NO if integer(error.get("code")) in _NOT_RUN else None
     for item in _objects(error):
         if truthy(item.get(KEY)):
-            reading = envelope_error(item[KEY], _ORIGIN, executed, beside=(item,))
-            return _with_message(with_travel(reading, item), text(error.get("message")))
+            # Protobuf writes the number as a float.
+            executed = Executed.NO if integer(error.get("code")) in _NOT_RUN else None
+            reading = envelope_error(item[KEY], _ORIGIN, executed, beside=(item,), meta=item)
+            return _with_message(reading, text(error.get("message")))
     return None
 
 

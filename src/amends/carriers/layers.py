@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core import travel
 from amends.core.enums import Executed
@@ -19,7 +17,7 @@ from amends.core.wire import as_dict
 from amends.dialects.adcp_document import envelope_fault, fault_in, listed, payload_fault
 from amends.dialects.adcp_object import KEY, NAME, parts_in
 
-__all__ = ["KEY", "document_error", "envelope_error", "parts_beside", "payload_error", "with_travel"]
+__all__ = ["KEY", "document_error", "envelope_error", "parts_beside", "payload_error"]
 
 
 def envelope_error(
@@ -28,6 +26,7 @@ def envelope_error(
     executed: Executed | None = None,
     beside: tuple[dict[str, Any], ...] = (),
     within: int | None = None,
+    meta: Any = None,
 ) -> Reading:
     """
     Read a truthy value found under `adcp_error`. Its presence alone means that the call failed.
@@ -38,19 +37,15 @@ def envelope_error(
         executed: used instead of the code's own, if given.
         beside: objects in which further `errors` may be; the first that has any counts.
         within: the size of the document that the value was parsed from, if it was.
+        meta: the object with what was sent beside the error: the tries made below, and `executed` (M8).
 
     """
     found, fault = envelope_fault(error, origin, executed, beside, within)
-    return FAILED if fault is None else Reading(True, fault, origin.path, found, True)
-
-
-def with_travel(reading: Reading, members: Any) -> Reading:
-    """Return the reading with what was sent beside its error: the tries made below, and `executed` (M8)."""
-    # Absent members are the usual case, and cost nothing.
-    if members is None or reading.fault is None:
-        return reading
-    fault = travel.read(reading.fault, as_dict(members))
-    return reading if fault is reading.fault else replace(reading, fault=fault)
+    if fault is None:
+        return FAILED
+    if meta is not None:
+        fault = travel.read(fault, as_dict(meta))
+    return Reading(True, fault, origin.path, found, True)
 
 
 def payload_error(payload: Any, *, failed: bool, finished: bool) -> Reading | None:

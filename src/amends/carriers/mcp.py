@@ -23,18 +23,13 @@ STRUCTURED_SINCE = "2025-06-18"
 """The first protocol version whose results have `structuredContent` (design section 8)."""
 
 
-def read(result: Any, within: int | None = None) -> Reading:
+def read(result: Any) -> Reading:
     """
     Read a tools/call result, bare or in its JSON-RPC response.
 
     The result need not be plain: it may be large, so only what is looked at is converted.
-
-    Args:
-        result: the result.
-        within: size in bytes of the document that it was parsed from, if it was.
-
     """
-    return detection.read(result, tasks=False, within=within)
+    return detection.read(result, tasks=False)
 
 
 def write(fault: Fault, *, protocol: str = STRUCTURED_SINCE, sentence: str | None = None) -> dict[str, Any]:

@@ -90,6 +90,13 @@ _A2A_DOMAIN = "a2a-protocol.org"
 A2A_NUMBERS: dict[int, Meaning] = dict(_A2A_REASONS.values())
 """A2A's numbers."""
 
+# For a document that may be of either protocol. -32000 is any server's.
+_EITHER = {
+    number: meaning
+    for number, meaning in (MCP_NUMBERS | A2A_NUMBERS).items()
+    if number <= -32001 and not (number in MCP_NUMBERS and number in A2A_NUMBERS)
+}
+
 _STATES = {
     "failed": _BROKEN,
     "rejected": Meaning("INTERNAL_ERROR", _NO, Recovery.TERMINAL),
@@ -222,7 +229,7 @@ def _meaning(number: int | None, info: dict[str, Any], via: str | None) -> Meani
         return _A2A_REASONS[info["reason"]][1]
     if number is None:
         return _BROKEN
-    own = {"mcp": MCP_NUMBERS, "a2a": A2A_NUMBERS}.get(via or "", {})
+    own = {"mcp": MCP_NUMBERS, "a2a": A2A_NUMBERS}.get(via or "", _EITHER)
     found = NUMBERS.get(number) or own.get(number)
     if found is not None:
         return found

@@ -21,7 +21,7 @@ class BackoffKind(StrEnum):
     CONSTANT = "constant"
 
 
-class Backoff(msgspec.Struct, frozen=True, kw_only=True):
+class Backoff(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """
     A sequence of waits in seconds.
 

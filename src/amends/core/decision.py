@@ -13,11 +13,10 @@ import msgspec
 
 from amends.core.backoff import Backoff
 from amends.core.enums import Action, Executed, Recovery
-from amends.core.fault import Fault
+from amends.core.fault import Fault, check_fault
 from amends.core.hints import usable
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.core.validate import check_fault
 from amends.core.vocabulary import row_for
 
 __all__ = ["REASONS", "Decision", "State", "decide"]
@@ -50,8 +49,15 @@ REASONS: Mapping[str, str] = {
 """Every reason a decision can have, with its explanation. The keys are stable and few, so they can label metrics."""
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to an operation so far, including the failure that is being decided. Immutable."""
+class State(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """
+    What happened to an operation so far, including the failure that is being decided. Immutable.
+
+    Pass it to `decide` if you make the calls yourself; `recover` keeps it for you.
+
+    >>> decide(Fault(code="RATE_LIMITED"), state=State(attempt=5)).reason
+    'attempts'
+    """
 
     attempt: int = 1
     """Calls made so far; 1 at the first failure."""
@@ -70,7 +76,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What to do, after how many seconds, and why (a key of REASONS)."""
+    """
+    What to do, after how many seconds, and why (a key of REASONS). `decide` returns it.
+
+    >>> found = decide(Fault(code="RATE_LIMITED", retry_after=7.0))
+    >>> str(found.action), found.delay, REASONS[found.reason]
+    ('retry', 7.0, 'the failing service said how long to wait')
+    """
 
     action: Action
     delay: float | None

@@ -69,12 +69,12 @@ def fill(fault: Fault) -> None:
             force_setattr(fault, name, plain(value))
     if not isinstance(given.fatal, bool):
         raise TypeError(f"fatal is bool, not {type(given.fatal).__name__}")
+    row = row_for(fault.vocabulary, fault.code, fault.status)
     if given.retry_after is not None:
         check_seconds("retry_after", given.retry_after)
         if finite(given.retry_after) is None:
             raise ValueError(f"retry_after is a finite number of seconds, not {given.retry_after!r}")
         _set(fault, "retry_after", plain(given.retry_after))
-    row = row_for(fault.vocabulary, fault.code, fault.status)
     _set(fault, "recovery", _member("recovery", given.recovery, Recovery, row.recovery))
     _set(fault, "executed", _member("executed", given.executed, Executed, row.executed))
     _set(fault, "actor", _member("actor", given.actor, Actor, row.actor))

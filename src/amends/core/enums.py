@@ -8,7 +8,12 @@ __all__ = ["Action", "Actor", "Executed", "Recovery"]
 
 
 class Recovery(StrEnum):
-    """What has to happen before the call can succeed."""
+    """
+    What has to happen before the call can succeed.
+
+    >>> Recovery("transient") is Recovery.TRANSIENT
+    True
+    """
 
     TRANSIENT = "transient"
     """The same request, unchanged, may succeed later."""

@@ -14,7 +14,7 @@ import msgspec
 from amends.core.defaults import fill
 from amends.core.enums import Actor, Executed, Recovery
 
-__all__ = ["Fault", "Origin"]
+__all__ = ["Fault", "Origin", "check_fault"]
 
 # The default of fields that are looked up by (vocabulary, code). A constructed Fault never holds it.
 _FROM_TABLE: Any = None
@@ -112,3 +112,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     def retryable(self) -> bool:
         """Whether sending the same request again may help (transient or uncertain)."""
         return self.recovery is Recovery.TRANSIENT or self.recovery is Recovery.UNCERTAIN
+
+
+def check_fault(function: str, value: Any) -> None:
+    """Raise TypeError for anything but a Fault. Often it is the exception that carries one."""
+    if not isinstance(value, Fault):
+        raise TypeError(
+            f"{function} takes a Fault, not {type(value).__name__}; an exception carries one as .fault"
+        )

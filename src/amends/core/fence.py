@@ -17,15 +17,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
+from amends.core.fault import Fault, check_fault
 from amends.core.text import strip, truncate
 from amends.core.urls import check_url
-from amends.core.validate import check_fault
 from amends.core.vocabulary import vocabulary
-
-if TYPE_CHECKING:
-    from amends.core.fault import Fault
 
 __all__ = ["for_llm"]
 
@@ -38,11 +34,14 @@ NESTED = 5
 NESTED_MESSAGE = 96
 NESTED_FIELD = 64
 URL = 256
+_MOST_ISSUES = 20
 STOP_AFTER = 3
 """Failures in a row after which the text says to stop."""
 
 # Without the codes that programs and their libraries register.
 _VOCABULARIES = ("everyday", "http", "cli", "task", "adcp", "arcp")
+# Our own registered codes, about effects: they say what to do, so the model reads them outside the fence.
+_LEDGER = frozenset({"EFFECT_UNKNOWN", "ALREADY_DONE", "SIMILAR_CALL"})
 _RECOVERY = {
     "transient": "transient (retry later)",
     "correctable": "correctable (change the request)",
@@ -90,6 +89,11 @@ def _shipped(fault: Fault) -> str:
     return fault.code if fault.code in vocabulary(fault.vocabulary).rows else ""
 
 
+def _named(fault: Fault) -> str:
+    """Return the code if it is one of ours, also of the ledger of effects, else an empty string."""
+    return fault.code if fault.code in _LEDGER else _shipped(fault)
+
+
 def _is_own_sentence(fault: Fault) -> bool:
     """Whether the message is that of the code's row, so it says nothing that the code does not say."""
     code = _shipped(fault)
@@ -104,7 +108,7 @@ def _seconds(value: object) -> str:
 
 
 def _facts(fault: Fault, fields: list[str], repeats: int) -> str:
-    code = _shipped(fault) or "a code that amends does not know"
+    code = _named(fault) or "a code that amends does not know"
     wait = _seconds(fault.retry_after)
     sentences = [f"Failed: {code}." if fault.fatal is not False else f"It succeeded, with a remark: {code}."]
     if fault.fatal is not False:
@@ -113,9 +117,7 @@ def _facts(fault: Fault, fields: list[str], repeats: int) -> str:
         sentences.append(f"Wait {wait} seconds." if wait else "")
         sentences.append(_EXECUTED.get(fault.executed, _EXECUTED["maybe"]))
         if repeats >= STOP_AFTER:
-            sentences.append(
-                f"This failed {repeats} times: stop, do not call it again, and report the failure."
-            )
+            sentences.append(f"This failed {repeats} times: stop, do not call it again.")
     if fields:
         sentences.append(f"Wrong: {', '.join(fields)}.")
     return " ".join(filter(None, sentences))
@@ -127,10 +129,19 @@ def _argument(field: object, arguments: Collection[str]) -> str:
     return str(field) if known else ""
 
 
+def _issues(fault: Fault) -> Iterator[str]:
+    """Yield the paths of AdCP's `issues`: JSON Pointers, of which an argument's own has one step."""
+    issues = fault.extensions.get("issues")
+    for issue in issues[:_MOST_ISSUES] if isinstance(issues, list | tuple) else ():
+        pointer = issue.get("pointer") if isinstance(issue, dict) else None
+        if isinstance(pointer, str):
+            yield pointer.removeprefix("/")
+
+
 def _lines(fault: Fault, arguments: Collection[str], hosts: Collection[str]) -> Iterator[str]:
     """Yield the sender's strings, one labelled line each. `strip` removes line breaks, so no line can be forged."""
     found: list[tuple[str, str]] = []
-    if not _shipped(fault):
+    if not _named(fault):
         found.append(("code", _quoted(fault.code, FIELD)))
     if not _is_own_sentence(fault):
         found.append(("message", _quoted(fault.message, MESSAGE)))
@@ -194,8 +205,8 @@ def for_llm(
     """
     check_fault("for_llm", fault)
     hosts, arguments = _texts("hosts", hosts), _texts("arguments", arguments)
-    candidates = (fault, *fault.errors[:NESTED])
-    fields = [name for part in candidates if (name := _argument(part.field, arguments))]
+    candidates = (*(part.field for part in (fault, *fault.errors[:NESTED])), *_issues(fault))
+    fields = [name for field in candidates if (name := _argument(field, arguments))]
     facts = _facts(fault, list(dict.fromkeys(fields))[:NESTED], repeats)
     content = "\n".join(_lines(fault, arguments, hosts))
     if not content:

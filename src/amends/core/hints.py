@@ -1,11 +1,17 @@
-"""Bound a received wait when recovery acts on it. Until then it is kept as received (A9)."""
+"""
+Received waits: within which bounds recovery acts on them (until then they are kept as received, A9), and what they prove.
+
+A structured failure that is transient and names a wait is an explicit invitation to send the same request again, so the
+request had no effect (M3). `excluded` lists the failures for which a wait is no such statement: time-outs, internal errors,
+cancellations and requests whose effect is unknown.
+"""
 
 from __future__ import annotations
 
 from math import ceil, isfinite
 from typing import Any
 
-__all__ = ["LONGEST", "finite", "usable"]
+__all__ = ["LONGEST", "NO_INVITATION", "excluded", "finite", "usable"]
 
 LONGEST = 3600.0
 """A longer hint counts as one hour (A10)."""
@@ -36,3 +42,17 @@ def usable(vocabulary: str, retry_after: float | None) -> float | None:
     if retry_after < 0:
         return None
     return LONGEST if retry_after > LONGEST else float(retry_after)
+
+
+_STATUSES = frozenset({408, 500, 502, 504})
+NO_INVITATION = frozenset({"TIMEOUT", "INTERNAL_ERROR", "CANCELLED", "HEARTBEAT_LOST", "EFFECT_UNKNOWN"})
+
+
+def excluded(code: str, status: int | None = None, *, intent: bool = False) -> bool:
+    """
+    Return whether a transient failure with a wait may still have had its effect.
+
+    >>> excluded("SERVICE_UNAVAILABLE", 503), excluded("TIMEOUT", 504)
+    (False, True)
+    """
+    return intent or code in NO_INVITATION or status in _STATUSES

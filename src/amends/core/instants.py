@@ -19,7 +19,7 @@ _EPOCH = 1_000_000_000
 _MILLISECONDS = 100_000_000_000
 _MICROSECONDS = 100_000_000_000_000
 
-_DIGITS = set("0123456789.-+eE")
+_DIGITS = frozenset("0123456789.-+eE")
 _UNITS = {
     "ms": 0.001,
     "s": 1.0,
@@ -39,7 +39,7 @@ _ISO_DURATION = re.compile(
 
 def number(value: str | None) -> float | None:
     """Return a plain finite decimal number, or None. float() accepts more ("1_0", "nan", "infinity")."""
-    if not value or len(value) > 32 or not set(value) <= _DIGITS:
+    if not value or len(value) > 32 or not _DIGITS.issuperset(value):
         return None
     try:
         found = float(value)
@@ -57,6 +57,9 @@ def duration(value: str) -> float | None:
     """
     if not 1 < len(value) <= 32:
         return None
+    one = _PART.fullmatch(value)
+    if one is not None:
+        return float(one[1]) * _UNITS[one[2]]
     if _DURATION.fullmatch(value):
         return sum(float(amount) * _UNITS[unit] for amount, unit in _PART.findall(value))
     found = _ISO_DURATION.fullmatch(value)

@@ -10,11 +10,17 @@ import msgspec
 __all__ = ["Operation"]
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
+class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """
     One logical operation, which may take several calls.
 
-    Nothing is assumed: by default an operation is repeated only if the failed call certainly had no effect.
+    Nothing is assumed: by default an operation is repeated only if the failed call certainly had no effect. Declare what makes
+    a repeat safe.
+
+    >>> Operation(name="search", read_only=True)
+    Operation(name='search', read_only=True)
+    >>> Operation(name="pay", keyed=True)
+    Operation(name='pay', keyed=True)
     """
 
     name: str = ""

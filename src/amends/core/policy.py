@@ -20,7 +20,7 @@ class _Default(int):
     """A number of attempts that the user did not give. A number that the user gives wins over it."""
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class Rule(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """Limits that differ for some faults. Fields that are None keep the policy's value."""
 
     attempts: int | None = None
@@ -63,7 +63,7 @@ def meaning(fault: Fault) -> str:
 
     A task or ARCP error that was translated from another code says so in its details; that code counts then.
 
-    >>> meaning(Fault(code="MCP_RATE_LIMITED", vocabulary="task")), meaning(Fault(code="", status=503, vocabulary="http"))
+    >>> meaning(Fault(code="MCP_RATE_LIMITED", vocabulary="task")), meaning(Fault(code="X", status=503, vocabulary="http"))
     ('RATE_LIMITED', 'SERVICE_UNAVAILABLE')
     """
     details = fault.details
@@ -75,13 +75,16 @@ def meaning(fault: Fault) -> str:
     return row_for(fault.vocabulary, fault.code, fault.status).everyday
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """
     Limits of recovery. By default, five calls and five minutes of waiting in all.
 
     `rules` are looked up by "vocabulary:CODE", then "CODE", then "vocabulary/category" (the categories of task errors),
     then "vocabulary", then the recovery class; the first rule found applies. A bare "CODE" matches by meaning: a rule for
     RATE_LIMITED also applies to HTTP 429 and to MCP_RATE_LIMITED of a task.
+
+    >>> Policy(attempts=3, rules={"RATE_LIMITED": Rule(attempts=10)})
+    Policy(attempts=3, rules={'RATE_LIMITED': Rule(attempts=10)})
     """
 
     attempts: int | None = _Default(5)

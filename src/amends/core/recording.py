@@ -12,12 +12,14 @@ from typing import Any
 
 from amends.core.fault import Fault
 
-__all__ = ["Sink", "active", "emit", "set_sink", "start_at_first_failure"]
+__all__ = ["Sink", "active", "add_sink", "emit", "remove_sink", "set_sink", "start_at_first_failure"]
 
 Sink = Callable[[str, str, Fault, dict[str, Any]], None]
 """Takes where it happened, the outcome, the fault and further facts, as `emit` does."""
 
 _sink: Sink | None = None
+"""The recorder's."""
+_others: tuple[Sink, ...] = ()
 _starter: Callable[[], object] | None = None
 
 
@@ -25,6 +27,19 @@ def set_sink(sink: Sink | None) -> None:
     """Send every note to `sink` from now on; None: to none."""
     global _sink, _starter
     _sink, _starter = sink, None
+
+
+def add_sink(sink: Sink) -> None:
+    """Send every note to this sink too. A second call with the same one changes nothing."""
+    global _others  # noqa: PLW0603
+    if sink not in _others:
+        _others = (*_others, sink)
+
+
+def remove_sink(sink: Sink) -> None:
+    """Do not send notes to a sink that was added any more."""
+    global _others  # noqa: PLW0603
+    _others = tuple(each for each in _others if each != sink)
 
 
 def start_at_first_failure(starter: Callable[[], object]) -> None:
@@ -35,7 +50,7 @@ def start_at_first_failure(starter: Callable[[], object]) -> None:
 
 def active() -> bool:
     """Return whether notes are taken."""
-    return _sink is not None or _starter is not None
+    return _sink is not None or _starter is not None or bool(_others)
 
 
 def emit(where: str, outcome: str, fault: Fault, **facts: Any) -> None:
@@ -49,14 +64,17 @@ def emit(where: str, outcome: str, fault: Fault, **facts: Any) -> None:
         facts: members of `amends.recorder.Event`, such as `trace_id`, `name` or `decision`.
 
     """
-    if _sink is None:
-        if _starter is None:
-            return
+    if _sink is None and _starter is not None:
         _start()
-        if _sink is None:
-            return
+    if _sink is not None:
+        _send(_sink, where, outcome, fault, facts)
+    for sink in _others:
+        _send(sink, where, outcome, fault, facts)
+
+
+def _send(sink: Sink, where: str, outcome: str, fault: Fault, facts: dict[str, Any]) -> None:
     try:
-        _sink(where, outcome, fault, facts)
+        sink(where, outcome, fault, facts)
     except Exception:
         import logging
 

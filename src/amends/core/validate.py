@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from datetime import timedelta
 
-__all__ = ["check_count", "check_fault", "check_kind", "check_seconds", "in_seconds"]
+__all__ = ["check_count", "check_kind", "check_seconds", "in_seconds"]
 
 
 def check_count(name: str, value: Any) -> None:
@@ -33,14 +33,6 @@ def check_kind(name: str, value: Any, kind: type, example: str) -> None:
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise TypeError(f"{name} is {article} {kind.__name__}, not {_kind(value)}: write {example}")
-
-
-def check_fault(function: str, value: Any) -> None:
-    """Raise TypeError for anything but a Fault. Often it is the exception that carries one."""
-    from amends.core.fault import Fault
-
-    if not isinstance(value, Fault):
-        raise TypeError(f"{function} takes a Fault, not {_kind(value)}; an exception carries one as .fault")
 
 
 def in_seconds(name: str, value: float | timedelta) -> float:

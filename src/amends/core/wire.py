@@ -77,12 +77,11 @@ def read(data: bytes | bytearray | memoryview | str) -> Any:
         Unreadable: if it is not JSON or is too large.
 
     """
-    if isinstance(data, str):
+    if not isinstance(data, bytes):
         # msgspec refuses subclasses of str.
-        data = str.__str__(data)
-    elif isinstance(data, memoryview):
-        data = _bytes(data)
-    if len(data) > MAX_BYTES:
+        data = str.__str__(data) if isinstance(data, str) else _bytes(data)
+    size = len(data)
+    if size > MAX_BYTES:
         raise Unreadable.size()
     try:
         value = _decode(data)
@@ -90,14 +89,16 @@ def read(data: bytes | bytearray | memoryview | str) -> Any:
         return TOO_DEEP
     except (msgspec.DecodeError, UnicodeError):
         return _tolerant(data)
-    return TOO_DEEP if len(data) > _SHORT and _may_be_deep(data) and not _is_plain(value) else value
+    return TOO_DEEP if size > _SHORT and _may_be_deep(data) and not _is_plain(value) else value
 
 
-def _bytes(view: memoryview) -> bytes:
+def _bytes(data: bytearray | memoryview) -> bytes | bytearray:
     """Copy a view, which may have gaps and items larger than bytes."""
-    if view.nbytes > MAX_BYTES:
+    if isinstance(data, bytearray):
+        return data
+    if data.nbytes > MAX_BYTES:
         raise Unreadable.size()
-    return view.tobytes()
+    return data.tobytes()
 
 
 def read_strict(text: str) -> Any:

@@ -11,8 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from amends.core.fault import Fault
-from amends.core.validate import check_fault
+from amends.core.fault import Fault, check_fault
 
 __all__ = ["ALIASES", "NAMES", "decode", "dialect", "encode"]
 

@@ -6,7 +6,7 @@ AdCP's error object (S4).
 - `suggestion` is the first suggestion; the others are lost.
 - An unknown `recovery` is read as terminal, and written unchanged when the error is passed on (A12).
 - `recovery: transient` together with a `retry_after` is an explicit invitation to repeat: the call had no effect
-  (`amends.core.invitation`).
+  (`amends.core.hints`).
 - Unknown members (`issues`, `buyer_reason`, …) are kept.
 - The parts of a failure are the member `errors`, one level deep. In a response they are beside the error instead
   (`amends.carriers.layers`); `encode_alone` writes the error without them.

@@ -3,7 +3,7 @@ ARCP's error payload (S5): {code, message, retryable?, details?}.
 
 - `retryable` is always written: true for transient, the code's default for uncertain, false for the rest. A reader
   takes correctable or terminal for false from the code's row.
-- `details` are written and read exactly as raised (R4). A reader takes the facts of `details.amends` (see `beside`) and
+- `details` are written and read exactly as raised (R4). A reader takes the facts of `details.amends` (see `details_beside`) and
   removes that member.
 - Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
   and passed on.
@@ -17,7 +17,7 @@ from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
-from amends.dialects.beside import read_beside
+from amends.dialects.details_beside import split_details
 from amends.dialects.outgoing import outgoing
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
@@ -55,19 +55,22 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
         recovery = Recovery.TRANSIENT
     elif retryable is False and recovery is Recovery.TRANSIENT:
         recovery = Recovery.TERMINAL
-    fault = Fault(
+    details, beside = split_details(members.mapping(get("details")))
+    # RATE_LIMITED is not a code of ARCP, but always means that the call did not run (M3).
+    executed = Executed.NO if code == "RATE_LIMITED" else row.executed
+    return Fault(
         code=code,
         message=members.text(get("message")) or "",
         recovery=recovery,
         vocabulary="arcp",
-        details=members.mapping(get("details")),
-        actor=row.actor_under(recovery),
-        # RATE_LIMITED is not a code of ARCP, but always means that the call did not run (M3).
-        executed=Executed.NO if code == "RATE_LIMITED" else row.executed,
+        details=details,
+        actor=beside.actor or row.actor_under(recovery),
+        executed=beside.executed or executed,
+        retry_after=beside.retry_after,
+        attempt=beside.tries,
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )
-    return read_beside(fault)
 
 
 def encode(fault: Fault) -> dict[str, Any]:

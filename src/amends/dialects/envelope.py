@@ -6,7 +6,7 @@ A command line's envelope (S2): {ok, error, meta}.
 - `retry_after` is `retry_after_ms`, rounded up; a rate limit always has one (C3).
 - `attempt`, `max_attempts` and `trace_id` are in `meta`; a nested error has no `meta`, so there they are members.
 - `executed` is taken as read. Without it, `retryable: true` with `retry_after_ms` means that the command had no effect
-  (`amends.core.invitation`).
+  (`amends.core.hints`).
 - The extra members `executed`, `recovery`, `suggestions`, `field`, `details`, `errors`, `actor`, `user_message` and those of a
   problem carry the other fields, so nothing else is lost. For the exit code see `amends.core.exits`.
 """
@@ -19,8 +19,7 @@ from amends.core.crosswalk import source_row
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.exits import Exit
 from amends.core.fault import Fault, Origin
-from amends.core.hints import finite
-from amends.core.invitation import excluded
+from amends.core.hints import excluded, finite
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.vocabulary import Row
 from amends.dialects import members

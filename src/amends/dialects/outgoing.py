@@ -8,6 +8,7 @@ field that is added to the class is redacted without a change here; `_FIELDS` li
 |---|---|
 | problem, adcp, telemetry | everything `amends.core.redaction` finds, because strangers read them (A19) |
 | envelope | credentials; paths and hosts stay, because the reader started the command on this machine |
+| model (the text for an agent's own model) | credentials |
 | arcp, task | nothing: `details` leave as raised (R4); a warning is logged where something looks like a leak |
 
 A fault that was received in the same format is passed on unchanged. A lone surrogate, which UTF-8 cannot encode, becomes "?"
@@ -37,6 +38,7 @@ FORMATS = {
     "adcp": _EVERYTHING,
     "telemetry": _EVERYTHING,
     "envelope": _CREDENTIALS,
+    "model": _CREDENTIALS,
     "arcp": _NOTHING,
     "task": _NOTHING,
 }

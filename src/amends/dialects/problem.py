@@ -7,7 +7,7 @@ Problem details for agents: RFC 9457 with Agent Surface's extensions (S1).
 - `is_retriable` says whether the same request might succeed: true for transient and uncertain, with `max_retries` 1 for
   an uncertain fault made here. It is false for EFFECT_UNKNOWN, whose effect has to be verified first.
 - `executed` is taken as read. Without it, `is_retriable: true` with a wait in the body means that the request had no
-  effect (`amends.core.invitation`).
+  effect (`amends.core.hints`).
 - The extra members `code`, `recovery`, `field`, `details`, `retry_strategy`, `max_retries`, `user_message`, `actor`,
   `attempt`, `max_attempts`, `executed` carry the other fields, so nothing else is lost.
 - Unknown members are kept. They never overwrite one of these.
@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from amends.core.crosswalk import source_row
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.hints import finite
-from amends.core.invitation import excluded
+from amends.core.hints import excluded, finite
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY, Row, row_for
 from amends.dialects import members

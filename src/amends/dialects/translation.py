@@ -8,8 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.core.crosswalk import source_row, transfer
-from amends.core.fault import Fault, Origin
-from amends.core.validate import check_fault
+from amends.core.fault import Fault, Origin, check_fault
 from amends.dialects import dialect as find_dialect
 
 __all__ = ["losses", "translate"]

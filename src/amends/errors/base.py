@@ -22,17 +22,18 @@ Defining such a class registers its code.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault
-from amends.core.hints import finite
-from amends.core.invitation import excluded
+from amends.core.hints import excluded, finite
 from amends.core.text import strip, truncate
 from amends.core.validate import in_seconds
 from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
+from amends.core.vocabulary import vocabulary as vocabulary_of
 from amends.core.wire import plain
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
     from amends.core.decision import Decision
 
-__all__ = ["FaultError"]
+__all__ = ["FaultError", "class_for", "class_name", "find_class", "is_about_a_call", "register_class"]
 
 
 class FaultError(Exception):
@@ -147,8 +148,6 @@ class FaultError(Exception):
         >>> type(FaultError.from_fault(Fault(code="TIMEOUT", vocabulary="arcp"))).__name__
         'TimeoutError'
         """
-        from amends.errors.classes import class_for
-
         return _from_class(class_for(fault.vocabulary, fault.code), fault)
 
     @property
@@ -173,6 +172,8 @@ class FaultError(Exception):
         state = dict(self.__dict__)
         if "__notes__" in state:
             state["__notes__"] = list(state["__notes__"])
+        if not _is_picklable(state.get("response")):
+            del state["response"]  # the responses of aiohttp belong to their connection
         return _from_class, (type(self), self.fault), state
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -181,6 +182,18 @@ class FaultError(Exception):
         if "code" in cls.__dict__ and "vocabulary" not in cls.__dict__:
             cls.vocabulary = APP
             _register(cls)
+
+
+def _is_picklable(value: Any) -> bool:
+    if value is None:
+        return True
+    import pickle
+
+    try:
+        pickle.dumps(value)
+    except Exception:  # noqa: BLE001 - `__reduce__` of any class may raise anything
+        return False
+    return True
 
 
 _LONGEST_TEXT = 256
@@ -198,6 +211,16 @@ def _from_class(cls: type[FaultError], fault: Fault) -> FaultError:
     error = cls.__new__(cls)
     error._set_fault(fault)  # noqa: SLF001 - a method of this module's class
     return error
+
+
+def class_for(vocabulary: str, code: str) -> type[FaultError]:
+    """
+    Return the class of a code; if it has none, the base class of its vocabulary.
+
+    >>> class_for("adcp", "BUDGET_TOO_LOW").__name__, class_for("adcp", "NO_SUCH_CODE").__name__
+    ('BudgetTooLowError', 'FaultError')
+    """
+    return find_class(vocabulary, code) or FaultError
 
 
 LONGEST_WAIT = 365 * 86400.0
@@ -254,7 +277,6 @@ def _check_adcp(code: str) -> None:
 def _register(cls: type[FaultError]) -> None:
     """Add a row for the code of a user's class. Attributes that the class does not set come from its parent class."""
     from amends.core.vocabularies.app import add
-    from amends.errors.classes import register_class
 
     given: dict[str, Any] = {}
     parent: Row | None = None
@@ -300,3 +322,66 @@ _NEAREST = {
     Recovery.TERMINAL: "PERMISSION_DENIED",
     Recovery.UNCERTAIN: "INTERNAL_ERROR",
 }
+
+
+# The exception class of each vocabulary and code: generated classes by name, users' classes by registration.
+_MODULES = {
+    EVERYDAY: "amends.errors",
+    **{name: f"amends.errors.{name}" for name in ("adcp", "task", "cli", "arcp")},
+}
+# The http vocabulary has the everyday codes.
+_MODULES["http"] = _MODULES[EVERYDAY]
+
+# Vocabularies that allow application codes (S1, S2). A code outside their tables gets the class that this program
+# registered for it.
+_ALLOW_APP_CODES = frozenset({"http", "cli"})
+
+_USER_CLASSES: dict[str, type[FaultError]] = {}
+
+
+def class_name(code: str) -> str:
+    """
+    Return the class name of a code: CamelCase with the suffix Error, which is not doubled.
+
+    >>> class_name("RATE_LIMITED"), class_name("INTERNAL_ERROR")
+    ('RateLimitedError', 'InternalError')
+    """
+    return "".join(part.capitalize() for part in code.removesuffix("_ERROR").split("_")) + "Error"
+
+
+def find_class(vocabulary: str, code: str) -> type[FaultError] | None:
+    """Return the class of a code; if it has none, the base class of its vocabulary, or None for FaultError itself."""
+    if vocabulary == APP:
+        return _USER_CLASSES.get(code)
+    if (
+        vocabulary in _ALLOW_APP_CODES
+        and code in _USER_CLASSES
+        and code not in vocabulary_of(vocabulary).rows
+    ):
+        return _USER_CLASSES[code]
+    module = _MODULES.get(vocabulary)
+    if module is None:
+        return None
+    classes: Any = import_module(module)
+    found = getattr(classes, class_name(code), None) if code.isascii() else None
+    if isinstance(found, type) and getattr(found, "code", None) == code:
+        return found
+    return getattr(classes, "ARCPError", None)
+
+
+def register_class(cls: type[FaultError]) -> None:
+    """Register a user's class under its code."""
+    _USER_CLASSES[cls.code] = cls
+
+
+def is_about_a_call(error: FaultError) -> bool:
+    """
+    Return whether an error is about a call that a handler made, and not one that it raised for its own caller (M3).
+
+    It was received from the service, or recovery raised it: about an exception of a library, about a result, or about a
+    call that was not sent. An error that the server's own function raised inside `recover` is the server's.
+    """
+    if error.fault.origin is not None:
+        return True
+    last = error.history[-1].error if error.history else None
+    return error.decision is not None and not isinstance(last, FaultError)

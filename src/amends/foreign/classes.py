@@ -333,6 +333,8 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
         # By number: see codes.JSONRPC.
         (("MCPError", BROKEN), ("McpError", BROKEN)),
     ),
+    # A sign-in that was refused or that cannot be trusted. Repeating it would ask the user again.
+    (("mcp.client.auth.exceptions",), (("OAuthFlowError", NOT_SIGNED_IN),)),
     (
         ("a2a.utils.errors",),
         (

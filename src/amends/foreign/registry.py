@@ -29,7 +29,7 @@ class Known(msgspec.Struct, frozen=True):
 
     def fault(self) -> Fault:
         """Return the fault of an exception of this class, with the message of its code."""
-        from amends.errors.classes import class_for
+        from amends.errors.base import class_for
 
         row = row_for(self.vocabulary, self.code)
         recovery = self.recovery or row.recovery

@@ -20,7 +20,7 @@ WAIT = 10.0
 """Seconds to wait if an upstream's rate limit names no wait (A18)."""
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class Rule(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """
     One row of the table: which failures it applies to, and the code our caller gets for them.
 
@@ -79,24 +79,36 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 _LASTING = frozenset({Recovery.TERMINAL, Recovery.CORRECTABLE})
 
-RULES = (
-    Rule(
-        code="RATE_LIMITED",
-        everyday=frozenset({"RATE_LIMITED"}),
-        statuses=frozenset({429}),
-        recoveries=frozenset({Recovery.TRANSIENT, Recovery.UNCERTAIN}),
-        wait=WAIT,
-    ),
-    # Refused credentials are our own, so our caller cannot correct them.
-    Rule(
-        code="VALIDATION_ERROR",
-        recoveries=frozenset({Recovery.CORRECTABLE}),
-        unless=frozenset({"UNAUTHENTICATED"}),
-        fixable=True,
-    ),
-    # Waiting does not change a refusal, and our caller cannot change the request that was refused (M9).
-    Rule(statuses=frozenset({501, 505, 526}), recovery=Recovery.TERMINAL, executed=Executed.NO),
-    Rule(recoveries=_LASTING, recovery=Recovery.TERMINAL, executed=Executed.NO),
-    Rule(),
+
+class _Defaults(tuple[Rule, ...]):
+    """The default rules. In signatures and in `help` they are written by their name."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "RULES"
+
+
+RULES = _Defaults(
+    (
+        Rule(
+            code="RATE_LIMITED",
+            everyday=frozenset({"RATE_LIMITED"}),
+            statuses=frozenset({429}),
+            recoveries=frozenset({Recovery.TRANSIENT, Recovery.UNCERTAIN}),
+            wait=WAIT,
+        ),
+        # Refused credentials are our own, so our caller cannot correct them.
+        Rule(
+            code="VALIDATION_ERROR",
+            recoveries=frozenset({Recovery.CORRECTABLE}),
+            unless=frozenset({"UNAUTHENTICATED"}),
+            fixable=True,
+        ),
+        # Waiting does not change a refusal, and our caller cannot change the request that was refused (M9).
+        Rule(statuses=frozenset({501, 505, 526}), recovery=Recovery.TERMINAL, executed=Executed.NO),
+        Rule(recoveries=_LASTING, recovery=Recovery.TERMINAL, executed=Executed.NO),
+        Rule(),
+    )
 )
 """AdCP's rules: a rate limit, a request that our caller can correct, a refusal, and else an unavailable service."""

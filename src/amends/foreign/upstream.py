@@ -132,7 +132,7 @@ def _fault_of(failure: Any) -> Fault | None:
         # Not isinstance: it reads `__class__`, which may raise.
         if issubclass(type(failure), BaseException):
             return from_exception(failure)
-        return failure if isinstance(failure, Fault) else extract(failure)
+        return failure if isinstance(failure, Fault) else extract(failure, native=True)
     except Exception:  # noqa: BLE001 - an object of another library may raise anything when it is inspected
         return None
 

@@ -26,7 +26,7 @@ _MAX_QUOTED = 65536
 _WORD, _MESSAGE, _FIELD, _TRACE, _DOC, _SECONDS, _MILLISECONDS, _INSTANT, _VERDICT, _QUOTA, _STATUS = range(
     11
 )
-_QUOTED, _DURABILITY = 11, 12
+_QUOTED, _DURABILITY, _WHOLE, _NONE = 11, 12, 13, 14
 
 # Member → (what it is, rank). The smaller the rank of a word, the more specific it is.
 ROLES: dict[str, tuple[int, int]] = {
@@ -112,6 +112,8 @@ ROLES: dict[str, tuple[int, int]] = {
     "durability": (_DURABILITY, 0),
     **dict.fromkeys(("quotaId", "quota_id", "quota_limit", "quotaLimit"), (_QUOTA, 0)),
     "raw": (_QUOTED, 0),
+    # Their meaning depends on other members of the object.
+    **dict.fromkeys(("flagged_input", "loc", "value"), (_WHOLE, 0)),
 }
 
 # Member with an object or an array of objects → what is added to the rank of words inside it.
@@ -150,6 +152,9 @@ NESTED: dict[str, int] = {
     "body": 0,
     "response": 0,
 }
+
+# Both tables in one, because every member is looked up: (added rank or None, what it is, rank).
+_MEMBERS = {name: (NESTED.get(name), *ROLES.get(name, (_NONE, 0))) for name in (*ROLES, *NESTED)}
 
 
 class Evidence:
@@ -213,18 +218,16 @@ def token(value: Any) -> str | None:
 def collect(body: dict[str, Any], evidence: Evidence, rank: int = 0, depth: int = 0) -> Evidence:
     """Add what an object says to `evidence`, which is returned."""
     ranked = evidence.ranked
+    whole = False
     for name, value in body.items():
-        if value is None:
+        member = _MEMBERS.get(name)
+        if member is None or value is None:
             continue
-        if name in NESTED and isinstance(value, (dict, list)):
+        added, kind, order = member
+        if added is not None and isinstance(value, (dict, list)):
             if depth < _MAX_DEPTH:
-                _nested(name, value, evidence, rank, depth)
-            continue
-        role = ROLES.get(name)
-        if role is None:
-            continue
-        kind, order = role
-        if kind == _WORD:
+                _nested(name, value, evidence, rank + added, depth)
+        elif kind == _WORD:
             word = token(value)
             if word is not None and len(ranked) < _MAX_WORDS:
                 if name == "__type":
@@ -240,23 +243,31 @@ def collect(body: dict[str, Any], evidence: Evidence, rank: int = 0, depth: int 
                     evidence.message = value
                 if value[:1] == "{" and depth < _MAX_DEPTH:
                     _quoted(value, evidence, rank - 70, depth)
-        else:
+            elif isinstance(value, dict) and evidence.field is None:
+                # GitLab: {"message": {"title": ["can't be blank"]}}.
+                evidence.field = next((key for key in value if isinstance(key, str)), None)
+        elif kind == _WHOLE:
+            whole = True
+        elif kind != _NONE:
             _fact(kind, name, value, evidence, rank + order, depth)
+    if whole:
+        _several(body, evidence)
+    return evidence
+
+
+def _several(body: dict[str, Any], evidence: Evidence) -> None:
+    """Add facts that depend on several members, or on what all others said."""
     if "flagged_input" in body:
-        ranked.append((1, "@moderation"))
+        evidence.ranked.append((1, "@moderation"))
     place = body.get("loc")
     if evidence.field is None and isinstance(place, list):
         # FastAPI and pydantic: the first part says whether it is the body, the query or a header.
         evidence.field = ".".join(str(part) for part in place[1:17]) or None
-    if "value" in body and isinstance(body.get("type"), str) and body["type"].endswith("RetryInfo"):
-        _protobuf_wait(body["value"], evidence)
-    if "documentation_url" in body:
-        _github_page(body["documentation_url"], ranked)
-    return evidence
+    if isinstance(body.get("type"), str) and body["type"].endswith("RetryInfo"):
+        _protobuf_wait(body.get("value"), evidence)
 
 
 def _nested(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
-    rank += NESTED[name]
     if isinstance(value, dict):
         if name == "metadata" and isinstance(value.get("headers"), dict):
             evidence.headers = value["headers"]
@@ -310,6 +321,8 @@ def _fact(kind: int, name: str, value: Any, evidence: Evidence, rank: int, depth
     elif kind == _DOC:
         if evidence.doc_uri is None and isinstance(value, str) and value.startswith(("https://", "http://")):
             evidence.doc_uri = value
+        if name == "documentation_url":
+            _github_page(value, evidence.ranked)
     elif kind == _VERDICT:
         if isinstance(value, bool) and evidence.verdict is not False:
             evidence.verdict = value

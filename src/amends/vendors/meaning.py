@@ -152,8 +152,13 @@ def by_words(
 
 def first_word(words: list[str]) -> str | None:
     """Return the most specific word of the sender; a number that only repeats the status comes last."""
-    own = [word for word in words if word[0] != "@"]
-    return next((word for word in own if not (word.isdecimal() and len(word) == 3)), own[0] if own else None)
+    number = None
+    for word in words:
+        if word[0] != "@":
+            if len(word) != 3 or not word.isdecimal():
+                return word
+            number = number or word
+    return number
 
 
 @lru_cache(maxsize=4096)

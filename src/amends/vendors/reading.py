@@ -8,6 +8,7 @@ body has no known error shape, so that the caller goes on with the status alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from amends.core.enums import Actor, Executed, Recovery
@@ -188,32 +189,25 @@ def _headers(fields: Mapping[str, str], evidence: Evidence) -> tuple[str | None,
     trace, best, vendor = None, 99, None
     words = False
     for name in fields:
-        rank = _TRACES.get(name)
-        if rank is not None and rank < best:
+        rank, has_word, sender = _header(name)
+        if rank < best:
             best, trace = rank, fields[name]
-        if name in _WORD_NAMES:
-            words = True
+        words = words or has_word
+        if sender is not None and (vendor is None or vendor in _WEAK):
+            vendor = sender
     if words:
         _header_words(fields, evidence)
-    if fields and vendor is None:
-        known = index()
-        for name in fields:
-            found = known.headers.get(name)
-            if found is None and name.startswith(_prefixes()):
-                found = next(each for prefix, each in known.prefixes if name.startswith(prefix))
-            if found is not None and (vendor is None or vendor in _WEAK):
-                vendor = found
     return trace or None, vendor
 
 
-def _prefixes() -> tuple[str, ...]:
-    global _PREFIXES  # noqa: PLW0603 - computed once, when the tables are loaded
-    if not _PREFIXES:
-        _PREFIXES = tuple(prefix for prefix, _ in index().prefixes)
-    return _PREFIXES
-
-
-_PREFIXES: tuple[str, ...] = ()
+@lru_cache(maxsize=1024)
+def _header(name: str) -> tuple[int, bool, str | None]:
+    """Return the rank of a header as a request id (99: it is none), whether it has a word, and the vendor that sends it."""
+    known = index()
+    vendor = known.headers.get(name)
+    if vendor is None:
+        vendor = next((each for prefix, each in known.prefixes if name.startswith(prefix)), None)
+    return _TRACES.get(name, 99), name in _WORD_NAMES, vendor
 
 
 def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:

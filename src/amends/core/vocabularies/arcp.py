@@ -43,7 +43,7 @@ ROWS = (
         "VALIDATION_ERROR",
         "The envelope or its arguments are malformed",
         "Correct the request, then submit it again",
-        "That request wasn't understood. It has to be changed first.",
+        "I couldn't understand that request. Please change it and try again.",
         status=400,
     ),
     _row(
@@ -53,7 +53,7 @@ ROWS = (
         "UNAUTHENTICATED",
         "The bearer token is missing or wrong",
         "Open a new session with a valid token",
-        "I need to sign in again before I can go on.",
+        "I can't go on without signing in again.",
     ),
     _row(
         "PERMISSION_DENIED",
@@ -107,7 +107,7 @@ ROWS = (
         "TIMEOUT",
         "The job exceeded its maximum runtime",
         "Submit it again under the same idempotency key",
-        "That took too long and was stopped. Shall I try again?",
+        "That took too long and was stopped. Would you like to try again?",
     ),
     _row(
         "INTERNAL_ERROR",
@@ -116,7 +116,7 @@ ROWS = (
         "INTERNAL_ERROR",
         "The runtime or the agent failed unexpectedly",
         "Submit it again under the same idempotency key",
-        "Something went wrong on the other side. I'll try again.",
+        "Something went wrong while working on that. If it keeps happening, please report it.",
         Actor.OPERATOR,
     ),
     _row(
@@ -155,7 +155,7 @@ ROWS = (
         "CONFLICT",
         "It is too late to resume this session",
         "Open a new session and look up the jobs there",
-        "The connection was away for too long. I'll start a new one.",
+        "The connection was lost for too long. Please start again.",
         status=410,
     ),
     _row(
@@ -165,7 +165,7 @@ ROWS = (
         "SERVICE_UNAVAILABLE",
         "The connection went silent",
         "Connect again and resume, or submit under the same idempotency key",
-        "I lost the connection. I'll pick it up again.",
+        "The connection was lost. Please try again.",
     ),
     _row(
         "DUPLICATE_KEY",

@@ -72,6 +72,7 @@ ROWS = (
         "Find out what was done before doing the rest",
         everyday="INTERNAL_ERROR",
         message="It began and did not finish",
+        user_message="Only part of that was done. Please check what is still missing.",
         executed=Executed.YES,
         actor=Actor.CALLER,
     ),
@@ -97,6 +98,7 @@ ROWS = (
         "Have the account's owner settle it",
         everyday="PERMISSION_DENIED",
         message="A payment is required",
+        user_message=EVERYDAY.rows["PAYMENT_REQUIRED"].user_message,
     ),
     _row(
         "REDIRECTED",

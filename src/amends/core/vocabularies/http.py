@@ -19,14 +19,16 @@ def _everyday(code: str, **changes: object) -> Row:
     return Row(**{**{name: getattr(EVERYDAY.rows[code], name) for name in Row.__struct_fields__}, **changes})
 
 
-def _correctable(status: int, code: str, message: str, suggestion: str) -> Row:
+def _correctable(
+    status: int, code: str, message: str, suggestion: str, user_message: str | None = None
+) -> Row:
     return Row(
         code=code,
         recovery=Recovery.CORRECTABLE,
         everyday="VALIDATION_ERROR",
         message=message,
         suggestion=suggestion,
-        user_message=EVERYDAY.rows["VALIDATION_ERROR"].user_message,
+        user_message=user_message or EVERYDAY.rows["VALIDATION_ERROR"].user_message,
         executed=Executed.NO,
         status=status,
     )
@@ -43,12 +45,28 @@ ROWS = (
         405, "METHOD_NOT_ALLOWED", "This method is not possible here", "Use a method the resource allows"
     ),
     _correctable(406, "NOT_ACCEPTABLE", "No acceptable representation", "Accept another content type"),
-    _correctable(410, "GONE", "The resource is gone for good", "Stop asking for it, or find its successor"),
+    _correctable(
+        410,
+        "GONE",
+        "The resource is gone for good",
+        "Stop asking for it, or find its successor",
+        "That no longer exists.",
+    ),
     _correctable(411, "LENGTH_REQUIRED", "A Content-Length is required", "Send the length of the body"),
     _correctable(
-        412, "PRECONDITION_FAILED", "A precondition did not hold", "Read the current state, then decide again"
+        412,
+        "PRECONDITION_FAILED",
+        "A precondition did not hold",
+        "Read the current state, then decide again",
+        EVERYDAY.rows["CONFLICT"].user_message,
     ),
-    _correctable(413, "CONTENT_TOO_LARGE", "The body is too large", "Send less, or send it in parts"),
+    _correctable(
+        413,
+        "CONTENT_TOO_LARGE",
+        "The body is too large",
+        "Send less, or send it in parts",
+        "That is too large. Please send less at once.",
+    ),
     _correctable(414, "URI_TOO_LONG", "The address is too long", "Move parameters into the body"),
     _correctable(
         415, "UNSUPPORTED_MEDIA_TYPE", "This content type is not understood", "Send a supported type"

@@ -80,7 +80,7 @@ AWS = Vendor(
         ),
         (NOT_FOUND, "DBInstanceNotFound StackNotFoundException"),
         (IN_PROGRESS, "TransactionInProgressException OperationAborted ResourceConflictException"),
-        (IN_PROGRESS, "OperationInProgressException ConcurrentOperation"),
+        (IN_PROGRESS, "OperationInProgressException ConcurrentOperation UpdateInProgressException"),
         (ABORTED, "TransactionConflictException OptimisticLockException ConditionalRequestConflict"),
         (ABORTED, "ConcurrentModificationException TransactionConflict ReplicatedWriteConflictException"),
         (CONFLICT, "ConditionalCheckFailedException ConditionalCheckFailed ResourceInUseException"),
