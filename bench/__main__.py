@@ -31,7 +31,7 @@ SECTIONS = {
     "a2a_interop": "A2A with adcp 9.2",
     "cli_startup": "Starting a command line",
     "tasks": "Durable tasks",
-    "gateway": "The gateway beside its floor",
+    "gateway": "The gateway",
     "effects": "The ledger of effects",
     "agents": "Agents that read failures",
 }

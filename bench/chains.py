@@ -160,10 +160,26 @@ def _by_task(below: Call) -> Call:
     return call
 
 
+def _by_arcp(below: Call) -> Call:
+    from amends.arcp import Runtime, connect
+
+    async def read(input: Any, ctx: Any) -> Any:
+        return str(await below())
+
+    async def call() -> Any:
+        runtime = Runtime(tokens={"secret": "hop"})
+        runtime.register_agent("read", read)
+        async with runtime, connect(runtime, token="secret") as client:
+            return await client.submit_with_recovery("read", policy=_POLICY)
+
+    return call
+
+
 TRANSPORTS: dict[str, Callable[[Call], Call]] = {
     "HTTP": _by_http,
     "MCP": _by_mcp,
     "A2A": _by_a2a,
+    "ARCP": _by_arcp,
     "tasks": _by_task,
 }
 

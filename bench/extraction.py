@@ -1,4 +1,4 @@
-"""Extraction: S4's RATE_LIMITED result, from a dict and from bytes, against the floor and against adcp's own."""
+"""Extraction: S4's RATE_LIMITED result against the floor and against adcp's own; bodies of vendors of about 500 bytes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,42 @@ RESULT = {
     "content": [{"type": "text", "text": msgspec.json.encode({"adcp_error": ERROR}).decode()}],
     "isError": True,
     "structuredContent": {"adcp_error": ERROR},
+}
+
+_PROSE = (
+    "This request would exceed your organization's rate limit of 50,000 input tokens per minute. For details, refer to the "
+    "reference. You can see the response headers for current usage. Please reduce the prompt length or the maximum tokens "
+    "requested, or try again later. You may also contact sales to discuss your options for a rate limit increase."
+)
+_GOOGLE_DETAILS = [
+    {
+        "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+        "violations": [
+            {
+                "quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
+                "quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier",
+            }
+        ],
+    },
+    {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "27s"},
+]
+VENDORS = {
+    "google": {
+        "error": {
+            "code": 429,
+            "message": "You exceeded your current quota, please check your plan and billing details.",
+            "status": "RESOURCE_EXHAUSTED",
+            "details": _GOOGLE_DETAILS,
+        }
+    },
+    "openai": {
+        "error": {"message": _PROSE, "type": "requests", "param": None, "code": "rate_limit_exceeded"}
+    },
+    "anthropic": {
+        "type": "error",
+        "error": {"type": "rate_limit_error", "message": _PROSE},
+        "request_id": "req_011CT",
+    },
 }
 
 
@@ -42,6 +78,20 @@ def main() -> list[str]:
             want="–",
         ),
     ]
+    headers = {"content-type": "application/json", "x-request-id": "req_123"}
+    for name, body in VENDORS.items():
+        written = msgspec.json.encode(body)
+        for kind, sent in (("bytes", written), ("parsed", body)):
+            response = {"status": 429, "headers": headers, "body": sent}
+            rows.append(
+                compare(
+                    f"{name}, {len(written)} bytes, {kind} / msgspec.json.decode",
+                    lambda response=response: extract(response),
+                    lambda written=written: msgspec.json.decode(written),
+                    want="≤ 15 µs",
+                    calls=200,
+                )
+            )
     try:
         from adcp.protocols.mcp import extract_adcp_error
         from mcp.types import CallToolResult

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -77,11 +78,49 @@ def google_adk(tool: Callable[[int], Any]) -> list[str]:
     return texts
 
 
+def agent_framework(tool: Callable[[int], Any]) -> list[str]:
+    from agent_framework import FunctionMiddleware
+    from tests.frameworks.test_agent_framework import run_steps
+
+    class Nothing(FunctionMiddleware):
+        async def process(self, context: Any, call_next: Callable[[], Any]) -> None:
+            await call_next()
+
+    texts, finished = run_steps(tool, [[{"order": 17}]], Nothing())
+    assert finished
+    return texts
+
+
+def smolagents(tool: Callable[[int], Any]) -> list[str]:
+    from smolagents import LogLevel, ToolCallingAgent
+    from tests.frameworks.test_smolagents import Act, Scripted
+
+    agent = ToolCallingAgent(
+        tools=[Act(tool)], model=Scripted([[{"order": 17}]]), verbosity_level=LogLevel.OFF
+    )
+    assert agent.run("act") == "the end"
+    return [str(step.error) for step in agent.memory.steps if getattr(step, "error", None)]
+
+
+FRAMEWORKS = (
+    langchain,
+    openai_agents,
+    llama_index,
+    claude_agent_sdk,
+    google_adk,
+    agent_framework,
+    smolagents,
+)
+
+
 def main() -> None:
-    """Print one row per framework."""
+    """Print one row per framework; names on the command line choose some."""
     logging.disable()
     warnings.simplefilter("ignore")
-    for bare in (langchain, openai_agents, llama_index, claude_agent_sdk, google_adk):
+    chosen = sys.argv[1:]
+    for bare in FRAMEWORKS:
+        if chosen and bare.__name__ not in chosen:
+            continue
         ended = leaked = largest = 0
         for entry in CATALOGUE:
             try:

@@ -1,13 +1,22 @@
 """
-The gateway beside its floor: Starlette, uvloop and aiohttp that pass a request through, and nothing else.
+The gateway beside its floor, beside a disturbance, and what the recorder and a start cost.
 
-Each server is a process of its own in front of the same upstream, and gets the same calls: 16 at once, a small JSON body.
-Throughput and CPU per call are medians of five interleaved runs. `python -m bench.gateway`.
+- floor: Starlette, uvloop and aiohttp that pass a request through, and nothing else. Each server is a process of its own in
+  front of the same upstream, and gets the same calls: 16 at once, a small JSON body. Medians of five interleaved runs.
+- disturbance: the p99 of one upstream's calls while another hangs, closes, sends garbage or floods its callers, over the p99
+  of the same calls without it. Medians of five interleaved runs.
+- recorder: CPU of the calling thread for a failing HTTP call with and without a recorder.
+- page: from the answer of a failed call to its event on the page's live stream.
+- start: from the command to the answer of the first call.
+
+`python -m bench.gateway [floor disturbance recorder page start]`; `bench.gateway_peers` compares it with other proxies.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import os
 import resource
 import statistics
@@ -15,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 CALLS, AT_ONCE, RUNS = 3000, 16, 5
 
@@ -105,7 +115,7 @@ async def load(port: int, calls: int) -> None:
     await asyncio.gather(*(one(calls // AT_ONCE) for _ in range(AT_ONCE)))
 
 
-def main() -> None:
+def floor_ratio() -> None:
     upstream, floor, gateway = free_port(), free_port(), free_port()
     scratch = tempfile.mkdtemp()
     target = f"http://127.0.0.1:{upstream}"
@@ -152,5 +162,300 @@ def main() -> None:
         resource.getrusage(resource.RUSAGE_CHILDREN)
 
 
+BAD = """
+import asyncio, sys
+async def serve(reader, writer):
+    try:
+        while True:
+            head = await reader.readuntil(b"\\r\\n\\r\\n")
+            kind = head.split(b" ")[1].rpartition(b"/")[2]
+            if kind == b"hang":
+                await asyncio.sleep(3600)
+            elif kind == b"garbage":
+                writer.write(b"\\x00\\x01 garbage\\r\\n\\r\\n")
+                break
+            elif kind == b"flood":
+                writer.write(b"HTTP/1.1 200 OK\\r\\ncontent-length: 100000000\\r\\n\\r\\n")
+                for _ in range(1600):
+                    writer.write(b"x" * 62500)
+                    await writer.drain()
+            elif kind == b"half":
+                writer.write(b"HTTP/1.1 200 OK\\r\\ncontent-length: 100\\r\\n\\r\\nhalf")
+                break
+            elif kind == b"close":
+                break
+            await writer.drain()
+    except (OSError, asyncio.IncompleteReadError):
+        pass
+    writer.close()
+async def main():
+    async with await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1])) as server:
+        await server.serve_forever()
+asyncio.run(main())
+"""
+SECONDS = 2.0
+
+
+async def timed_calls(port: int, path: str, callers: int, pause: float) -> list[float]:
+    """Call for some seconds with pauses, and return how long each call took."""
+    request = f"GET {path} HTTP/1.1\r\nhost: a\r\n\r\n".encode()
+    end = time.perf_counter() + SECONDS
+    times: list[float] = []
+
+    async def one() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while time.perf_counter() < end:
+            began = time.perf_counter()
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
+            times.append(time.perf_counter() - began)
+            await asyncio.sleep(pause)
+        writer.close()
+
+    await asyncio.gather(*(one() for _ in range(callers)))
+    return times
+
+
+DISTURB = """
+import asyncio, sys
+port, kind = int(sys.argv[1]), sys.argv[2]
+async def one(number):
+    await asyncio.sleep(number / 20)
+    while True:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET /bad/{kind} HTTP/1.1\\r\\nhost: a\\r\\nconnection: close\\r\\n\\r\\n".encode())
+        # A slow reader: about 1 MB per second.
+        while await reader.read(65536):
+            await asyncio.sleep(0.06)
+        writer.close()
+        await asyncio.sleep(0.05)
+async def main():
+    await asyncio.gather(*(one(number) for number in range(20)))
+asyncio.run(main())
+"""
+"""20 callers of the bad upstream, in a process of their own."""
+
+
+def disturbance() -> None:
+    good, bad, gateway = free_port(), free_port(), free_port()
+    scratch = Path(tempfile.mkdtemp())
+    config = f"""
+        listen = "127.0.0.1:{gateway}"
+        record = "sqlite:///{scratch}/record.db"
+        [upstream.good]
+        url = "http://127.0.0.1:{good}"
+        [upstream.bad]
+        url = "http://127.0.0.1:{bad}"
+    """
+    (scratch / "gateway.toml").write_text(config)
+    processes = [
+        start("-c", UPSTREAM, str(good)),
+        start("-c", BAD, str(bad)),
+        start("-m", "amends", "gateway", str(scratch / "gateway.toml")),
+    ]
+
+    def run(kind: str | None) -> list[float]:
+        if kind is None:
+            return asyncio.run(timed_calls(gateway, "/good/x", 8, 0.01))
+        callers = start("-c", DISTURB, str(gateway), kind)
+        try:
+            time.sleep(2.0)
+            return asyncio.run(timed_calls(gateway, "/good/x", 8, 0.01))
+        finally:
+            callers.kill()
+            callers.wait()
+
+    try:
+        for port in (good, bad, gateway):
+            wait_for(port)
+        run(None)
+        print(
+            "| disturbance | p50 ms | p99 ms | p99 without | of medians | median of ratios |\n|---|---|---|---|---|---|"
+        )
+        for kind in ("hang", "close", "half", "garbage", "flood"):
+            rows = []
+            for _ in range(RUNS):
+                alone, beside = run(None), run(kind)
+                rows.append((quantile(beside, 0.5), quantile(beside, 0.99), quantile(alone, 0.99)))
+            p50, p99, before = (statistics.median(column) for column in zip(*rows, strict=True))
+            each = statistics.median(row[1] / row[2] for row in rows)
+            figures = (
+                f"{p50 * 1000:.1f} | {p99 * 1000:.1f} | {before * 1000:.1f} | {p99 / before:.2f} | {each:.2f}"
+            )
+            print(f"| {kind} | {figures} |")
+    finally:
+        end(processes)
+
+
+def quantile(times: list[float], share: float) -> float:
+    return sorted(times)[min(len(times) - 1, int(share * len(times)))]
+
+
+def end(processes: list[subprocess.Popen]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.wait(40)
+
+
+FAILING = UPSTREAM.replace('"status": 200', '"status": 503')
+
+
+def recorder_share() -> None:
+    """CPU of the calling thread for a failing HTTP call, without and with a recorder."""
+    import logging
+
+    import httpx
+
+    import amends
+    from amends.bindings.httpx import Transport
+
+    logging.disable(logging.WARNING)
+    port = free_port()
+    process = start("-c", FAILING, str(port))
+    try:
+        wait_for(port)
+        policy = amends.Policy(attempts=1)
+        shares = []
+        with httpx.Client(
+            transport=Transport(policy=policy, upstream=None), base_url=f"http://127.0.0.1:{port}"
+        ) as client:
+
+            def calls() -> float:
+                began = time.thread_time()
+                for _ in range(50):
+                    try:
+                        client.get("/x").raise_for_status()
+                    except Exception:
+                        pass
+                return (time.thread_time() - began) / 50
+
+            calls()
+            for _ in range(9):
+                without = calls()
+                with amends.record(f"sqlite:///{tempfile.mkdtemp()}/r.db"):
+                    amends.core.recording.emit("call", "sent", amends.Fault(code="TIMEOUT"))
+                    recorded = calls()
+                shares.append((recorded / without - 1, without))
+        low, middle, high = statistics.quantiles([share for share, _ in shares], n=4)
+        each = statistics.median(each for _, each in shares)
+        print(
+            f"a failing call {each * 1e6:.0f} µs of CPU; the recorder adds {middle:.1%} ({low:.1%} to {high:.1%})"
+        )
+        taken = []
+        with amends.record(f"sqlite:///{tempfile.mkdtemp()}/r.db") as recorder:
+            fault = amends.Fault(code="TIMEOUT", status=503)
+            for _ in range(200):
+                began = time.thread_time_ns()
+                for _ in range(20):
+                    recorder.take("http client", "gave-up", fault, {"name": "GET /x", "trace_id": "4bf9"})
+                taken.append((time.thread_time_ns() - began) / 20)
+                time.sleep(0.001)
+        print(
+            f"taking a note {statistics.median(taken) / 1000:.2f} µs, {statistics.median(taken) / 1e9 / each:.2%} of it"
+        )
+    finally:
+        end([process])
+
+
+def page_latency() -> None:
+    """Seconds from the answer of a failed call to its event on the page's live stream."""
+    upstream, gateway = free_port(), free_port()
+    scratch = tempfile.mkdtemp()
+    record = {"AMENDS_RECORD": f"sqlite:///{scratch}/record.db"}
+    processes = [
+        start("-c", FAILING, str(upstream)),
+        start(
+            "-m",
+            "amends",
+            "gateway",
+            "--listen",
+            f"127.0.0.1:{gateway}",
+            f"http://127.0.0.1:{upstream}",
+            **record,
+        ),
+    ]
+
+    async def run() -> list[float]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway)
+        writer.write(b"GET /_amends/live HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        await reader.readuntil(b"retry: 2000")
+        await asyncio.sleep(1.5)
+        found = []
+        for number in range(30):
+            name = f"/call-{number}-{os.getpid()}"
+            caller, to = await asyncio.open_connection("127.0.0.1", gateway)
+            to.write(
+                f"POST {name} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode()
+            )
+            await caller.read()
+            began = time.perf_counter()
+            data = b""
+            while name.encode() not in data:
+                data = data[-1000:] + await reader.read(1 << 20)
+            found.append(time.perf_counter() - began)
+            to.close()
+            await asyncio.sleep(0.1)
+        writer.close()
+        return found
+
+    try:
+        for port in (upstream, gateway):
+            wait_for(port)
+        times = asyncio.run(run())
+        print(
+            f"on the page after {quantile(times, 0.5) * 1000:.0f} ms (median), {max(times) * 1000:.0f} ms at most, of 30"
+        )
+    finally:
+        end(processes)
+
+
+def start_time() -> None:
+    """Seconds from the command to the answer of the first call."""
+    upstream = free_port()
+    processes = [start("-c", UPSTREAM, str(upstream))]
+    times, cpus = [], []
+    try:
+        wait_for(upstream)
+        for _ in range(2 * RUNS):
+            port = free_port()
+            record = {"AMENDS_RECORD": f"sqlite:///{tempfile.mkdtemp()}/r.db"}
+            began = time.perf_counter()
+            command = ("gateway", "--listen", f"127.0.0.1:{port}", f"http://127.0.0.1:{upstream}")
+            process = start("-m", "amends", *command, **record)
+            while True:
+                try:
+                    asyncio.run(load(port, AT_ONCE))
+                    break
+                except OSError:
+                    time.sleep(0.005)
+            times.append(time.perf_counter() - began)
+            cpus.append(cpu_of(process.pid))
+            end([process])
+        print(
+            f"first calls answered {statistics.median(times):.2f} s after the command, {statistics.median(cpus):.2f} s of CPU"
+        )
+    finally:
+        end(processes)
+
+
+def main(*names: str) -> list[str]:
+    """Run the parts, and return their lines."""
+    parts = {
+        "floor": floor_ratio,
+        "disturbance": disturbance,
+        "recorder": recorder_share,
+        "page": page_latency,
+        "start": start_time,
+    }
+    lines = io.StringIO()
+    with contextlib.redirect_stdout(lines):
+        for name in names or parts:
+            print(f"\n**{name}**\n")
+            parts[name]()
+    return lines.getvalue().splitlines()
+
+
 if __name__ == "__main__":
-    main()
+    print("\n".join(main(*sys.argv[1:])))

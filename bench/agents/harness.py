@@ -48,7 +48,8 @@ def play(make_agent, presentation, service) -> Outcome:
 
 def _use(tools, clock, action) -> str:
     if action.tool == "wait":
-        seconds = min(max(float(action.arguments.get("seconds") or 0), 0.0), 3600.0)
+        asked = action.arguments.get("seconds")
+        seconds = min(max(float(asked), 0.0), 3600.0) if isinstance(asked, int | float) else 0.0
         clock.advance(seconds)
         return f"waited {seconds:g} seconds"
     if action.tool == "check":

@@ -1,4 +1,4 @@
-"""The regimes outside a to h: a service, its load, and what is measured. `REGIMES` is for tuning, `reported` is published."""
+"""The regimes outside a to h on which constants are chosen: a service, its load, and what is measured."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ class Regime:
     """Whether the calls that got 429 are counted."""
     only: Callable[[Any, int, Arrival], bool] | None = None
     """Which operations are measured."""
+    latency: float = 1.0
+    """The time of a call; p50 and p99 are multiples of it."""
 
     def build(self, seed: int) -> Any:
         return self.service(seed, **self.options)
@@ -48,7 +50,7 @@ class Regime:
         return self.only is None or self.only(service, index, arrival)
 
 
-def _fleet(
+def fleet(
     clients: int = 200, spell: float = 60.0, queue: int = 500, latency: float = 0.05, *, tail: float = 240.0
 ) -> Regime:
     options: dict[str, Any] = {
@@ -69,7 +71,15 @@ def _fleet(
     )
 
 
-def _tenants(count: int, hint: float, rate: float, *, latency: float = 0.05, seconds: float = 120) -> Regime:
+def tenants(
+    count: int,
+    hint: float,
+    rate: float,
+    *,
+    latency: float = 0.05,
+    seconds: float = 120,
+    multiples: bool = False,
+) -> Regime:
     calls = "" if latency < 1 else f", {latency:g} s calls"
     return Regime(
         f"one tenant of {count} gets {hint:g} s, {rate:g}/s{calls}: the others",
@@ -78,10 +88,11 @@ def _tenants(count: int, hint: float, rate: float, *, latency: float = 0.05, sec
         {"count": count, "hint": hint, "latency": latency},
         10.0 * max(latency, 0.2),
         only=lambda service, index, arrival: service.tenant(index) > 0 and arrival[0] > 20,
+        latency=latency if multiples else 1.0,
     )
 
 
-def _hour(rate: float, start: float = 300.0) -> Regime:
+def hour(rate: float, start: float = 300.0) -> Regime:
     return Regime(
         f"a true hint of an hour, {rate:g}/s",
         OneHint,
@@ -110,7 +121,7 @@ def _all() -> list[Regime]:
             partial(poisson, rate=20, seconds=180),
             {"latency": 5.0},
             60.0,
-            only=_after(75),
+            only=after(75),
         ),
         Regime(
             "one hint, 30 s calls at 2/s",
@@ -118,7 +129,7 @@ def _all() -> list[Regime]:
             partial(poisson, rate=2, seconds=300),
             {"latency": 30.0},
             120.0,
-            only=_after(125),
+            only=after(125),
         ),
         Regime(
             "true hint of 60 s, 5 s calls at 5/s",
@@ -132,7 +143,7 @@ def _all() -> list[Regime]:
             OneHint,
             partial(poisson, rate=10, seconds=300),
             {"hint": 3600.0},
-            only=_after(60),
+            only=after(60),
         ),
     ]
     found += [
@@ -153,18 +164,18 @@ def _all() -> list[Regime]:
             {"refused": 0.01},
         )
     )
-    found += [_fleet(spell=spell) for spell in (10, 30, 60, 120)]
-    found += [_fleet(clients) for clients in (20, 500, 1000)]
-    found += [_fleet(spell=30, queue=queue) for queue in (100, 250, 1000)]
-    found += [_fleet(spell=30, latency=latency) for latency in (0.005, 0.2, 1.0)]
-    found += [_fleet(1000, 120), _fleet(1000, 30, latency=1.0)]
+    found += [fleet(spell=spell) for spell in (10, 30, 60, 120)]
+    found += [fleet(clients) for clients in (20, 500, 1000)]
+    found += [fleet(spell=30, queue=queue) for queue in (100, 250, 1000)]
+    found += [fleet(spell=30, latency=latency) for latency in (0.005, 0.2, 1.0)]
+    found += [fleet(1000, 120), fleet(1000, 30, latency=1.0)]
     found += [
-        _fleet(*shape, tail=120)
+        fleet(*shape, tail=120)
         for shape in ((1000, 10), (1000, 30), (700, 20, 1000, 0.3), (400, 20, 500, 0.8), (50, 60, 500, 1.0))
     ]
-    found += [_fleet(20, 30, 200, 1.0), _fleet(200, 60, 500, 0.5)]
+    found += [fleet(20, 30, 200, 1.0), fleet(200, 60, 500, 0.5)]
     found += [
-        _fleet(*shape, tail=660)
+        fleet(*shape, tail=660)
         for shape in (
             (200, 11),
             (20, 61),
@@ -214,12 +225,12 @@ def _all() -> list[Regime]:
         for rate in (5, 20, 100)
     ]
     found += [
-        _tenants(count, hint, rate)
+        tenants(count, hint, rate)
         for count in (4, 10)
         for hint in (2.0, 10.0, 30.0, 120.0, 3600.0)
         for rate in (5, 20, 100)
     ]
-    found += [_tenants(10, hint, 20, latency=2.0) for hint in (10.0, 3600.0)]
+    found += [tenants(10, hint, 20, latency=2.0) for hint in (10.0, 3600.0)]
     found += [
         Regime(
             f"flapping every {period} s at {rate}/s",
@@ -230,7 +241,7 @@ def _all() -> list[Regime]:
         for period in (1, 2, 3, 5, 8)
         for rate in (1, 6, 30)
     ]
-    found += [_hour(rate) for rate in (0.02, 1, 20)]
+    found += [hour(rate) for rate in (0.02, 1, 20)]
     found += [
         Regime("long hint of an hour", known_hostile, partial(poisson, rate=1, seconds=3600)),
         Regime("lying hint of 1 s, 30 s outage, 5/s", Lying, partial(poisson, rate=5, seconds=120)),
@@ -295,138 +306,11 @@ def _all() -> list[Regime]:
     return found
 
 
-def reported() -> list[Regime]:
-    """Return the regimes of the published table: other parameters than those used for tuning."""
-    found = [
-        Regime(
-            "one hint of 8 s, 12 s calls at 6/s",
-            OneHint,
-            partial(poisson, rate=6, seconds=180),
-            {"latency": 12.0, "hint": 8.0},
-            60.0,
-            only=_after(84),
-        ),
-        Regime(
-            "one hint of a day, 0.3 s calls at 15/s",
-            OneHint,
-            partial(poisson, rate=15, seconds=120),
-            {"latency": 0.3, "hint": 3600.0},
-            only=_after(60),
-        ),
-    ]
-    found += [
-        Regime(
-            f"{share} % fail at {rate}/s",
-            Failing,
-            partial(poisson, rate=rate, seconds=3000 / rate if rate < 400 else 15),
-            {"share": share / 100},
-        )
-        for share in (30, 50)
-        for rate in (20, 100, 400)
-    ]
-    found.append(
-        Regime(
-            "2 % get Retry-After 90 at 30/s",
-            Failing,
-            partial(poisson, rate=30, seconds=120),
-            {"refused": 0.02, "hint": 90.0},
-        )
-    )
-    for hint, label in ((2.0, "Retry-After 2"), (None, "no header")):
-        found.append(
-            Regime(
-                f"token bucket 8/s, offered 14/s, {label}",
-                Bucket,
-                partial(poisson, rate=14, seconds=180),
-                {"rate": 8.0, "depth": 8.0, "hint": hint},
-                capacity=8.0,
-            )
-        )
-    found += [
-        Regime(
-            "hint of 2 s in an outage of 20 s, 8/s",
-            Lying,
-            partial(poisson, rate=8, seconds=90),
-            {"length": 20.0, "hint": 2.0},
-        ),
-        Regime(
-            "hint of 25 s in an outage of 4 s, 8/s",
-            Lying,
-            partial(poisson, rate=8, seconds=90),
-            {"length": 4.0, "hint": 25.0},
-        ),
-        Regime("flapping every 3 s, 6/s", Flapping, partial(poisson, rate=6, seconds=120), {"period": 3.0}),
-        Regime(
-            "flapping every 1.5 s, 12/s", Flapping, partial(poisson, rate=12, seconds=120), {"period": 1.5}
-        ),
-        Regime("flapping every 20 s, 6/s", Flapping, partial(poisson, rate=6, seconds=160), {"period": 20.0}),
-        Regime(
-            "3 calls an hour, 30 % fail",
-            Failing,
-            partial(poisson, rate=1 / 1200, seconds=400_000),
-            {"share": 0.3},
-        ),
-        Regime(
-            "40 % of the replicas dead, 30/s",
-            HalfDead,
-            partial(poisson, rate=30, seconds=100),
-            {"share": 0.4},
-        ),
-        Regime(
-            "25 s calls, 20 % stall, 3/s",
-            Stalls,
-            partial(poisson, rate=3, seconds=300),
-            {"latency": 25.0},
-            50.0,
-        ),
-        Regime(
-            "b from 30 processes, outage 25 s",
-            Known,
-            partial(poisson, rate=0.1, seconds=60, clients=30),
-            {"service": known.Outage, "length": 25.0},
-        ),
-        Regime(
-            "writes, 90 % of the calls fail, 4/s",
-            Known,
-            partial(poisson, rate=4, seconds=100),
-            {"service": known.Lossy, "loss": 0.3},
-        ),
-    ]
-    found += [
-        Regime(
-            f"offered {factor:g} × capacity for good, {clients} process{'es' if clients > 1 else ''}",
-            Known,
-            partial(poisson, rate=70 * factor / clients, seconds=140, clients=clients),
-            {"service": Overload, "rate": 70.0, "slow_rate": 70.0, "queue": 400},
-            capacity=70.0,
-            settled=60.0,
-        )
-        for factor in (1.6, 1.9)
-        for clients in (1, 250)
-    ]
-    found += [
-        _fleet(100, 45, 300, 0.02, tail=100),
-        _fleet(300, 90, 700, 0.1, tail=100),
-        _fleet(800, 70, 400, 0.5, tail=100),
-        _fleet(900, 12, 600, 0.06, tail=100),
-        _fleet(30, 40, 350, 0.9, tail=100),
-        _fleet(150, 15, 800, 0.03, tail=620),
-        _fleet(60, 80, 300, 0.7, tail=620),
-    ]
-    found += [
-        _tenants(8, 3600.0, 40),
-        _tenants(6, 8.0, 25),
-        _tenants(12, 3600.0, 12, latency=3.0),
-        _hour(3, 200.0),
-    ]
-    return found
-
-
 def known_hostile(seed: int) -> Known:
     return Known(seed, service=known.Hostile)
 
 
-def _after(at: float) -> Callable[[Any, int, Arrival], bool]:
+def after(at: float) -> Callable[[Any, int, Arrival], bool]:
     return lambda _service, _index, arrival: arrival[0] >= at
 
 

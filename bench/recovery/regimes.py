@@ -16,7 +16,7 @@ import sys
 from collections import deque
 from heapq import heappop, heappush
 
-from amends.recovery.controller import HINT, OPEN, PLAIN, REFUSED, SHUT, SILENT, Controller
+from amends.recovery.controller import HINT, OPEN, PLAIN, REFUSED, SILENT, Controller
 from amends.recovery.process_quota import ProcessQuota
 from amends.recovery.quota import Quota
 from bench.recovery.metrics import percentile
@@ -145,7 +145,7 @@ class Simulation:
         queue, controller = process.queue, process.controller
         while queue:
             head = queue[0]
-            if controller.state == SHUT and controller.until > self.now and head.attempt:
+            if head.attempt and controller.probes_fresh:
                 head = next((op for op in queue if not op.attempt), head)
             at = controller.admit(self.now, fresh=not head.attempt)
             if at:
@@ -238,7 +238,7 @@ def measure(run: Simulation) -> dict[str, float]:
     """Return success %, calls per success, p50/p99 and, where the regime has them, goodput and recovery."""
     regime = run.regime
     chosen = [i for i in range(len(run.arrivals)) if regime.counted(run.service, i, run.arrivals[i])]
-    spans = [run.ends[i] - run.arrivals[i][0] for i in chosen if run.ok[i]]
+    spans = [(run.ends[i] - run.arrivals[i][0]) / regime.latency for i in chosen if run.ok[i]]
     found = {
         "success": 100.0 * len(spans) / max(1, len(chosen)),
         "calls": run.calls / max(1, sum(run.ok)),

@@ -6,6 +6,7 @@ import pytest
 from bench.recovery.metrics import Estimate, estimate, fleet, measure, percentile
 from bench.recovery.overload import Overload
 from bench.recovery.published import Goal, agrees
+from bench.recovery.report import document
 from bench.recovery.run import Record
 from bench.recovery.services import Service
 
@@ -70,3 +71,30 @@ def test_senses_of_goals():
     assert Goal("a", "success", "at least", 98).met(Estimate(98, 1, 2))
     assert Goal("a", "calls", "at most", 2).met(Estimate(2, 1, 2))
     assert not Goal("a", "p99", "below", 8).met(Estimate(8, 1, 2))
+
+
+class FakeCell:
+    """A cell with the same figure in both runs."""
+
+    def __init__(self, **figures):
+        self.runs = [{"success": 0.0, "duplicates": 0.0, **figures}] * 2
+
+    def get(self, metric):
+        """Return the estimate of a metric."""
+        return estimate([run.get(metric, math.nan) for run in self.runs])
+
+
+def test_the_page_begins_with_the_chart_and_names_what_is_lost():
+    """A paragraph, a chart, the contenders, where ours is behind, and only then the table."""
+    cells = {
+        ("b", "no retry"): FakeCell(success=49.0, p50=0.1, p99=0.1),
+        ("b", "amends"): FakeCell(success=100.0, p50=13.0, p99=40.0),
+        ("f+ignored", "stamina"): FakeCell(success=100.0, duplicates=75.0),
+        ("f+ignored", "amends"): FakeCell(success=69.0),
+    }
+    page = document(cells, ["no retry", "stamina", "amends"], 2)
+    parts = ("the next best 49.0 % (no retry)", "![Success", "## The contenders", "## Where amends loses")
+    places = [page.index(each) for each in (*parts, "## All scenarios")]
+    assert places == sorted(places)
+    assert "69.0 % success with 0.00 duplicates; stamina 100 % with 75.0.\n" in page
+    assert "the median time of a success is 13.0 s in b.\n" in page

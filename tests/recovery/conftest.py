@@ -2,7 +2,7 @@
 
 import pytest
 
-from amends.recovery import events
+from amends.recovery import hooks
 from amends.testing import FakeClock, recorded_events
 
 
@@ -23,6 +23,6 @@ def seen():
 @pytest.fixture(autouse=True)
 def restore_hooks():
     """Restore the hooks after each test."""
-    before = events._hooks
+    before = hooks._hooks
     yield
-    events._hooks = before
+    hooks._hooks = before

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends.recovery import controller as constants
-from amends.recovery import evidence, pacing, traffic
+from amends.recovery import evidence, pacing, probing, traffic
 from amends.recovery.controller import HINT, OPEN, PLAIN, RAMP, REFUSED, SHUT, SILENT, Controller
 
 
@@ -172,7 +172,7 @@ def test_a_long_hint_of_a_service_that_answered_is_probed_soon():
     while not controller.held_until():
         controller.failed(now, now - 0.01, 0.5, HINT, 3600.0)
     assert controller.doubted
-    assert controller.resume_at == pytest.approx(now + constants.DOUBTED)
+    assert controller.resume_at == pytest.approx(now + probing.DOUBTED)
 
 
 def test_an_outage_in_ramp_keeps_the_pace_unless_answers_were_slow_or_missing():
@@ -217,6 +217,55 @@ def test_a_probe_that_outlives_failures_is_presumed_good():
     assert controller.admit(now + 0.1) == pytest.approx(now + 4 * 0.05)
     assert controller.admit(now + 0.3) == 0.0
     assert controller.state == OPEN
+
+
+@pytest.mark.parametrize("kind", [PLAIN, REFUSED, HINT])
+def test_a_call_sent_after_the_first_failure_and_answered_makes_the_failures_chance(kind):
+    """Quick failures arrive before slow successes that were sent at the same time."""
+    controller, now = healthy(trip=1.0)
+    before = now
+    while controller.state != SHUT or controller.wary:
+        now += 0.01
+        controller.failed(now, now - 0.01, 0.5, kind, 5.0 if kind == HINT else 0.0)
+    controller.succeeded(now + 0.5, before - 0.5, waiting=True)
+    assert controller.state == SHUT  # it was sent before them
+    controller.succeeded(now + 1.0, before + 0.005, waiting=True)
+    assert controller.state == OPEN
+    for _ in range(20):  # no verdict before the calls sent now could have been answered
+        controller.failed(now + 1.1, now + 1.05, 0.5, PLAIN)
+        assert controller.state == OPEN
+
+
+def test_an_answer_during_a_silence_does_not_end_it():
+    """Where a queue builds up, a few calls are still answered in time."""
+    controller, now = healthy()
+    sent = now
+    while controller.state != SHUT:
+        now += 0.1
+        controller.failed(now + 2.0, now, 0.5, SILENT)
+    controller.succeeded(now + 2.1, sent + 0.15, waiting=True)
+    assert controller.state == SHUT
+
+
+def test_a_probe_of_a_hint_is_the_first_call_of_its_operation():
+    """An operation that got the hint would get it again, where it concerns one tenant only."""
+    controller, now = healthy()
+    while not controller.held_until():
+        controller.failed(now, now - 0.01, 0.5, HINT, 5.0)
+    assert controller.probes_fresh
+    assert not shut()[0].probes_fresh
+
+
+def test_a_pace_below_the_arrivals_rises_by_a_quarter_at_most():
+    """A client that sends a call in ten seconds must not overload the service again after one calm answer."""
+    controller, _ = shut()
+    now = probed(controller)
+    for number in range(20):
+        controller.succeeded(now + number + 0.9, now + number, waiting=True)
+    pace = controller.pace
+    assert pace < 8.0
+    controller.succeeded(now + 60.0, now + 59.95, waiting=True)
+    assert controller.pace <= pacing.CATCH * pace
 
 
 def test_refusals_that_are_usual_here_lower_the_pace():
@@ -339,7 +388,7 @@ _SECONDS = {
     traffic: ("MEMORY", "WINDOW", "LEAST_SPAN"),
     evidence: ("CALM", "STALE", "WINDOW"),
     pacing: ("SLOW_ABOVE", "RETURN", "BEHIND", "FAST_DOUBLING", "SLOW_DOUBLING", "LONG"),
-    constants: (
+    probing: (
         *("FIRST_SILENT", "CAP_SILENT", "FIRST_PLAIN", "CAP_PLAIN", "LEAST_CAP", "PRESUMED_AFTER"),
         *("PRESUMED_WARY", "KEPT", "DOUBTED"),
     ),

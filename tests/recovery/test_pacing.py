@@ -2,7 +2,18 @@
 
 import pytest
 
-from amends.recovery.pacing import BEHIND, CUT, DEEP_CUT, GOOD, LONG_CUT, REFUSED_PACE, SLOWEST, START, Pacing
+from amends.recovery.pacing import (
+    BEHIND,
+    CUT,
+    DEEP_CUT,
+    GOOD,
+    LEAST_PACE,
+    LONG_CUT,
+    REFUSED_PACE,
+    SLOWEST,
+    START,
+    Pacing,
+)
 
 
 def started(*, trip=0.05, before=0.0, strained=False):
@@ -70,3 +81,18 @@ def test_refusals_lower_the_pace_to_slightly_more_than_what_succeeds():
         now += 0.1
         pacing.cut_refused(now, now - 0.01)
     assert pacing.pace == pytest.approx(REFUSED_PACE * pacing.good_rate(now), rel=0.1)
+
+
+def test_a_limit_that_the_service_names():
+    """Calls are paced only if fewer are allowed than arrive: until the end of the window, at least one in 20 s."""
+    pacing, now = started()
+    assert pacing.limit_pace(now, 10, 20.0)
+    assert (pacing.limit, pacing.limited_until) == (0.5, now + 20.0)
+    assert pacing.limit_pace(now, 0, 10.0)
+    assert pacing.limit == 0.1
+    assert pacing.limit_pace(now, 0, 1000.0)
+    assert pacing.limit == LEAST_PACE
+    assert not pacing.limit_pace(now, 1000, 10.0)
+    assert (pacing.limit, pacing.limited_until) == (float("inf"), float("-inf"))
+    assert not pacing.limit_pace(now, 1, 0.0)
+    assert not pacing.limit_pace(now, 5, -3.0)

@@ -7,7 +7,7 @@ import pytest
 from amends import FaultError, Operation, Policy, errors, recover
 from amends.errors import RateLimitedError
 from amends.recovery import configure
-from amends.recovery.process_quota import CALLEES, MOST_COLD, SAVED, ProcessQuota, callee_of
+from amends.recovery.process_quota import CALLEES, SAVED, ProcessQuota, callee_of
 
 
 def left(quota, now=0.0, **options):
@@ -29,19 +29,36 @@ def test_successes_and_time_earn_repeats():
     assert left(quota, now=1000.0) == 5
 
 
-def test_silence_costs_more():
-    """One repeat after a time-out of seconds; more if the service answered meanwhile, or has never answered."""
+def test_a_time_out_takes_all_savings():
+    """It is repeated itself if ten calls succeeded before. A connection that is lost at once is an ordinary failure."""
     quota = ProcessQuota()
-    assert left(quota, silent=2.0) == SAVED / MOST_COLD
-    quota = ProcessQuota()
+    quota.successes = 9
+    assert left(quota, silent=2.0, before=9) == 0
+    assert left(quota, before=9) == 0
     quota.successes = 20
     assert left(quota, silent=2.0, before=20) == 1
+    assert left(quota, silent=2.0, before=20) == 0
     quota = ProcessQuota()
     quota.successes = 20
-    assert left(quota, silent=2.0, before=18) == SAVED
+    assert left(quota, silent=0.1, before=20) == SAVED
+
+
+def test_successes_since_the_call_was_sent_make_a_time_out_an_ordinary_failure():
+    """They show that the service works and a message was lost."""
     quota = ProcessQuota()
     quota.successes = 20
-    assert left(quota, silent=0.001, before=20) == SAVED - 1
+    assert left(quota, silent=2.0, before=16) == SAVED
+    quota = ProcessQuota()
+    quota.successes = 20
+    assert left(quota, silent=2.0, before=17) == 1
+
+
+def test_before_the_first_success_short_time_outs_are_repeated_once():
+    """A fleet that starts during an overload must not multiply its calls; long time-outs make few calls."""
+    quota = ProcessQuota()
+    assert left(quota, silent=2.0) == 1
+    quota = ProcessQuota()
+    assert left(quota, silent=5.0) == SAVED
 
 
 def test_each_callee_has_its_own_savings():

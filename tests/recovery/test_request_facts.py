@@ -8,7 +8,7 @@ import requests
 from yarl import URL
 
 from amends import Operation
-from amends.recovery.request_facts import plain_url, request_facts
+from amends.recovery.events import plain_url, request_facts
 
 NONE = Operation()
 

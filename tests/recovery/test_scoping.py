@@ -1,6 +1,6 @@
 """Tests of the default scope of a request."""
 
-from amends.recovery.scoping import route_scope
+from amends.recovery.origins import route_scope
 
 
 def test_the_scope_of_a_request():
@@ -14,3 +14,10 @@ def test_the_scope_of_a_request():
     assert one == route_scope("GET", "/v1/models", {"authorization": "Bearer a", "accept": "x"})
     assert "Bearer" not in one
     assert len(route_scope("GET", "/" + "a" * 100_000, {"cookie": "\ud800"})) < 200
+
+
+def test_credentials_are_hashed_to_48_bits():
+    """The hash has twelve hexadecimal digits; long segments are cut."""
+    name = route_scope("GET", "/" + "a" * 65, {"Authorization": "x"})
+    assert len(name.split(" ")[2]) == 12
+    assert name.split(" ")[1] == "/" + "a" * 64

@@ -5,12 +5,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
 from amends import Fault, FaultError, Upstream, recover
 from amends.errors import ServiceUnavailableError
 from amends.recovery import Shared
+from amends.recovery.sharing import Sharing
 from amends.recovery.waiter import ThreadWaiter
 from amends.testing import Script
 
@@ -26,8 +28,8 @@ class Table:
             db.execute("create table if not exists records (name text primary key, record text, leased real)")
 
     def connect(self):
-        """Return a connection."""
-        return sqlite3.connect(self.path, isolation_level=None)
+        """Return a connection that a `with` statement closes."""
+        return closing(sqlite3.connect(self.path, isolation_level=None))
 
     def read(self, name):
         """Return the record."""
@@ -134,3 +136,32 @@ def test_a_wrong_record_is_ignored(record, clock):
             return record
 
     assert recover(Script("ok"), upstream=Upstream("shop", shared=Wrong())) == "ok"
+
+
+def test_a_record_that_this_process_removed_is_no_news(clock):
+    """After `clear` a missing record says nothing new; after another process removed it, the service is back."""
+
+    class Memory:
+        record = None
+
+        def read(self, name):
+            return self.record
+
+        def write(self, name, record):
+            self.record = record
+
+        def lease(self, name, seconds):
+            return True
+
+    memory = Memory()
+    sharing, other = Sharing(memory, "a"), Sharing(memory, "a")
+    controller = Upstream("a")._controller
+    sharing.write(controller, clock.now())
+    never = float("-inf")
+    assert other.read(clock.now(), never) is not None
+    sharing.clear()
+    clock.advance(10.0)
+    assert sharing.read(clock.now(), never) is None
+    assert other.read(clock.now(), never) == (clock.now(), 0.0, False)
+    clock.advance(10.0)
+    assert other.read(clock.now(), never) is None

@@ -114,6 +114,22 @@ def test_not_happened_decides_again():
     assert ended.decision.reason == "attempts"
 
 
+def test_not_happened_keeps_the_bounds():
+    """The attempts inside the call count once, the time and the random number of now count, and waits are drawn."""
+    inner = Fault(code="TIMEOUT", attempt=3)
+    stepper = Stepper(policy=Policy(attempts=5)).failed(inner, started=0.0, ended=1.0)
+    assert (stepper.tries, stepper.not_happened(1.0).decision.action) == (3, Action.RETRY)
+    late = Stepper(policy=Policy(deadline=5.0)).failed(Fault(code="TIMEOUT"), started=0.0, ended=1.0)
+    assert late.not_happened(3.0).decision.action is Action.RETRY
+    assert late.not_happened(5.0).decision.reason == "deadline"
+    none, most = (late.not_happened(1.0, draw).decision.delay for draw in (0.0, 1.0))
+    assert none != most
+    assert late.not_happened(1.0).state.uncertain == 0
+    assert late.not_happened(1.0).history[-1].decision.reason == "not-happened"
+    with pytest.raises(LookupError):
+        Stepper().not_happened(1.0)
+
+
 def test_giving_up_takes_the_fallback_if_there_is_one():
     """This holds also for reasons outside the fault."""
     assert Stepper().failed(DOWN, started=0, ended=0).gave_up("parked").decision.action is Action.ESCALATE

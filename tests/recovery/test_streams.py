@@ -299,3 +299,29 @@ async def test_a_hint_holds_back_the_next_stream():
         assert await first == ["a"]
         assert await items(Source(["b"]), upstream=upstream) == ["b"]
     assert clock.waited >= 2
+
+
+def test_a_late_item_is_logged(clock, caplog):
+    """A thread cannot be stopped: an item that takes longer than the time-out is delivered and logged."""
+
+    def source(seconds):
+        for each in seconds:
+            clock.advance(each)
+            yield each
+
+    assert list(recover_stream(source, [1.0, 2.0], timeout=2.0)) == [1.0, 2.0]
+    assert caplog.records == []
+    assert list(recover_stream(source, [1.0, 2.5], timeout=2.0)) == [1.0, 2.5]
+    assert len(caplog.records) == 1
+
+
+def test_the_time_left_for_an_item(clock):
+    """It is that of the item, or the deadline if that is earlier."""
+
+    def source():
+        yield time_left()
+        clock.advance(1.0)
+        yield time_left()
+
+    assert list(recover_stream(source, timeout=2.0)) == [2.0, 1.0]
+    assert list(recover_stream(source, timeout=9.0, policy=Policy(deadline=5.0))) == [5.0, 4.0]

@@ -52,3 +52,18 @@ def test_the_first_round_trip_is_usual_until_more_is_known():
     for trip in (0.5, 0.3, 0.9):
         traffic.note_first_trip(trip)
     assert traffic.usual == traffic.peak == 0.3
+
+
+def test_a_window_that_is_not_learned_from():
+    """Its round trips are discarded; its arrivals count."""
+    known, now = Evidence(), 0.0
+    for _ in range(100):
+        now += 0.1
+        known.succeeded_open(now, now - 0.1)
+    usual = known.usual
+    for _ in range(100):
+        now += 0.1
+        known.succeeded_open(now, now - 0.01)
+        known.roll(now, learn=False)
+    assert known.usual == usual
+    assert known._trips == 0

@@ -13,7 +13,7 @@ import pytest
 
 from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
-from amends.recovery import configure, controller
+from amends.recovery import configure, probing
 from amends.recovery import upstream as upstream_module
 from amends.recovery.clock import CLOCK
 from amends.recovery.quota import Quota
@@ -26,7 +26,7 @@ READ = Operation(name="read", read_only=True)
 def gaps(monkeypatch, seconds):
     """Make the gaps between probes this long."""
     for name in ("FIRST_PLAIN", "CAP_PLAIN", "FIRST_SILENT", "CAP_SILENT", "LEAST_CAP"):
-        monkeypatch.setattr(controller, name, seconds)
+        monkeypatch.setattr(probing, name, seconds)
 
 
 def trip(upstream, now=0.0):
@@ -662,3 +662,22 @@ def test_the_next_call_after_none_remain(clock):
     upstream.allow(0, 1.5, clock.now())
     recover(Script("ok"), upstream=upstream)
     assert clock.waits == [pytest.approx(1.5)]
+
+
+def test_a_snapshot_after_the_pause(clock):
+    """The seconds until calls resume are never negative."""
+    upstream, now = Upstream("a"), clock.now()
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=4.0), now, now, 0.0)
+    assert upstream.snapshot(now).resumes_in == pytest.approx(4.0)
+    assert upstream.snapshot(now + 3).resumes_in == pytest.approx(1.0)
+    assert upstream.snapshot(now + 9).resumes_in == 0.0
+    assert Upstream("b").snapshot(now).resumes_in == 0.0
+
+
+def test_a_pause_is_refused_only_while_it_lasts(clock):
+    """A call with too little patience is refused until the probe is due."""
+    upstream, now = Upstream("a"), clock.now()
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=40.0), now, now, 0.0)
+    assert upstream.refuses(now, 10.0)
+    assert not upstream.refuses(now, 40.0)
+    assert not upstream.refuses(now + 40.0, 0.0)

@@ -15,13 +15,17 @@ from bench.recovery.run import Call, Contender, Perform, Process
 from bench.recovery.wire import LostError, Response
 
 
-def _clocks(loop: VirtualLoop) -> AbstractContextManager[Any]:
+def clocks(loop: VirtualLoop) -> AbstractContextManager[Any]:
     """Patch the library's clock. It sleeps with asyncio, which needs no patch."""
     return CLOCK.using(now=loop.time)
 
 
 def _client(process: Process) -> Perform:
-    upstream = amends.Upstream("service", refresh=process.refresh)
+    return perform_with(amends.Upstream("service", refresh=process.refresh))
+
+
+def perform_with(upstream: amends.Upstream) -> Perform:
+    """Return the function that performs one operation with this Upstream."""
 
     async def perform(call: Call) -> Response:
         async def once() -> dict[str, Any]:
@@ -78,7 +82,7 @@ AMENDS_HTTP = Contender(
     "amends transport",
     "AsyncTransport(upstream=Upstream(…, keyed=True where it is)), default policy",
     _transport_client,
-    clocks=_clocks,
+    clocks=clocks,
     heavy=True,
 )
-AMENDS = Contender("amends", "arecover(…, upstream=Upstream(…)), default policy", _client, clocks=_clocks)
+AMENDS = Contender("amends", "arecover(…, upstream=Upstream(…)), default policy", _client, clocks=clocks)

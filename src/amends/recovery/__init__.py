@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from amends.recovery.decorator import recovering
 from amends.recovery.drivers import arecover, recover
-from amends.recovery.events import Event, EventHook, add_hook, remove_hook, set_hooks
+from amends.recovery.events import Event, EventHook
 from amends.recovery.history import Attempt, History
+from amends.recovery.hooks import add_hook, remove_hook, set_hooks
 from amends.recovery.iterators import Attempts, Try, attempts
-from amends.recovery.origins import configure, upstream_for
+from amends.recovery.origins import configure, route_scope, upstream_for
 from amends.recovery.policies import ADCP, CLI, NONE, TASK, from_retry_policy
 from amends.recovery.scope import current_operation, time_left
-from amends.recovery.scoping import route_scope
 from amends.recovery.sharing import Shared
 from amends.recovery.stepper import Stepper
 from amends.recovery.streams import arecover_stream, recover_stream

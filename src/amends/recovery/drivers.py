@@ -154,6 +154,8 @@ async def arecover(
     """
     Await `call(*args, **kwargs)` with recovery. The same as `recover`; hooks may be plain or async functions.
 
+        page = await arecover(fetch, url, read_only=True)
+
     Cancelling the task ends the operation at once, whether it is calling or waiting.
     """
     first = None

@@ -1,25 +1,85 @@
 """
-Events of recovery, and the hooks that receive them.
+What recovery reports of an operation: the Event, and how it is logged. `amends.recovery.hooks` sends it to the hooks.
 
-An event contains names, numbers and the address of the call; never arguments, messages or results.
+An event contains names, numbers and the address of the call; never arguments, messages or results. Method and URL come from
+the operation, or from the request that the exceptions and responses of HTTP libraries carry (httpx, requests, aiohttp,
+urllib3, urllib).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from threading import Lock
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
 
-from amends.core import recording
 from amends.core.enums import Recovery
+from amends.core.operation import Operation
 from amends.dialects.outgoing import outgoing
-from amends.recovery.request_facts import request_facts
 from amends.recovery.stepper import Stepper
 
-__all__ = ["Event", "EventHook", "add_hook", "only_hooks", "publish", "remove_hook", "set_hooks"]
+__all__ = [
+    "LONG_WAIT",
+    "Event",
+    "EventHook",
+    "describe_call",
+    "log_event",
+    "log_late_call",
+    "log_level",
+    "make_event",
+    "plain_url",
+    "request_facts",
+]
+
+_LONGEST = 300
+
+
+def request_facts(operation: Operation, error: Any, result: Any) -> tuple[str, str]:
+    """Return the method and the URL of a call, each empty if it is not known."""
+    if operation.url:
+        return operation.method, plain_url(operation.url)
+    from amends.foreign.safe_attr import attribute
+
+    for holder in (error, result):
+        if holder is None:
+            continue
+        response = attribute(holder, "response")
+        for request in (
+            attribute(holder, "request"),
+            attribute(holder, "request_info"),
+            attribute(response, "request"),
+            attribute(response, "request_info"),
+            holder,
+        ):
+            method, url = attribute(request, "method"), attribute(request, "url")
+            if url is not None and not callable(url):
+                return method.upper() if isinstance(method, str) else operation.method, plain_url(url)
+    return operation.method, ""
+
+
+def plain_url(url: Any) -> str:
+    """
+    Return a URL without user, query and fragment, and without parts that look like credentials.
+
+    >>> plain_url("https://ada:secret@api.example.com/v1/orders?token=x#top")
+    'https://api.example.com/v1/orders'
+    """
+    from amends.core.redaction import SECRETS, redact
+    from amends.core.redaction.tokens import hide_keys
+
+    try:
+        text = str(url)[: 4 * _LONGEST]
+    except Exception:  # noqa: BLE001 - an object of another library
+        return ""
+    text = text.partition("?")[0].partition("#")[0]
+    scheme, separator, rest = text.partition("://")
+    if separator:
+        host, slash, path = rest.partition("/")
+        text = f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+    text = "".join(each for each in text if each.isprintable())
+    return redact(hide_keys(text), kinds=SECRETS)[:_LONGEST]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,127 +113,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 EventHook = Callable[[Event], AbstractContextManager[Any] | None]
 """Receives an event. For a retry it may return a context manager, which recovery holds open during the wait."""
 
-_lock = Lock()
-_hooks: tuple[EventHook, ...] | None = None  # None: no hooks were set, so `log_event` is the only one
 
-
-def set_hooks(*hooks: EventHook) -> None:
-    """Use exactly these hooks from now on. Without arguments no events are sent. The default is a logging hook."""
-    global _hooks  # noqa: PLW0603 - the hooks belong to the process
-    with _lock:
-        _hooks = hooks
-
-
-@contextmanager
-def only_hooks(*hooks: EventHook) -> Iterator[None]:
-    """Use exactly these hooks in a block, and afterwards those that were there before."""
-    global _hooks  # noqa: PLW0603
-    with _lock:
-        before, _hooks = _hooks, hooks
-    try:
-        yield
-    finally:
-        with _lock:
-            _hooks = before
-
-
-def add_hook(hook: EventHook) -> None:
-    """Add a hook. Adding one that is there already changes nothing."""
-    global _hooks  # noqa: PLW0603
-    with _lock:
-        present = _current()
-        if hook not in present:
-            _hooks = (*present, hook)
-
-
-def remove_hook(hook: EventHook) -> None:
-    """Remove a hook. Removing one that is not there changes nothing."""
-    global _hooks  # noqa: PLW0603
-    with _lock:
-        _hooks = tuple(each for each in _current() if each != hook)
-
-
-def _current() -> tuple[EventHook, ...]:
-    if _hooks is not None:
-        return _hooks
-    from amends.recovery.logs import log_event
-
-    return (log_event,)
-
-
-@contextmanager
-def publish(
-    kind: str,
-    stepper: Stepper,
-    now: float,
-    own: EventHook | None = None,
-    *,
-    upstream: Any = None,
-    trace: str = "",
-) -> Iterator[None]:
-    """
-    Send an event to every hook, and hold the context managers they return open while the block runs.
-
-    An exception of a hook is logged and changes nothing else.
-
-    Args:
-        kind: the kind of the event.
-        stepper: the operation.
-        now: the time.
-        own: the hook of this operation; it is called first.
-        upstream: the Upstream of the operation, for the recorder.
-        trace: the trace id for the recorder, if neither the operation nor the failure has one.
-
-    """
-    if recording.active():
-        _record(kind, stepper, now, upstream, trace)
-    hooks = _current() if own is None else (own, *_current())
-    if not hooks:
-        yield
-        return
-    event = _event(kind, stepper, now)
-    with ExitStack() as stack:
-        for hook in hooks:
-            try:
-                covering = hook(event)
-                if covering is not None:
-                    stack.enter_context(covering)
-            except Exception:
-                import logging
-
-                logging.getLogger("amends.recovery").exception("a recovery hook failed: %r", hook)
-        yield
-
-
-def _record(kind: str, stepper: Stepper, now: float, upstream: Any, trace: str) -> None:
-    """Report an event to the recorder, with the whole fault and decision."""
-    fault, decision, operation = stepper.fault, stepper.decision, stepper.operation
-    assert fault is not None
-    method, url = operation.method, operation.url
-    if not url:
-        last = stepper.history[-1] if stepper.history else None
-        method, url = request_facts(
-            operation, None if last is None else last.error, None if last is None else last.result
-        )
-    recording.emit(
-        operation.binding or "call",
-        kind,
-        fault,
-        name=operation.name,
-        method=method,
-        url=url,
-        decision=decision,
-        # The call that succeeded is not counted yet.
-        attempt=stepper.state.attempt + (kind == "recovered"),
-        elapsed=now - (stepper.state.started or 0.0),
-        wait=decision.delay,
-        trace_id=operation.trace_id or fault.trace_id or trace,
-        upstream=getattr(upstream, "service", None),
-        vendor=getattr(upstream, "vendor", None),
-    )
-
-
-def _event(kind: str, stepper: Stepper, now: float) -> Event:
+def make_event(kind: str, stepper: Stepper, now: float) -> Event:
     """Return the event of an operation whose last call failed."""
     assert stepper.fault is not None
     fault, decision, operation = outgoing(stepper.fault, "telemetry"), stepper.decision, stepper.operation
@@ -195,4 +136,80 @@ def _event(kind: str, stepper: Stepper, now: float) -> Event:
         url=url,
         status=fault.status,
         trace_id=fault.trace_id or operation.trace_id or None,
+    )
+
+
+_log = logging.getLogger("amends.recovery")
+
+
+LONG_WAIT = 2.0
+"""Seconds. A longer wait is logged as a warning, because a person may be waiting for the call."""
+
+
+def describe_call(operation: str, method: str, url: str) -> str:
+    """
+    Return what was called, as one short text.
+
+    >>> describe_call("search", "GET", "https://api.example.com/v1"), describe_call("", "", "")
+    ('search GET https://api.example.com/v1', 'operation')
+    """
+    # The HTTP clients name an operation "GET api.example.com"; the URL says more.
+    name = "" if url and method and operation.startswith(f"{method} ") else operation
+    return " ".join(dict.fromkeys(each for each in (name, method, url) if each)) or "operation"
+
+
+_WAITS = frozenset({"retry", "queued"})
+
+
+def log_level(event: Event) -> int:
+    """Return the level of an event: WARNING for a long wait and when recovery gives up, otherwise INFO."""
+    if event.kind == "gave-up" or (event.kind in _WAITS and (event.delay or 0.0) > LONG_WAIT):
+        return logging.WARNING
+    return logging.INFO
+
+
+def log_event(event: Event) -> None:
+    """
+    Log one event to the logger "amends.recovery". `record.amends` is a dict of the event's fields.
+
+    The message has the kind, what was called (the operation's name, the method and the URL without query), the code, the
+    HTTP status, the number of calls so far, the reason, the wait and the trace id, as far as they are known.
+    """
+    level = log_level(event)
+    if not _log.isEnabledFor(level):
+        return
+    called = describe_call(event.operation, event.method, event.url)
+    facts = [event.reason]
+    if event.delay is not None:
+        facts.append(f"{event.delay:.3g} s")
+    if event.trace_id:
+        facts.append(f"trace id {event.trace_id}")
+    _log.log(
+        level,
+        "%s %s: %s%s after attempt %d (%s)",
+        event.kind,
+        called,
+        event.code,
+        "" if event.status is None else f" {event.status}",
+        event.attempt,
+        ", ".join(facts),
+        extra={"amends": msgspec.structs.asdict(event)},
+    )
+
+
+_late: set[str] = set()
+_MOST_LATE = 100
+
+
+def log_late_call(call: Callable[..., Any], timeout: float) -> None:
+    """Log, once per function, that a plain call took longer than its time-out: a thread cannot be stopped."""
+    name = getattr(call, "__qualname__", type(call).__name__)
+    if name in _late or len(_late) >= _MOST_LATE:
+        return
+    _late.add(name)
+    _log.warning(
+        "%s took longer than timeout=%g: a running function cannot be stopped. Give its client a time-out "
+        "(amends.recovery.time_left() has the seconds left), or use arecover, which cancels the call",
+        name,
+        timeout,
     )

@@ -37,11 +37,24 @@ ALONE = 0.75
 """If more than this share of the repeats is refused again, the refusals concern single callers, such as one tenant, and are
 no evidence. Higher: one refused tenant slows down the others for longer; lower: a heavy overload is not paced."""
 
+KNOWN = 4
+"""Repeats after which that is known. More: a busy limit is paced later; fewer: one refused tenant slows down the others."""
+
 
 class Evidence(Traffic):
     """The failures since the last success, and what is learned from them."""
 
-    __slots__ = ("_again", "calls", "failed_at", "last_answered", "likelihood", "run", "share")
+    __slots__ = (
+        "_again",
+        "_repeats",
+        "calls",
+        "failed_at",
+        "last_answered",
+        "likelihood",
+        "run",
+        "run_since",
+        "share",
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,9 +62,11 @@ class Evidence(Traffic):
         """Calls that have ended."""
         self.share = 0.0
         """The share of calls that fail by chance."""
-        self._again = 0.0
+        self._again, self._repeats = 0.0, 0
         self.likelihood, self.run, self.failed_at = 1.0, 0, -inf
         """The failures since the last success: their likelihood, their number, the time of the latest."""
+        self.run_since = inf
+        """When the first call of the present run of failures was sent."""
         self.last_answered = -inf
         """The latest send time of all calls that were answered by a working service."""
 
@@ -64,6 +79,11 @@ class Evidence(Traffic):
     def refused_alone(self) -> bool:
         """Whether refusals concern single callers: operations that were refused are refused again."""
         return self._again > ALONE
+
+    @property
+    def refused_together(self) -> bool:
+        """Whether refusals concern all callers: most repeats, or all of the first few, were not refused again."""
+        return self._again <= ALONE if self._repeats >= KNOWN else self._again < 0.5
 
     def succeeded_open(self, now: float, sent: float) -> None:
         """Report a success in OPEN. Every successful call gets here: the code avoids function calls."""
@@ -82,13 +102,16 @@ class Evidence(Traffic):
 
     def count_repeat(self, *, refused: bool) -> None:
         """Count the outcome of a repeat: refused again, or not."""
-        self._again += AGAIN * (refused - self._again)
+        self._repeats += 1
+        self._again += max(AGAIN, 1.0 / (self._repeats + 1)) * (refused - self._again)
 
     def count_failure(self, now: float, sent: float, kind: int, *, repeat: bool) -> bool:
         """Count a failure. Return whether the run of failures is no chance. `repeat`: the operation was refused before."""
         if now - self.failed_at > STALE:
             self.likelihood, self.run = 1.0, 0
         self.failed_at = now
+        if not self.run:
+            self.run_since = sent
         share = self.share
         if repeat and self.refused_alone:
             share = max(share, self._again)

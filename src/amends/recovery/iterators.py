@@ -19,9 +19,8 @@ from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.recovery.async_library import BlockLimit, new_task_waiter
 from amends.recovery.clock import CLOCK
-from amends.recovery.events import EventHook
+from amends.recovery.events import EventHook, log_late_call
 from amends.recovery.history import Attempt
-from amends.recovery.logs import log_late_call
 from amends.recovery.matching import On
 from amends.recovery.operation_flow import Flow
 from amends.recovery.perform import aadvance, advance

@@ -13,8 +13,7 @@ from amends.core.decision import REASONS, Decision
 from amends.core.enums import Actor
 from amends.core.fault import Fault
 from amends.core.vocabulary import vocabulary
-from amends.recovery.logs import describe_call
-from amends.recovery.request_facts import request_facts
+from amends.recovery.events import describe_call, request_facts
 from amends.recovery.stepper import Stepper
 
 __all__ = ["ADVICE", "notes_for"]
@@ -78,8 +77,13 @@ def _advice(fault: Fault, decision: Decision) -> str:
         return _PEOPLE.get(fault.actor, ADVICE["terminal"])
     advice = ADVICE.get(decision.reason, "act on error.fault")
     if decision.resume_in is not None:
-        advice = f"{advice}; a call can succeed in {decision.resume_in:.3g} s"
+        advice = f"{advice}; a call can succeed in {_number(decision.resume_in)} s"
     return advice
+
+
+def _number(seconds: float) -> str:
+    """Return seconds with three digits, and long times as whole numbers: 86400, not 8.64e+04."""
+    return f"{seconds:.0f}" if seconds >= 100 else f"{seconds:.3g}"
 
 
 def _where(fault: Fault) -> str:

@@ -23,10 +23,10 @@ from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.recovery.call_errors import MisuseError
 from amends.recovery.clock import CLOCK
-from amends.recovery.events import publish
+from amends.recovery.events import LONG_WAIT
 from amends.recovery.give_up import final_error, with_fault
 from amends.recovery.history import Attempt
-from amends.recovery.logs import LONG_WAIT
+from amends.recovery.hooks import publish
 from amends.recovery.matching import is_unregistered_bug, matches
 from amends.recovery.plan import UNKNOWN, Plan, fallback_arguments, hook_arguments
 from amends.recovery.process_quota import callee_of, process_quota
@@ -90,7 +90,7 @@ class Flow:
             args: its arguments.
             kwargs: its keyword arguments.
             new_waiter: makes the waiters of this operation.
-            history: a list of the caller that gets every attempt when the operation ends.
+            history: a list of the caller that gets every attempt when the operation ends, also if an interrupt ends it.
             first: the outcome of a first call that was made already.
 
         """
@@ -122,7 +122,12 @@ class Flow:
             FaultError: when recovery gives up.
 
         """
-        yield Finish((yield from self._result()))
+        try:
+            result = yield from self._result()
+        finally:
+            if self.history is not None:
+                self.history.extend(self.stepper.history)
+        yield Finish(result)
 
     def _result(self) -> Steps:
         """Call, decide, wait and call again. Return the result or raise the final error."""
@@ -346,7 +351,6 @@ class Flow:
             if found is False:
                 self.stepper = self.stepper.not_happened(CLOCK.now(), CLOCK.draw())
             elif found is not None:
-                self._copy_history()
                 return True, found
         return False, None
 
@@ -383,7 +387,6 @@ class Flow:
             with self._publish("recovered"):
                 pass
         self.stepper = before.succeeded(started=outcome.sent, ended=outcome.ended, parked=outcome.parked)
-        self._copy_history()
         return outcome.result
 
     def _end(self) -> Steps:
@@ -399,11 +402,9 @@ class Flow:
                     except Exception as exc:  # noqa: BLE001 - the next fallback, or the final error
                         self.notes.append(f"fallback did not work: {type(exc).__name__}")
                     else:
-                        self._copy_history()
                         return result
         with self._publish("gave-up"):
             pass
-        self._copy_history()
         last = self.stepper.history[-1] if self.stepper.history else None
         cause = None if last is None else last.error
         if self.plan.raises == "nothing" and last is not None and cause is None:
@@ -414,11 +415,6 @@ class Flow:
         if self.plan.raises != "fault" and cause is not None:
             raise with_fault(cause, error)
         raise error from cause
-
-    def _copy_history(self) -> None:
-        """Add the attempts to the caller's list."""
-        if self.history is not None:
-            self.history.extend(self.stepper.history)
 
     def _publish_queued(self, upstream: Upstream, seconds: float) -> AbstractContextManager[None]:
         """Publish that a call waits for its turn at the upstream; nothing if it does not wait long."""

@@ -1,10 +1,12 @@
-"""The Upstreams that clients use by default: one per origin, kept while they are used."""
+"""The Upstreams that clients use by default, one per origin and kept while they are used, and the scopes of requests in them."""
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from enum import Enum
+from hashlib import blake2b
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +15,15 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.process_quota import process_quota
 from amends.recovery.upstream import Upstream
 
-__all__ = ["PER_ORIGIN", "PerOrigin", "Upstreams", "configure", "forget_origins", "upstream_for"]
+__all__ = [
+    "PER_ORIGIN",
+    "PerOrigin",
+    "Upstreams",
+    "configure",
+    "forget_origins",
+    "route_scope",
+    "upstream_for",
+]
 
 MOST = 1000
 """Origins that are kept. More: memory; fewer: a process that calls many services forgets some while it uses them."""
@@ -129,3 +139,31 @@ def configure(*, quota: Any = True) -> None:
     if quota is not None and quota is not True:
         raise TypeError("quota is None (no quota) or True (the default one)")
     process_quota.turn(on=quota is not None)
+
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_CREDENTIALS = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
+_UUID = r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"
+_VARIABLE = re.compile(rf"\d+|{_UUID}")
+
+
+def route_scope(method: str, path: str, headers: Mapping[str, str]) -> str:
+    """
+    Return the name of a request's scope: its credential, whether it changes something, and its route.
+
+    The credential is a keyless hash of the credential headers, cut to 48 bits: it distinguishes callers and reveals
+    nothing. The route is the first two segments of the path, with numbers and UUIDs as `*`.
+
+    >>> route_scope("GET", "/orders/17/items", {})
+    'read /orders/*'
+    >>> route_scope("POST", "/orders", {"Authorization": "Bearer x"}).split(" ")[:2]
+    ['write', '/orders']
+    """
+    segments = path.partition("?")[0].split("/")[1:3]
+    route = "/".join("*" if _VARIABLE.fullmatch(each) else each[:64] for each in segments)
+    name = f"{'read' if method.upper() in _SAFE else 'write'} /{route}"
+    given = sorted((key.lower(), value) for key, value in headers.items() if key.lower() in _CREDENTIALS)
+    if not given:
+        return name
+    digest = blake2b(repr(given).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f"{name} {digest}"

@@ -26,6 +26,8 @@ answer arrives; longer: later return."""
 RETURN = 8.0
 """Seconds in which calm answers raise a pace below the arrivals e-fold. Shorter: a lasting overload swings more;
 longer: after an overload a fleet takes longer to return."""
+CATCH = 1.25
+"""The most by which one calm answer raises such a pace. Higher: clients with little traffic overload again at once; lower: later return."""
 CUT, LONG_CUT, DEEP_CUT = 0.93, 0.85, 0.7
 """The factor of a slow answer, of one that took more than LONG seconds, and of one that took FAR times too long. Lower:
 the pace swings, and falls below what the service can do; higher: a fleet leaves a heavy overload later."""
@@ -98,7 +100,7 @@ class Pacing(Evidence):
         arriving = max(self.rate(now), LEAST_PACE)
         passed, self._raised_at = now - self._raised_at, now
         if self.pace < arriving:
-            self.pace = min(arriving, self.pace * exp(min(passed / RETURN, 9.0)))
+            self.pace = min(arriving, self.pace * min(CATCH, exp(min(passed / RETURN, 9.0))))
         else:
             doubling = min(SLOW_DOUBLING, max(FAST_DOUBLING, DOUBLING * self.usual))
             self.pace *= min(RISE, 2.0 ** min(passed / doubling, 1.0))
@@ -116,7 +118,7 @@ class Pacing(Evidence):
     @property
     def too_many(self) -> bool:
         """Whether so many calls are refused that fewer should be sent."""
-        return self.share > REFUSED_SHARE and self.calls >= ENOUGH and not self.refused_alone
+        return self.share > REFUSED_SHARE and self.calls >= ENOUGH and self.refused_together
 
     def pace_arrivals(self, now: float) -> None:
         """Begin to pace the calls at the rate at which they arrive."""

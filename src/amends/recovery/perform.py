@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from amends.recovery.async_library import new_task_waiter, within
 from amends.recovery.call_errors import LOOP_CHECK, MisuseError, refuse_coroutine, refuse_misuse, refuse_plain
 from amends.recovery.clock import CLOCK
+from amends.recovery.events import log_late_call
 from amends.recovery.history import Attempt
-from amends.recovery.logs import log_late_call
 from amends.recovery.operation_flow import Flow, Outcome
 from amends.recovery.plan import Plan
 from amends.recovery.scope import SCOPE

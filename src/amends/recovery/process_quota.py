@@ -2,10 +2,17 @@
 The quota of repeats of this process: for operations without an Upstream.
 
 It is smaller than that of an Upstream, because nothing else bounds these repeats: an Upstream stops sending when a service
-is down, a bare `recover` does not know that other operations fail as well. A repeat after a call that was not answered
-costs more: the service may have too much work, and each repeat adds to it.
+is down, a bare `recover` does not know that other operations fail as well. What it does know decides:
 
-Each function that is called has savings of its own, so that failures of one service take no repeats from another.
+| the failed call | its repeat |
+|---|---|
+| was answered, or lost at once, or other calls succeeded since it was sent | is taken from savings: 1.5 per success, at most 8 |
+| was not answered, and nothing shows that the service works | needs ten successes before it, and the savings are gone |
+| the same, before the first success of the process | once; as often as others if the call took 5 s or more |
+
+A time-out may mean that the service has too much work: in a fleet of clients with little traffic each saved repeat is one
+more call to it. Each function that is called has savings of its own, so that failures of one service take no repeats from
+another.
 """
 
 from __future__ import annotations
@@ -16,8 +23,6 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from amends.recovery.quota import Quota
-
 __all__ = ["ProcessQuota", "callee_of", "process_quota"]
 
 PER_SUCCESS = 1.5
@@ -27,16 +32,41 @@ PER_SECOND = 0.005
 service can do; fewer: a single operation in an outage has fewer tries."""
 SAVED = 8.0
 """The most repeats that are saved up. More: more calls when an outage begins; fewer: short outages fail more."""
-PER_SILENT_SECOND, MOST = 3.5, 8.0
-"""What a repeat costs more for each second without an answer, and the most it costs. Less: fleets of small clients keep an
-overloaded service busy with calls that time out; more: fewer time-outs are repeated."""
-MOST_COLD = 2.0
-"""The most it costs before the first success of the process. More: a program that makes one call has fewer tries."""
-ANSWERED = 2
-"""Successes during the call which show that the service works and a message was lost: the repeat costs 1. Fewer: successes
-that were sent before an overload count; more: processes with little traffic repeat fewer time-outs."""
+PER_SUCCESS_SILENT = 0.1
+"""Repeats of time-outs that a success earns, at most one is saved. More: fleets of small clients keep an overloaded service
+busy with calls that time out; fewer: where answers get lost, fewer of the calls are repeated."""
+LONG = 0.5
+"""Seconds without an answer that count as a time-out. Shorter: lost connections count; longer: as for PER_SUCCESS_SILENT."""
+COLD_LONG = 5.0
+"""Time-outs of this length are ordinary failures before the first success. Longer: a program that makes one call has fewer
+tries; shorter: a fleet that starts during an overload repeats more."""
+ANSWERED = 4
+"""Successes since the call was sent which show that the service works. Fewer: successes of calls that were sent before an
+overload count; more: processes with little traffic repeat fewer time-outs."""
 CALLEES = 256
 """Functions with savings of their own. More: memory; fewer: a function that is called again starts with full savings."""
+
+# Slightly less than 1, so that rounding in the computed wait cannot lead to a loop of zero waits.
+_ENOUGH = 0.999
+
+
+class _Savings:
+    """The repeats that are left for one function: of time-outs, and of other failures."""
+
+    __slots__ = ("at", "other", "seen", "silent")
+
+    def __init__(self, now: float) -> None:
+        self.other, self.silent = SAVED, 1.0
+        self.seen, self.at = 0, now
+
+    def earn(self, now: float, successes: int) -> None:
+        """Add what the successes and the time since the last failure earned."""
+        new, passed = successes - self.seen, max(0.0, now - self.at)
+        if new and not self.seen:
+            self.silent = 0.0  # the first one was for a process without any success
+        self.seen, self.at = successes, now
+        self.silent = min(1.0, self.silent + PER_SUCCESS_SILENT * new)
+        self.other = min(SAVED, self.other + PER_SUCCESS * new + PER_SECOND * passed)
 
 
 class ProcessQuota:
@@ -54,7 +84,7 @@ class ProcessQuota:
         """Turn the quota on, with full savings, or off."""
         with self._lock:
             self._on, self.successes = on, 0
-            self._callees: OrderedDict[Hashable, tuple[Quota, int]] = OrderedDict()
+            self._callees: OrderedDict[Hashable, _Savings] = OrderedDict()
 
     def take(self, now: float, *, callee: Hashable = None, silent: float = 0.0, before: int = 0) -> float:
         """
@@ -66,15 +96,21 @@ class ProcessQuota:
         if not self._on:
             return 0.0
         with self._lock:
-            cost = 1.0
-            if silent and self.successes - before < ANSWERED:
-                cost = min(MOST if self.successes else MOST_COLD, 1.0 + PER_SILENT_SECOND * silent)
-            quota, seen = self._callees.pop(callee, (Quota(PER_SUCCESS, PER_SECOND, SAVED), 0))
-            quota.earned = self.successes - seen
-            self._callees[callee] = quota, self.successes
+            savings = self._callees.pop(callee, None) or _Savings(now)
+            self._callees[callee] = savings
             if len(self._callees) > CALLEES:
                 self._callees.popitem(last=False)
-            return quota.take(now, cost)
+            savings.earn(now, self.successes)
+            doubtful = silent > LONG and self.successes - before < ANSWERED
+            if doubtful and (self.successes or silent < COLD_LONG):
+                left, savings.other = savings.silent, 0.0
+                if left >= _ENOUGH:
+                    savings.silent = 0.0
+            else:
+                left = savings.other
+                if left >= _ENOUGH:
+                    savings.other = max(0.0, left - 1.0)
+            return 0.0 if left >= _ENOUGH else now + (1.0 - left) / PER_SECOND
 
 
 def callee_of(call: Callable[..., Any]) -> Hashable:

@@ -18,8 +18,7 @@ from amends.errors.base import FaultError
 from amends.recovery.async_library import new_task_waiter, within
 from amends.recovery.call_errors import refuse_source
 from amends.recovery.clock import CLOCK
-from amends.recovery.events import EventHook
-from amends.recovery.logs import log_late_call
+from amends.recovery.events import EventHook, log_late_call
 from amends.recovery.matching import On
 from amends.recovery.operation_flow import Flow
 from amends.recovery.perform import aperform, perform

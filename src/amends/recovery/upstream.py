@@ -411,7 +411,7 @@ class Upstream:
         """Return the waiter whose turn is next. Before the hinted time, that is one that has not received the hint."""
         queue = self._queue
         head = next(iter(queue))
-        if not head.fresh and self._controller.held_until() > now:
+        if not head.fresh and self._controller.probes_fresh:
             return next((each for each in queue if each.fresh), head)
         return head
 
