@@ -13,7 +13,7 @@ import pytest
 
 from amends.arcp import connect
 from amends.errors.arcp import InternalError
-from tests.arcp.test_transports import certificate  # noqa: F401 - a fixture
+from tests.arcp.test_websocket import certificate  # noqa: F401 - a fixture
 from tests.cluster.documented import Place, commands, stop
 from tests.cluster.machines import TOKEN, RuntimeProcess, announcement, balancer, start_all
 from tests.stores.servers import NatsCluster, nats_binary

@@ -1,6 +1,7 @@
 """A store in which one operation goes wrong, for tests that try every operation."""
 
 import asyncio
+import json
 from dataclasses import replace
 
 from amends.stores import StoreUnavailableError
@@ -8,18 +9,26 @@ from amends.stores import StoreUnavailableError
 HOWS = ("fails before", "fails after", "cancelled before", "cancelled after")
 
 
+async def end_lease(table, name):
+    """Let the lease of a key end, as it does when its process died: its row has only the time left for which it is kept."""
+    row = await table.get(name)
+    record = {} if row is None else json.loads(row.value)
+    if record.get("holder"):
+        await table.put(name, row.value, expires_in=record["kept"])
+
+
 class Faulty:
     """
     A memory store, with transactions or without, in which one operation goes wrong.
 
-    `point` is the number of the operation, and `how` what happens: it fails before or after its effect, or its caller is
-    cancelled before or after it.
+    `point` is the number of the operation, and `how` what happens: it fails before or after its effect, its caller is
+    cancelled before or after it, or `pause` is called before or after it. Without transactions, operations on leases count.
     """
 
     def __init__(self, store, transactions):
-        self._store, self.supports_transactions = store, transactions
+        self._store = store
         self.traits = replace(store.traits, transactions=transactions)
-        self.count, self.point, self.how, self.caller = 0, -1, "", None
+        self.count, self.point, self.how, self.caller, self.pause = 0, -1, "", None, None
 
     def log(self, name):
         return _Faulty(self, self._store.log(name))
@@ -46,7 +55,11 @@ class Faulty:
         if hit and self.how == "cancelled before":
             self.caller.cancel()
             await asyncio.sleep(0)
+        if hit and self.how == "paused before":
+            await self.pause()
         result = await function(*given, **options)
+        if hit and self.how == "paused after":
+            await self.pause()
         if hit and self.how == "fails after":
             raise StoreUnavailableError("maybe", "maybe")
         if hit and self.how == "cancelled after":
@@ -64,6 +77,20 @@ class _Faulty:
             return getattr(self._part, name)
 
         async def call(*given, **options):
-            return await self._faults.call(getattr(self._part, name), *given, **options)
+            found = await self._faults.call(getattr(self._part, name), *given, **options)
+            if name == "take" and found is not None and not self._faults.traits.transactions:
+                return _FaultyLease(self._faults, found)
+            return found
 
         return call
+
+
+class _FaultyLease(_Faulty):
+    @property
+    def expires_in(self):
+        return self._part.expires_in
+
+    def __getattr__(self, name):
+        if name in {"id", "key", "value", "attempt", "epoch"}:
+            return getattr(self._part, name)
+        return super().__getattr__(name)

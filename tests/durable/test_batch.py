@@ -55,7 +55,7 @@ async def test_a_conflict_undoes_all_changes(store):
     with pytest.raises(ConflictError) as caught:
         await whole().commit(store)
     assert (caught.value.name, caught.value.key) == ("l/x", None)
-    if store.supports_transactions:
+    if store.traits.transactions:
         assert await stored(store) == ({}, [], [b"first"], 0, 0)
     await store.table("t").discard("new")
     await store.table("t").put("new", b"0")

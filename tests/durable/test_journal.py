@@ -148,12 +148,50 @@ async def test_entries_that_do_not_fit(store, caplog):
         await journal.read(store, "l/m", KIND)
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_log_that_was_deleted(store, again):
+    """Its writer is fenced, also if a new log of the same name has as many entries."""
+    queue = store.queue("q", lease=0.05)
+    await queue.put(b"", key="n")
+    lease = await queue.take()
+    await started(store)
+    one = await opened(store, leased(lease))
+    await one.write(["a"])
+    other = await queue.take(wait=20)
+    await other.done()
+    await store.log("l/n").drop()
+    if again:
+        new = await started(store)
+        await new.write(["b"])
+    for write in (one.write(["c"]), one.write(["c"], if_open=True)):
+        with pytest.raises(Fenced):
+            await asyncio.wait_for(write, 20)
+    if store.traits.transactions:
+        with pytest.raises(Fenced):
+            await asyncio.wait_for(one.commit(lambda tx: tx.table("t").put("k", b"v"), str), 20)
+        assert await store.table("t").get("k") is None
+    assert (await journal.read(store, "l/n", KIND)) == ((("first", "b"), 2, 2) if again else None)
+
+
+async def test_a_log_that_was_deleted_under_a_writer_without_a_lease(store):
+    """The write ends, instead of being repeated without end."""
+    one = await started(store)
+    await one.write(["a"])
+    await store.log("l/n").drop()
+    with pytest.raises(Fenced):
+        await asyncio.wait_for(one.write(["c"]), 20)
+
+
+def leased(lease):
+    return lambda *given: Journal(*given, lease)
+
+
 async def script(one, written):
     """Write, use a transaction, write again; note what was acknowledged."""
     for name in ("a", "b"):
         await one.write([name])
         written.append(name)
-    if one._store.supports_transactions:
+    if one._store.traits.transactions:
         await one.commit(lambda tx: tx.table("effects").put("once", b"x"), lambda _: "effect")
         written.append("effect")
     await one.write(["end"])

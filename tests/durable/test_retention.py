@@ -5,10 +5,12 @@ import time
 
 import pytest
 
+from amends import stores
 from amends.durable.batch import Batch
 from amends.durable.keys import Owner, Owners
 from amends.durable.retention import Retention, delete_subject
 from amends.stores import StoreUnavailableError
+from tests.durable.faulty import HOWS, Faulty
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -80,3 +82,39 @@ async def test_deleting_a_subject(store):
     assert (await keys.get("kb")).id == "b"
     assert await store.log("l/a").tail() is None
     assert [row.key async for row in store.table("rows").scan()] == ["b"]
+
+
+@pytest.mark.parametrize("how", HOWS)
+async def test_every_interruption_and_every_failure(how):
+    """While anything of a subject is left, its row is left too, so that another process finds it and deletes the rest."""
+    tried = 0
+    for point in range(10):
+        async with await stores.open("memory:") as memory:
+            faults, owners = Faulty(memory, transactions=False), Owners(memory, "keys")
+            batch = Batch()
+            owners.create(batch, "k", Owner("one"))
+            batch.append("l/one", b"entry")
+            batch.put("rows", "one", b"row")
+            await batch.commit(memory)
+
+            def delete(store):
+                keys = Owners(store, "keys")
+                return delete_subject(store, "one", log="l/one", row=("rows", "one"), keys=keys, key="k")
+
+            async def left(memory=memory, owners=owners):
+                log = (await memory.log("l/one").bounds()).last > 0
+                return await owners.get("k") is not None or log, await memory.table("rows").get(
+                    "one"
+                ) is not None
+
+            faults.point, faults.how = point, how
+            faults.caller = asyncio.ensure_future(delete(faults))
+            await asyncio.gather(faults.caller, return_exceptions=True)
+            if faults.count <= point:
+                break
+            tried += 1
+            rest, row = await left()
+            assert row or not rest, point
+            await delete(memory)
+            assert await left() == (False, False), point
+    assert tried >= 4

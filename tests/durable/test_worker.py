@@ -3,8 +3,14 @@
 import asyncio
 import logging
 
+import pytest
+
+from amends import stores
 from amends.durable import worker as worker_module
 from amends.durable.worker import Worker
+from amends.stores.values import QueueSize
+from tests.durable.faulty import HOWS, Faulty
+from tests.stores.clocks import SetClock
 
 LOG = logging.getLogger("tests.worker")
 
@@ -78,3 +84,37 @@ async def test_serving_and_stopping(store, caplog, monkeypatch):
     assert len(worker.running) == 1
     go.set()
     await asyncio.wait(worker.running)
+
+
+@pytest.mark.parametrize("how", HOWS)
+async def test_every_interruption_and_every_failure(monkeypatch, how):
+    """Whichever operation fails or is interrupted, each message is handled, and none is left."""
+    monkeypatch.setattr(worker_module, "_PAUSE", 0.0)
+    tried = 0
+    for point in range(60):
+        clock, handled = SetClock(), []
+        async with await stores.open("memory:", clock=clock) as memory:
+            faults = Faulty(memory, transactions=False)
+            for number in range(3):
+                await memory.queue("q").put(b"%d" % number)
+
+            async def handle(lease, handled=handled):
+                handled.append(lease.value)
+                await lease.done()
+
+            worker = worker_of(faults, handle)
+            faults.point, faults.how = point, how
+            serving = faults.caller = asyncio.ensure_future(worker.serve())
+            for _ in range(100):  # by then it has handled everything, and waits for further messages
+                await asyncio.sleep(0)
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+            await worker.stop(1.0)
+            tried += faults.count > point
+            clock.pass_(31)
+            await worker_of(memory, handle).drain()
+            assert set(handled) == {b"0", b"1", b"2"}, point
+            assert await memory.queue("q").size() == QueueSize(0, 0, 0, 0), point
+        if faults.count <= point:
+            break
+    assert tried >= 6

@@ -50,16 +50,12 @@ class Killed(BaseException):
 class Process:
     """A store as one process sees it, until the process dies before or after one of its operations."""
 
-    def __init__(self, store, dies_at, after, transactions):
+    def __init__(self, store, dies_at, after):
         self._store, self._left, self._after = store, dies_at, after
-        self.supports_transactions, self.dead = transactions, False
-        self.url = store.url
+        self.traits, self.url, self.dead = store.traits, store.url, False
 
     def table(self, name):
         return _Table(self, self._store.table(name))
-
-    async def transaction(self, work, *, short=False):
-        return await self.call(self._store.transaction, work)
 
     async def call(self, function, *given, **options):
         self.point(after=False)
@@ -92,8 +88,8 @@ class _Table:
 class World:
     """One seed: a store, its clock and a service that counts what it did."""
 
-    def __init__(self, seed, transactions=True):
-        self.random, self.clock, self.transactions = random.Random(seed), Clock(), transactions
+    def __init__(self, seed):
+        self.random, self.clock = random.Random(seed), Clock()
         self.store = open_memory(parse("memory:"), self.clock)
         self.done, self.seen = Counter(), Counter()
 
@@ -143,7 +139,6 @@ class World:
         self.seen["doubts"] += sum(agent.doubts for agent in agents)
         self.seen["given up"] += not any(agent.finished for agent in agents)
         run_at_once(self.store.table(TABLE).discard(name))
-        run_at_once(self.store.table(f"{TABLE}.leases").discard(name))
 
 
 class Agent:
@@ -195,7 +190,7 @@ class Agent:
     def begin(self):
         chance = self.world.random.random
         dies_at = self.world.random.randrange(1, 9) if chance() < 0.25 else None
-        self.process = Process(self.world.store, dies_at, chance() < 0.5, self.world.transactions)
+        self.process = Process(self.world.store, dies_at, chance() < 0.5)
         self.flow, self.value, self.error = perform(self.request()), None, None
         self.calls += 1
 
@@ -278,10 +273,10 @@ class Agent:
 
 
 def run(operations, seed):
-    """Run operations in several worlds, with transactions and without; return what was seen."""
+    """Run operations in several worlds; return what was seen."""
     seen, batch = Counter(), 2000
     for number in range(0, operations, batch):
-        world = World(seed + number, transactions=number // batch % 2 == 0)
+        world = World(seed + number)
         for each in range(number, min(number + batch, operations)):
             world.operation(each)
         seen += world.seen

@@ -7,7 +7,7 @@ import pytest
 
 from amends import stores
 from amends.stores import StoreUnavailableError
-from tests.arcp.test_transports import certificate  # noqa: F401 - a fixture
+from tests.arcp.test_websocket import certificate  # noqa: F401 - a fixture
 from tests.stores.servers import NatsServer
 
 SECRET = "s3cret-of-the-operator"

@@ -22,7 +22,7 @@ from amends.stores import (
 
 
 async def test_a_transaction_commits_all_or_nothing(store):
-    if not store.supports_transactions:
+    if not store.traits.transactions:
         with pytest.raises(UnsupportedError):
             await store.transaction(lambda tx: None)
         return
@@ -54,7 +54,7 @@ async def test_a_transaction_commits_all_or_nothing(store):
 
 
 async def test_transactions_beside_other_writes(store):
-    if not store.supports_transactions:
+    if not store.traits.transactions:
         return
 
     async def move(i):
@@ -80,7 +80,7 @@ async def test_transactions_beside_other_writes(store):
 
 
 async def test_a_message_ends_together_with_what_its_work_changed(store):
-    if not store.supports_transactions:
+    if not store.traits.transactions:
         return
     queue = store.queue("q", lease=30, max_attempts=5)
     for key in ("done", "back", "dead"):
@@ -110,6 +110,7 @@ async def test_a_message_ends_together_with_what_its_work_changed(store):
         assert not await queue.put(b"other", key="done")
     for lease in leases:
         await lease.extend()
+        await store.transaction(lambda tx, lease=lease: tx.check_lease(lease))
     await store.transaction(lambda tx: finish(tx, fails=False))
     size = await queue.size()
     assert (size.ready, size.leased, size.dead) == (2, 0, 1)
@@ -117,13 +118,16 @@ async def test_a_message_ends_together_with_what_its_work_changed(store):
     assert sorted([(await queue.take()).value for _ in range(2)]) == [b"back", b"new"]
     # Fenced: the messages are no longer held by these leases, and the rest of the transaction is rolled back too.
     for lease in leases:
-        with pytest.raises(LeaseLostError):
-            await store.transaction(lambda tx, lease=lease: (tx.log("l").append(b"no"), tx.done(lease)))
+        for end in ("done", "check_lease"):
+            with pytest.raises(LeaseLostError):
+                await store.transaction(
+                    lambda tx, lease=lease, end=end: (tx.log("l").append(b"no"), getattr(tx, end)(lease))
+                )
     assert (await store.log("l").bounds()).last == 1
 
 
 async def test_a_lease_of_another_store_is_rejected(store, tmp_path):
-    if not store.supports_transactions:
+    if not store.traits.transactions:
         return
     await store.queue("q").put(b"mine")
     for url in ("memory:", f"sqlite:///{tmp_path}/elsewhere.db"):

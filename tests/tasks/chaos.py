@@ -16,11 +16,13 @@ keyed, and times show whether a step started after it was finished.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import random
 import signal
 import sqlite3
 import sys
+import threading
 import time
 
 from msgspec.structs import replace
@@ -29,19 +31,21 @@ from amends.core.backoff import Backoff
 from amends.errors import task as errors
 from amends.recovery import TASK
 from amends.tasks import Agent, Orchestrator, Step, fan_out, sequence, telemetry
+from amends.tasks.lease_guard import LeaseGuard
 
 LEASE = 1.5
 SECONDS = 3.0
 """The time limit of a step. After a worker was lost, its steps are undone that much later."""
 POLICY = replace(TASK, attempts=6, uncertain=5, backoff=Backoff(first=0.02, cap=0.2), rules={})
 TABLES = """
-    CREATE TABLE IF NOT EXISTS starts (task TEXT, step TEXT, at REAL, again INTEGER);
+    CREATE TABLE IF NOT EXISTS starts (task TEXT, step TEXT, at REAL, until REAL, again INTEGER);
     CREATE TABLE IF NOT EXISTS undos (task TEXT, step TEXT, key TEXT);
     CREATE TABLE IF NOT EXISTS effects (task TEXT, step TEXT, undo INTEGER);
-    CREATE TABLE IF NOT EXISTS actions (task TEXT, step TEXT, at REAL);
+    CREATE TABLE IF NOT EXISTS actions (task TEXT, step TEXT, at REAL, until REAL);
+    CREATE INDEX IF NOT EXISTS actions_of ON actions (task, step);
 """
 _START = """
-    INSERT INTO starts SELECT :task, :step, :at, EXISTS (
+    INSERT INTO starts SELECT :task, :step, clock(), :until, EXISTS (
         SELECT 1 FROM amends_logs AS log
         JOIN amends_entries AS entry ON entry.id BETWEEN log.id << 36 AND (log.id << 36) + 1000000
         JOIN json_each(CAST(entry.value AS TEXT)) AS record
@@ -51,22 +55,52 @@ _START = """
 """
 
 
+UNTIL = contextvars.ContextVar("UNTIL", default=1e12)
+"""When the lease ends, as the worker saw it when it made sure, for the current call, that it has the task."""
+
+
+def note_checks() -> None:
+    """
+    Note until when a worker has its lease when it checks it.
+
+    If the process is suspended then, or waits for the file's lock, its effect may come later. No orchestrator can prevent that.
+    """
+    ensure = LeaseGuard.ensure
+
+    async def noting(self) -> None:
+        await ensure(self)
+        UNTIL.set(time.time() + self.expires_in)
+
+    LeaseGuard.ensure = noting
+
+
 class Ledger:
     """A connection of its own to the SQLite file."""
 
     def __init__(self, path: str, *, shared: bool = True) -> None:
         self.shared = shared
         """Whether the tasks are in the same file."""
-        self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA synchronous = normal")
+        self._path, self._local = path, threading.local()
         self._connection.executescript(TABLES)
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """One for each thread: two threads with one connection wait for each other."""
+        found = getattr(self._local, "connection", None)
+        if found is None:
+            found = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+            found.create_function("clock", 0, time.time)
+            found.execute("PRAGMA journal_mode = wal")
+            found.execute("PRAGMA synchronous = normal")
+            self._local.connection = found
+        return found
 
     def close(self) -> None:
         self._connection.close()
 
     def record_start(self, ctx) -> None:
-        statement = _START if self.shared else "INSERT INTO starts VALUES (:task, :step, :at, 0)"
-        self._connection.execute(statement, {"task": ctx.task, "step": ctx.step, "at": time.time()})
+        statement = _START if self.shared else "INSERT INTO starts VALUES (:task, :step, clock(), :until, 0)"
+        self._connection.execute(statement, {"task": ctx.task, "step": ctx.step, "until": UNTIL.get()})
 
     async def record_effect(self, ctx) -> None:
         """Record an effect once: in the store's transaction, or by its key."""
@@ -84,7 +118,8 @@ class Ledger:
         self._connection.execute("INSERT INTO undos VALUES (?, ?, ?)", (ctx.task, ctx.step, ctx.key))
 
     def record_action(self, ctx) -> None:
-        self._connection.execute("INSERT INTO actions VALUES (?, ?, ?)", (ctx.task, ctx.step, time.time()))
+        row = (ctx.task, ctx.step, UNTIL.get())
+        self._connection.execute("INSERT INTO actions VALUES (?, ?, clock(), ?)", row)
 
     def has_action(self, task: str, step: str) -> bool:
         query = "SELECT 1 FROM actions WHERE task = ? AND step = ?"
@@ -194,6 +229,7 @@ def store_url(path: str) -> str:
 
 async def work(path: str, url: str | None = None, lease: str | float = LEASE) -> None:
     telemetry.set_hooks()
+    note_checks()
     agent = flaky_agent(Ledger(path, shared=url is None))
     async with Orchestrator(
         [agent],

@@ -241,6 +241,15 @@ async def test_a_capability_that_cannot_be_looked_up():
 
 def test_invalid_declarations_raise():
     """At the time of the declaration."""
+    for options in (
+        {"timeout": 5},
+        {"requires": ["notion"]},
+        {"input": int},
+        {"fallback": print},
+        {"name": "x"},
+    ):
+        with pytest.raises(TypeError, match="function or options"):
+            Agent("a").capability(lambda payload: None, **options)
     agent = Agent("content-agent", mcp={"notion": "http://x"})
     with pytest.raises(ValueError, match="name"):
         Agent("")

@@ -49,8 +49,9 @@ async def test_nothing_is_called_without_a_hold(manual, options):
     manual.register(agent_with_everything(calls, **options))
     await manual.submit("work", id="t")
     found = await read_task(manual.store, "tasks", "t")
-    lease = LostLease()
-    attempts = Attempts(manual._registry, Journal(manual.store, "tasks", found, lease), LeaseGuard(lease))
+    # The log itself would refuse the worker too; here only the guard knows.
+    journal = Journal(manual.store, "tasks", found, await manual.store.queue("tasks", lease=30).take())
+    attempts = Attempts(manual._registry, journal, LeaseGuard(LostLease()))
     with pytest.raises(Fenced):
         await attempts.attempt_step("work")
     with pytest.raises(Fenced):

@@ -158,7 +158,9 @@ def test_failures_are_envelopes(url, capfd, arguments, code, exit):
 
 
 def test_without_a_store():
-    """The error message names the environment variable."""
+    """The fix names the option and the environment variable."""
     done = amends("tasks", "list")
     assert done.returncode == 2
-    assert "AMENDS_STORE" in json.loads(done.stdout)["error"]["message"]
+    fix = json.loads(done.stdout)["error"]["fix_required"]
+    assert "--store" in fix
+    assert "AMENDS_STORE" in fix

@@ -27,7 +27,7 @@ async def test_two_writers_of_one_log(open_orchestrator, store):
     assert [type(record).__name__ for record in await records(client, "t")] == [
         *("Submitted", "Started", "Cancelled", "Finished")
     ]
-    if store.supports_transactions:
+    if store.traits.transactions:
         late = Journal(store, "tasks", await read_task(store, "tasks", "t"), lease)
         await one.write([entries.Effect(at=4.0, step="work", name="a")])
         with pytest.raises(Fenced):

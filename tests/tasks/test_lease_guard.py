@@ -4,8 +4,11 @@ import asyncio
 
 import pytest
 
+from amends.stores import StoreUnavailableError
+from amends.tasks import Agent
 from amends.tasks.journal import Fenced
 from amends.tasks.lease_guard import LeaseGuard
+from tests.tasks.conftest import wait_until
 
 
 class FakeLease:
@@ -136,3 +139,27 @@ async def test_the_result_of_work_that_ignores_its_cancellation_is_returned():
 
     assert await LeaseGuard(FakeLease(0.01)).run(stubborn()) == "done anyway"
     assert asyncio.current_task().cancelling() == 0
+
+
+async def test_a_delegation_is_cancelled_when_the_lease_runs_out(open_orchestrator, monkeypatch):
+    """Also if the delegating step may be repeated: what it delegates may not."""
+    events, begun = [], asyncio.Event()
+    agent = Agent("worker")
+
+    @agent.capability(idempotent=True)
+    async def order(payload, ctx):
+        return await ctx.delegate("buy")
+
+    @agent.capability
+    async def buy(payload, ctx):
+        begun.set()
+        await run_forever(events)
+
+    async def unanswered(self):
+        raise StoreUnavailableError("the store does not answer")
+
+    monkeypatch.setattr(LeaseGuard, "extend", unanswered)
+    orchestrator = await open_orchestrator(agent, lease=0.3)
+    await orchestrator.submit("order")
+    await asyncio.wait_for(begun.wait(), 20)
+    await wait_until(lambda: events == ["stopped"], 20)

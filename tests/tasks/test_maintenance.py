@@ -38,7 +38,7 @@ async def test_rows_and_messages_are_repaired(open_orchestrator, store):
 
 async def test_an_interrupted_submission_is_completed_by_the_next_one(open_orchestrator, store):
     """The task runs once."""
-    if store.supports_transactions:
+    if store.traits.transactions:
         return
     ran = []
     record = Submitted(at=1.0, id="t", type="work", steps=(Step(name="work", type="work"),))

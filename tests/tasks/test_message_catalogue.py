@@ -7,6 +7,7 @@ import pytest
 
 from amends import Fault
 from amends.core.vocabularies.task import VOCABULARY
+from amends.core.vocabulary import vocabulary
 from amends.tasks import Catalogue
 
 MISSING = Fault(
@@ -23,6 +24,13 @@ def test_built_in_messages():
         "That's taking longer than expected."
     )
     assert "agent for that" in built_in.message(Fault(code="AGENT_NOT_FOUND", vocabulary="task"))
+
+
+def test_no_message_promises_another_try():
+    """A user reads it after the last try: nothing more happens unless they ask for it."""
+    for name in ("everyday", "task", "cli", "http", "arcp", "adcp"):
+        for row in vocabulary(name).rows.values():
+            assert not re.search(r"\b(I'll|I will|and will|shortly)\b", row.user_message), row
 
 
 def test_own_texts_and_languages():

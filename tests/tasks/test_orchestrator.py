@@ -208,7 +208,7 @@ async def test_an_effect_in_the_transaction_happens_once(open_orchestrator, stor
 
     orchestrator = await open_orchestrator(agent)
     response = await orchestrator.run("order", "book", retry_policy=SOON)
-    if not store.supports_transactions:
+    if not store.traits.transactions:
         assert response.error.code == "INTERNAL_ERROR"
         return
     assert response.result == "second"
@@ -234,7 +234,7 @@ async def test_a_failed_effect_is_rolled_back(open_orchestrator, store):
 
     orchestrator = await open_orchestrator(agent)
     await orchestrator.run("order", "x")
-    assert seen == ["ConflictError" if store.supports_transactions else "UnsupportedError"]
+    assert seen == ["ConflictError" if store.traits.transactions else "UnsupportedError"]
     assert await store.table("orders").get("one") is None
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from amends.core.vocabularies.task import VOCABULARY
 from amends.errors import task as errors
-from amends.errors.classes import class_for
+from amends.errors.base import class_for
 from amends.recovery import TASK
 from amends.tasks import Agent
 from tests.tasks.conftest import advance_until_rest

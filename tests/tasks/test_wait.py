@@ -8,6 +8,8 @@ from amends import stores
 from amends.tasks import Agent, Step, fan_out
 from amends.tasks import wait as wait_module
 from amends.tasks.entries import Ended
+from amends.tasks.maintenance import forget
+from amends.tasks.task_reader import TaskNotFoundError
 from amends.tasks.wait import TaskWaiters
 from tests.tasks.conftest import wait_until
 
@@ -153,3 +155,15 @@ async def test_waiting_after_an_answer(manual):
     await wait_until(lambda: manual._waiters._following or waiting.done())
     await manual.drain()
     assert (await asyncio.wait_for(waiting, 100)).result == "yes"
+
+
+async def test_a_task_that_is_deleted_while_it_is_waited_for(open_orchestrator, store, monkeypatch):
+    """The waiter may have missed the end of the task; it does not wait for ever."""
+    monkeypatch.setattr(wait_module, "_READ_AGAIN", 0.05)
+    client = await open_orchestrator(worker=False)
+    await client.submit("work", agent="worker", id="t")
+    waiting = asyncio.ensure_future(client.wait("t"))
+    await wait_until(lambda: client._waiters._following)
+    await forget(store, "tasks", "t")
+    with pytest.raises(TaskNotFoundError):
+        await asyncio.wait_for(waiting, 20)

@@ -13,7 +13,7 @@ from typing import Any
 from amends.durable.index import IndexRow, write_row
 from amends.stores.contract import Lease, Store, Transaction
 
-__all__ = ["Batch", "run_without_waiting"]
+__all__ = ["Batch", "check_expired", "run_without_waiting"]
 
 _IMMEDIATELY = 0.001
 
@@ -91,6 +91,15 @@ class Batch:
             )
         )
 
+    def check_lease(self, lease: Lease) -> None:
+        """
+        Go on only if no other worker has taken the lease's message.
+
+        The store is asked only if the lease has run out by the clock of this process: before that, no other worker can have
+        taken it. Without transactions, the lease is extended.
+        """
+        self._changes.append((lambda tx: check_expired(tx, lease), lambda _: _extend_expired(lease)))
+
     def done(self, lease: Lease) -> None:
         """See `Lease.done`."""
         self._changes.append((lambda tx: tx.done(lease), lambda _: lease.done()))
@@ -111,7 +120,7 @@ class Batch:
             LeaseLostError: another worker has a message of this batch; as with ConflictError.
 
         """
-        if store.supports_transactions:
+        if store.traits.transactions:
             await store.transaction(self._apply)
         else:
             await self._perform_in_order(store)
@@ -123,6 +132,17 @@ class Batch:
     async def _perform_in_order(self, store: Store) -> None:
         for _, on_store in self._changes:
             await on_store(store)
+
+
+def check_expired(tx: Transaction, lease: Lease) -> None:
+    """Raise LeaseLostError if another worker has taken the message of a lease that has run out."""
+    if lease.expires_in <= 0:
+        tx.check_lease(lease)
+
+
+async def _extend_expired(lease: Lease) -> None:
+    if lease.expires_in <= 0:
+        await lease.extend()
 
 
 def run_without_waiting(work: Coroutine[Any, Any, None]) -> None:

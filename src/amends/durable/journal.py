@@ -3,8 +3,10 @@ A log of typed records, and the state that is folded from it. The log is the tru
 
 Each append names the last entry that its writer has read, so two writers can never both continue a log. A writer that finds
 another entry reads it: records that any process may append (commands) are folded into the state and the append is tried
-again; any other record means that another writer has taken over, and this one is fenced. Fencing needs no clock, no lease
-and no transactions.
+again; any other record means that another writer has taken over, and this one is fenced. That needs no clock, no lease and
+no transactions. The numbers of a log that was deleted and begun again start at 1 again, so a writer that works under a lease
+also writes only while it has the lease: if the lease has run out by the writer's clock, its epoch is compared in the
+transaction of the entry. Without transactions the lease is extended first.
 
 Records are folded into a copy of the state before the commit, because a derived row is written in the same transaction, and
 the copy becomes the state after the commit. A write that was begun is completed even if its caller is cancelled: until it is
@@ -25,10 +27,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from amends.durable.batch import Batch
+from amends.durable.batch import Batch, check_expired
 from amends.durable.index import IndexRow
-from amends.stores.contract import Store, Transaction
-from amends.stores.errors import ConflictError, DamagedStoreError, StoreUnavailableError
+from amends.stores.contract import Lease, Store, Transaction
+from amends.stores.errors import ConflictError, DamagedStoreError, LeaseLostError, StoreUnavailableError
 from amends.stores.values import Entry
 
 __all__ = [
@@ -147,8 +149,23 @@ async def read_records(store: Store, log: str, kind: Kind[Any, R]) -> list[R]:
 class Journal(Generic[S, R]):
     """The writing side of one log: its state, and all changes of it."""
 
-    def __init__(self, store: Store, log: str, kind: Kind[S, R], snapshot: Snapshot[S]) -> None:
-        self._store, self._log, self._kind = store, log, kind
+    def __init__(
+        self,
+        store: Store,
+        log: str,
+        kind: Kind[S, R],
+        snapshot: Snapshot[S],
+        lease: Lease | None = None,
+    ) -> None:
+        """
+        Args:
+            store: where the log is.
+            log: its name.
+            kind: what it holds.
+            snapshot: the state of the log when it was read.
+            lease: what this writer needs to hold to write.
+        """
+        self._store, self._log, self._kind, self._lease = store, log, kind, lease
         self._lock = asyncio.Lock()
         self._writing: set[asyncio.Future[Any]] = set()
         self._attempted: set[bytes] = set()
@@ -164,7 +181,7 @@ class Journal(Generic[S, R]):
 
     def time_left(self) -> float:
         """Seconds for which a write may still be repeated that the store does not answer."""
-        return 0.0
+        return 0.0 if self._lease is None else self._lease.expires_in
 
     def closes(self, record: R) -> bool:
         """Whether this writer gives the log up with this record."""
@@ -242,10 +259,12 @@ class Journal(Generic[S, R]):
                     if not appended:
                         await self._append(records, entry)
                         appended = True
-                    if not self._store.supports_transactions:
+                    if not self._store.traits.transactions:
                         await self._write_rest(records)
                 except ConflictError:
-                    appended = await self._catch_up(entry)
+                    appended = await self._catch_up(entry, conflict=True)
+                except LeaseLostError as error:
+                    raise Fenced from error
                 except StoreUnavailableError:
                     left, now = self.time_left(), loop.time()
                     give_up = min(give_up, now + left)
@@ -259,8 +278,10 @@ class Journal(Generic[S, R]):
         """Append the entry; with transactions, write everything else together with it."""
         after = self._kind.fold(self.state, records)
         batch = Batch()
+        if self._lease is not None:
+            batch.check_lease(self._lease)
         batch.append(self._log, entry, last=self.last)
-        if self._store.supports_transactions:
+        if self._store.traits.transactions:
             batch.index(self._kind.row(after, self.last + 1))
             self.add_changes(batch, records)
         self._attempted.add(entry)
@@ -282,6 +303,8 @@ class Journal(Generic[S, R]):
             while not self.closed:
 
                 def both(tx: Transaction) -> tuple[T, R, S]:
+                    if self._lease is not None:
+                        check_expired(tx, self._lease)
                     value = work(tx)
                     made = record(value)
                     after = self._kind.fold(self.state, [made])
@@ -295,7 +318,9 @@ class Journal(Generic[S, R]):
                 except ConflictError as conflict:
                     if conflict.key is not None or conflict.name != self._log:
                         raise
-                    await self._catch_up()
+                    await self._catch_up(conflict=True)
+                except LeaseLostError as error:
+                    raise Fenced from error
                 else:
                     self._adopt(after, self.last + 1, [made])
                     return value
@@ -307,8 +332,12 @@ class Journal(Generic[S, R]):
         self._attempted.clear()
         self.closed = self.closes(records[-1])
 
-    async def _catch_up(self, sought: bytes | None = None) -> bool:
-        """Fold the entries behind `last`. Return whether the sought entry is among them, written by this writer."""
+    async def _catch_up(self, sought: bytes | None = None, *, conflict: bool = False) -> bool:
+        """
+        Fold the entries behind `last`. Return whether the sought entry is among them, written by this writer.
+
+        After a conflict without such entries, the log was deleted: the writer is fenced.
+        """
         before, found, attempted = self.last, False, set(self._attempted)
         async for entry in read_entries(self._store, self._log, self.last + 1):
             records = self._kind.decode(entry.value)
@@ -321,6 +350,9 @@ class Journal(Generic[S, R]):
                 raise Fenced from error
             found = found or (mine and entry.value == sought)
             self._adopt(after, entry.seq, records)
-        if self.last != before and self.on_command is not None:
+        if self.last == before:
+            if conflict:
+                raise Fenced
+        elif self.on_command is not None:
             self.on_command()
         return found

@@ -5,19 +5,22 @@ A key is stored with a fingerprint of the request, to detect a key that is used 
 
 - `Owners`: the key belongs to a job or task, whose log says what became of it.
 - `Keys`: the key's own record holds the state of the work and its outcome. While a process works under the key it holds a
-  *lease*, a second row, which expires if that process dies. A process that acquires the lease and finds a record in the
-  state `running` knows that the earlier process died during the work. The work may run again only if its effect was to be
-  committed together with the record; otherwise the key is in doubt until `verify` finds out whether the effect happened.
+  *lease*, which ends if that process dies. A process that finds a record in the state `running` without a lease knows that
+  the earlier process died during the work. The work may run again only if its effect was to be committed together with the
+  record; otherwise the key is in doubt until `verify` finds out whether the effect happened.
+
+The lease is a part of the record's row, so that every change of a key is one write that is conditional on the row's revision,
+on every store: the row names its holder, and its expiry is the end of the lease plus the time for which the row is kept
+afterwards. The store measures that expiry with one clock: this machine's, or the server's.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from hashlib import sha256
 from secrets import token_bytes
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -106,6 +109,9 @@ class Owners:
 
 # Keys with a state and an outcome -------------------------------------------------------------------------------
 
+_FOR_EVER = 100 * 365 * 86400.0
+"""Seconds for which a row is kept that must not be forgotten, after the lease of its holder ended."""
+
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The state of the work under a key. A subclass adds the members of the outcome, with defaults."""
@@ -114,6 +120,10 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fingerprint: str
     transactional: bool = False
     """Whether the effect is committed together with the record that says `done`."""
+    holder: str = ""
+    """The claim that holds or held the lease, in stored records."""
+    kept: float = 0.0
+    """Seconds for which the row is kept after the lease: the lease has ended if the row has no more left than this."""
 
 
 R = TypeVar("R", bound=KeyRecord)
@@ -138,17 +148,11 @@ class Claim(msgspec.Struct, Generic[R], kw_only=True):
     name: str
     record: R
     revision: int
-    lease: int
-    token: bytes
-    """The value of the lease, by which it is recognised if its revision is not known."""
+    holder: str
+    """By this the row is recognised if its revision is not known, because a renewal changed it."""
     expires_in: float
     committed: bool = False
     """Whether the effect and the record were committed in one transaction."""
-
-
-Step: TypeAlias = Callable[[Any, Any], Any]
-"""One operation on the table of records or the table of leases, awaitable outside of a transaction."""
-Steps: TypeAlias = Generator[Step, Any, T]
 
 
 class Keys(Generic[R]):
@@ -167,17 +171,16 @@ class Keys(Generic[R]):
         """
         Args:
             store: where the keys are.
-            table: the name of the table of records; the leases are in `<table>.leases`.
+            table: the name of the table.
             kind: the type of the records.
             expires_in: seconds until a key is forgotten.
             lease: seconds after which a process that does not renew its lease counts as dead.
             keep_unsettled: keep the keys whose outcome is not known for ever, and forget only those that are done.
         """
         self.store, self.expires_in, self.lease = store, expires_in, lease
-        self._table, self._kind = table, kind
+        self._table, self._rows = table, store.table(table)
+        self._kind, self._decode = kind, msgspec.json.Decoder(kind).decode
         self._keep_unsettled = keep_unsettled
-        self._records, self._leases = store.table(table), store.table(f"{table}.leases")
-        self._decode = msgspec.json.Decoder(kind).decode
 
     async def claim(
         self,
@@ -240,108 +243,89 @@ class Keys(Generic[R]):
                 out about the effect. It ends with `complete`, `restart`, `release` or `release_lease`.
             reopen: called with a record that is done; the record that it returns replaces it, and the work runs once more.
             expires_in: seconds until this key is forgotten.
-            expect_new: most keys are new. Saves the read that makes repeats cheap; on SQLite it is a fifth of a claim.
+            expect_new: most keys are new. Saves the read that makes repeats cheap: on SQLite a claim is then one statement.
 
         Raises:
             KeyReused, KeyRunning, KeyInDoubt: see `claim`.
         """
-        if not expect_new:
-            found = await self._records.get(name)
-            if found is not None:
-                record = self._read(found.value, fresh.fingerprint)
-                if record.state == "done" and (reopen is None or reopen(record) is None):
-                    return record
-        expires = self.expires_in if expires_in is None else expires_in
-        return await self._run(lambda: self._acquire(name, fresh, verifiable, reopen, expires))
+        kept = self.expires_in if expires_in is None else expires_in
+        claim = Claim(name=name, record=fresh, revision=0, holder=token_bytes(8).hex(), expires_in=kept)
+        found = None if expect_new else await self._rows.get(name)
+        while True:
+            try:
+                return await self._take(claim, fresh, found, verifiable, reopen)
+            except ConflictError:
+                # It changed since it was read.
+                found = await self._rows.get(name)
 
-    def _acquire(
+    async def _take(
         self,
-        name: str,
+        claim: Claim[R],
         fresh: R,
+        found: Row | None,
         verifiable: bool,
         reopen: Callable[[R], R | None] | None,
-        expires_in: float,
-    ) -> Steps[Claim[R] | R]:
-        token = token_bytes(8)
-        found: Row | None = None
-        atomic = self.store.supports_transactions
-        if atomic:
-            found = yield lambda records, leases: records.get(name)
-            if found is not None:
-                record = self._read(found.value, fresh.fingerprint)
-                if record.state == "done" and (reopen is None or reopen(record) is None):
+    ) -> Claim[R] | R:
+        """Write the claim over the row that was read, or return its record. Raises ConflictError if it changed."""
+        claim.record = fresh
+        if found is not None:
+            record, held = self._read(found, fresh.fingerprint)
+            if record.state == "done":
+                again = None if reopen is None else reopen(record)
+                if again is None:
                     return record
-        try:
-            lease = yield lambda records, leases: leases.create(name, token, expires_in=self.lease)
-        except ConflictError:
-            found = yield lambda records, leases: records.get(name)
-            held = None if found is None else self._read(found.value, fresh.fingerprint)
-            if held is None or held.state != "done":
-                raise KeyRunning from None
-            return held
-        # With the lease, no other process works under the key.
-        claim = Claim(name=name, record=fresh, revision=0, lease=lease, token=token, expires_in=expires_in)
-        keep = self._unsettled_expiry(expires_in)
-        try:
-            if not atomic:
-                found = yield lambda records, leases: records.get(name)
-            if found is None:
-                claim.revision = yield lambda records, leases: records.create(
-                    name, _encode(fresh), expires_in=keep
-                )
-                return claim
-            record, claim.revision = self._read(found.value, fresh.fingerprint), found.revision
-            if record.state == "running" and not record.transactional:
-                # The earlier process died during the work, perhaps after its effect.
-                record = replace(record, state="doubt")
-                claim.revision = yield _put(claim, record, keep)
-            if record.state == "doubt":
+                claim.record = again
+            elif held:
+                raise KeyRunning
+            elif record.state == "doubt" or not record.transactional:
+                # The earlier process died during the work, perhaps after its effect, or left the doubt.
+                claim.record = replace(record, state="doubt", holder="", kept=0.0)
                 if not verifiable:
-                    raise KeyInDoubt  # noqa: TRY301 - the lease is deleted first
-                claim.record = record
-                return claim
-            again = record if record.state == "running" else None if reopen is None else reopen(record)
-            if again is None:
-                yield from _delete_lease(claim)
-                return record
+                    if record.state == "running":
+                        await self._put(claim, found.revision, claim.record)
+                    raise KeyInDoubt
             # The new revision fences off the earlier process if it is still alive: its transaction fails.
-            claim.record = fresh if again is record else again
-            claim.revision = yield _put(claim, claim.record, keep)
-            return claim
-        except GeneratorExit:
-            raise
-        except BaseException:
-            yield from _delete_lease(claim)
-            raise
+        value, expires_in = self._held(claim)
+        if found is None:
+            claim.revision = await self._rows.create(claim.name, value, expires_in=expires_in)
+        else:
+            claim.revision = await self._rows.put(
+                claim.name, value, revision=found.revision, expires_in=expires_in
+            )
+        return claim
 
     async def restart(self, claim: Claim[R], fresh: R) -> Claim[R]:
         """Return the claim to run the work of a key that was in doubt, because its effect did not happen."""
-        keep = self._unsettled_expiry(claim.expires_in)
-        claim.revision = await self._run(lambda: _single(_put(claim, fresh, keep)))
         claim.record = fresh
+        await self.renew(claim)
         return claim
 
     async def renew(self, claim: Claim[R]) -> None:
         """Extend the lease by its full length. Raises ConflictError if another process has it."""
-        claim.lease = await self._leases.put(
-            claim.name, claim.token, revision=claim.lease, expires_in=self.lease
+        value, expires_in = self._held(claim)
+        claim.revision = await self._own(
+            claim,
+            lambda revision: self._rows.put(claim.name, value, revision=revision, expires_in=expires_in),
         )
 
     async def complete(self, claim: Claim[R], **outcome: Any) -> None:
-        """Store the outcome and delete the lease."""
+        """Store the outcome, and end the lease."""
         await self._finish(claim, replace(claim.record, state="done", **outcome))
 
     async def mark_in_doubt(self, claim: Claim[R], **outcome: Any) -> None:
-        """Record that the work failed and may have had its effect, and delete the lease."""
+        """Record that the work failed and may have had its effect, and end the lease."""
         await self._finish(claim, replace(claim.record, state="doubt", **outcome))
 
     async def release(self, claim: Claim[R]) -> None:
-        """Delete the record and the lease: the work had no effect, and the key can be used again."""
-        await self._run(lambda: _release(claim))
+        """Delete the record: the work had no effect, and the key can be used again."""
+        with suppress(ConflictError):
+            await self._own(claim, lambda revision: self._rows.delete(claim.name, revision=revision))
 
     async def release_lease(self, claim: Claim[R]) -> None:
-        """Delete the lease and keep the record."""
-        await self._run(lambda: _delete_lease(claim))
+        """End the lease and keep the record."""
+        if not claim.committed:
+            with suppress(ConflictError):
+                await self._own(claim, lambda revision: self._put(claim, revision, claim.record))
 
     def write(self, tx: Transaction, claim: Claim[R], **outcome: Any) -> None:
         """
@@ -350,134 +334,83 @@ class Keys(Generic[R]):
         Raises:
             KeyRunning: another process took over the key; the transaction must not be committed.
         """
-        record = replace(claim.record, state="done", **outcome)
-        try:
-            tx.table(self._table).put(
-                claim.name, _encode(record), revision=claim.revision, expires_in=claim.expires_in
-            )
-        except ConflictError as conflict:
-            raise KeyRunning from conflict
+        rows, value = tx.table(self._table), _encode(replace(claim.record, state="done", **outcome))
+        found = rows.get(claim.name)
+        if found is None or self._decode(found.value).holder != claim.holder:
+            raise KeyRunning
+        rows.put(claim.name, value, revision=found.revision, expires_in=claim.expires_in)
 
     # ----------------------------------------------------------------------------------------- reading all keys
 
     async def get(self, name: str) -> R | None:
         """Return the record of a key, in doubt if its process died; None if there is none."""
-        found = await self._records.get(name)
-        return None if found is None else await self._seen(name, self._read(found.value))
+        found = await self._rows.get(name)
+        return None if found is None else self._seen(found)
 
     async def scan(self, prefix: str = "") -> AsyncIterator[tuple[str, R]]:
         """Iterate over the keys and their records, in doubt if their process died."""
-        async for row in self._records.scan(prefix):
-            yield row.key, await self._seen(row.key, self._read(row.value))
+        async for row in self._rows.scan(prefix):
+            yield row.key, self._seen(row)
 
-    async def _seen(self, name: str, record: R) -> R:
-        if record.state != "running" or record.transactional or await self._leases.get(name) is not None:
-            return record
-        return replace(record, state="doubt")
+    def _seen(self, row: Row) -> R:
+        record, held = self._read(row)
+        died = record.state == "running" and not record.transactional and not held
+        return replace(record, state="doubt" if died else record.state, holder="", kept=0.0)
 
     async def change(self, name: str, **changes: Any) -> None:
         """Change members of a record that is done. Does nothing if the key is not done, or changes at the same time."""
-        found = await self._records.get(name)
+        found = await self._rows.get(name)
         if found is None:
             return
-        record = self._read(found.value)
+        record, _ = self._read(found)
         if record.state == "done":
             with suppress(ConflictError):
                 value = _encode(replace(record, **changes))
-                await self._records.put(name, value, revision=found.revision, expires_in=found.expires_in)
+                await self._rows.put(name, value, revision=found.revision, expires_in=found.expires_in)
 
     # ------------------------------------------------------------------------------------------------- internals
 
     async def _finish(self, claim: Claim[R], record: R) -> None:
-        await self._run(lambda: self._finishing(claim, record))
-
-    def _finishing(self, claim: Claim[R], record: R) -> Steps[None]:
-        expires = claim.expires_in if record.state == "done" else self._unsettled_expiry(claim.expires_in)
         try:
-            yield _put(claim, record, expires)
+            await self._own(claim, lambda revision: self._put(claim, revision, record))
         except ConflictError:
-            # Our lease expired and another process put the key in doubt. Our record resolves the doubt.
-            found = yield lambda records, leases: records.get(claim.name)
-            if found is not None and self._read(found.value).state == "doubt":
-                claim.revision = found.revision
-                yield _put(claim, record, expires)
-        yield from _delete_lease(claim)
+            # Our lease ended and another process put the key in doubt. Our record resolves the doubt.
+            found = await self._rows.get(claim.name)
+            if found is not None and self._read(found)[0].state == "doubt":
+                await self._put(claim, found.revision, record)
 
-    def _unsettled_expiry(self, expires_in: float) -> float | None:
-        return None if self._keep_unsettled else expires_in
+    async def _put(self, claim: Claim[R], revision: int, record: R) -> int:
+        """Write a record without a holder."""
+        keep = record.state != "done" and self._keep_unsettled
+        expires_in = None if keep else claim.expires_in
+        return await self._rows.put(claim.name, _encode(record), revision=revision, expires_in=expires_in)
 
-    async def _run(self, begin: Callable[[], Steps[T]]) -> T:
-        """Run the steps: in one transaction if the store has transactions, else one after the other."""
-        if self.store.supports_transactions:
-            ended = await self.store.transaction(partial(self._run_in_transaction, begin))
-            if isinstance(ended, BaseException):
-                raise ended
-            result: T = ended[0]
-            return result
-        tables, steps = (self._records, self._leases), begin()
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    value = await step(*tables)
-                except BaseException as error:  # noqa: BLE001 - the generator decides
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(value)
-        except StopIteration as end:
-            returned: T = end.value
-            return returned
+    async def _own(self, claim: Claim[R], write: Callable[[int], Awaitable[T]]) -> T:
+        """Change the row of a claim. Raises ConflictError if another process has it."""
+        revision = claim.revision
+        while True:
+            try:
+                return await write(revision)
+            except ConflictError:
+                found = await self._rows.get(claim.name)
+                if found is None or found.revision == revision or self._read(found)[0].holder != claim.holder:
+                    raise
+                # A renewal is under way, or was interrupted after it was stored.
+                revision = found.revision
 
-    def _run_in_transaction(self, begin: Callable[[], Steps[T]], tx: Transaction) -> Any:
-        """Return the result in a tuple, or the exception that the steps raised, whose changes are committed."""
-        tables, steps = (tx.table(self._table), tx.table(f"{self._table}.leases")), begin()
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    value = step(*tables)
-                except ConflictError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(value)
-        except StopIteration as end:
-            return (end.value,)
-        except (KeyReused, KeyRunning, KeyInDoubt) as refused:
-            return refused
+    def _held(self, claim: Claim[R]) -> tuple[bytes, float]:
+        """Return the row of a claim with its lease: the value, and the expiry."""
+        kept = _FOR_EVER if self._keep_unsettled else claim.expires_in
+        return _encode(replace(claim.record, holder=claim.holder, kept=kept)), kept + self.lease
 
-    def _read(self, value: bytes, fingerprint: str | None = None) -> R:
-        """Return a stored record. Raises KeyReused if it has another fingerprint than the given one."""
-        record = self._decode(value)
+    def _read(self, row: Row, fingerprint: str | None = None) -> tuple[R, bool]:
+        """
+        Return a stored record, and whether the lease of its holder lasts.
+
+        Raises:
+            KeyReused: it has another fingerprint than the given one.
+        """
+        record = self._decode(row.value)
         if fingerprint is not None and not same_request(record.fingerprint, fingerprint):
             raise KeyReused
-        return record
-
-
-def _put(claim: Claim[R], record: R, expires_in: float | None) -> Step:
-    return lambda records, leases: records.put(
-        claim.name, _encode(record), revision=claim.revision, expires_in=expires_in
-    )
-
-
-def _single(step: Step) -> Steps[Any]:
-    return (yield step)
-
-
-def _release(claim: Claim[Any]) -> Steps[None]:
-    try:
-        yield lambda records, leases: records.delete(claim.name, revision=claim.revision)
-    except ConflictError:
-        return
-    yield from _delete_lease(claim)
-
-
-def _delete_lease(claim: Claim[Any]) -> Steps[None]:
-    """Delete the lease, unless another process holds it now."""
-    try:
-        yield lambda records, leases: leases.delete(claim.name, revision=claim.lease)
-    except ConflictError:
-        found = yield lambda records, leases: leases.get(claim.name)
-        if found is not None and found.value == claim.token:
-            # A renewal was interrupted after it was stored.
-            with suppress(ConflictError):
-                yield lambda records, leases: leases.delete(claim.name, revision=found.revision)
+        return record, bool(record.holder) and row.expires_in is not None and row.expires_in > record.kept

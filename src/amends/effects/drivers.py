@@ -71,19 +71,12 @@ async def drive(
                     value = await step.work(keys)
                 elif isinstance(step, CallStep):
                     name = step.claim.name
-                    renewal = _Renewal(keys, step.claim)
-                    try:
-                        with running_as(step.key):
-                            value = await call()
-                    finally:
-                        renewal.stop()
+                    with _Renewal(keys, step.claim), running_as(step.key):
+                        value = await call()
                 elif isinstance(step, VerifyStep):
                     name = step.claim.name
-                    renewal = _Renewal(keys, step.claim)
-                    try:
+                    with _Renewal(keys, step.claim):
                         value = await run_verify(verify, keys.lease)
-                    finally:
-                        renewal.stop()
                 else:
                     value = await _wait(waiters, step)
             except GeneratorExit:
@@ -108,12 +101,14 @@ class _Renewal:
         self._keys, self._claim = keys, claim
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
-        self._timer = self._loop.call_later(keys.lease / 3, self._begin)
+
+    def __enter__(self) -> None:
+        self._timer = self._loop.call_later(self._keys.lease / 3, self._begin)
 
     def _begin(self) -> None:
         self._task = self._loop.create_task(_renew(self._keys, self._claim))
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         if self._task is not None:
             self._task.cancel()

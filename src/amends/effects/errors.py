@@ -6,7 +6,14 @@ from typing import Any
 
 from amends.core import recording
 from amends.core.enums import Executed
-from amends.effects.records import EffectRecord, call_text, instant, question_text
+from amends.effects.records import (
+    EffectRecord,
+    answer_text,
+    call_text,
+    instant,
+    question_text,
+    shortened,
+)
 from amends.errors import ConflictError, ServiceUnavailableError, ValidationError
 from amends.errors.base import FaultError
 from amends.serving.effect_unknown import EffectUnknownError
@@ -137,8 +144,10 @@ def in_doubt(name: str, record: EffectRecord) -> InDoubtError:
     """Return the error of an effect whose outcome is not known."""
     question = question_text(name, record)
     error = InDoubtError(
-        f"It is not known whether {call_text(record)} happened, so it is not repeated",
-        suggestions=(question,),
+        f"It is not known whether {shortened(call_text(record))} happened, so it is not repeated",
+        suggestions=(
+            f"Began at {instant(record.started)}. Look it up where it would show, then: {answer_text(name)}",
+        ),
         details={"key": name},
     )
     error.key, error.question = name, question
@@ -169,7 +178,7 @@ def running(name: str, seconds: float) -> EffectRunningError:
 def similar(name: str, record: EffectRecord) -> SimilarError:
     """Return the question about a call that is nearly identical to an earlier one."""
     error = SimilarError(
-        f'{call_text(record)} was called at {instant(record.started)}; pass again="reason" if this call is meant as another one',
+        f'{shortened(call_text(record))} was called at {instant(record.started)}; pass again="reason" if this call is meant as another one',
         field="again",
         details={"key": name, "called_at": instant(record.started)},
     )

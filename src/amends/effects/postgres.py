@@ -90,7 +90,6 @@ async def open_postgres(url: str) -> PostgresStore:
 class PostgresStore:
     """Tables in one Postgres table. It belongs to the event loop in which it was opened."""
 
-    supports_transactions = False
     traits = Traits(
         scope="network", durable=True, transactions=False, sql=False, immediate=False, notifies=False
     )
@@ -163,7 +162,7 @@ class PostgresStore:
             )
 
     async def transaction(self, work: Any, *, short: bool = False) -> NoReturn:
-        """Statements are single; see `supports_transactions`."""
+        """Statements are single; see `traits`."""
         raise UnsupportedError("the ledger's table in Postgres has no transactions of its own")
 
     async def names(self) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from shlex import quote as shell_quote
 from typing import Any, Literal
 
 import msgspec
@@ -76,11 +77,26 @@ def call_text(record: EffectRecord) -> str:
     return f"{record.tool}({redact(record.arguments)})"
 
 
+def shortened(text: str, limit: int = 120) -> str:
+    """
+    Return a call as it fits into a message.
+
+    >>> shortened("pay(17)"), len(shortened("x" * 500))
+    ('pay(17)', 120)
+    """
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def answer_text(name: str) -> str:
+    """Return the command that answers the question of an effect in doubt."""
+    return f"amends effects verify {shell_quote(name)} --happened or --not-happened"
+
+
 def question_text(name: str, record: EffectRecord) -> str:
     """Return the question that decides a doubt."""
     return (
         f"{call_text(record)} began at {instant(record.started)} and its outcome is not known. Did it happen? "
-        f"Look it up where it would show, then answer: amends effects verify {name!r} --happened or --not-happened"
+        f"Look it up where it would show, then answer: {answer_text(name)}"
     )
 
 

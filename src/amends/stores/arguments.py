@@ -19,11 +19,10 @@ __all__ = [
 
 def check_key(key: str, what: str = "key") -> str:
     """Return `key` if it can be stored as UTF-8."""
-    # The common case, first: one write checks its keys several times.
-    if key.__class__ is str and key.isascii():
-        return key
     if not isinstance(key, str):
         raise TypeError(f"a {what} must be a string, not {type(key).__name__}")
+    if key.isascii():
+        return key
     try:
         key.encode()
     except UnicodeEncodeError:
@@ -35,8 +34,7 @@ def check_key(key: str, what: str = "key") -> str:
 
 def check_name(name: str, what: str) -> str:
     """Return `name` if it is a valid name of a log, table or queue."""
-    if not (name.__class__ is str and name.isascii()):
-        check_key(name, f"{what} name")
+    check_key(name, f"{what} name")
     if not name:
         raise ValueError(f"a {what} name must not be empty")
     return name
@@ -49,10 +47,9 @@ _BUFFERS = (bytes, bytearray, memoryview)
 
 def check_value(value: bytes) -> bytes:
     """Return the value as bytes. A mutable buffer is copied, because the write happens after the call."""
-    if value.__class__ is not bytes:
-        if not isinstance(value, _BUFFERS):
-            raise TypeError(f"a value must be bytes, not {type(value).__name__}: encode it first")
-        value = bytes(value)
+    if not isinstance(value, _BUFFERS):
+        raise TypeError(f"a value must be bytes, not {type(value).__name__}: encode it first")
+    value = bytes(value)  # no copy if it is bytes already
     if len(value) > _LARGEST:
         raise ValueTooLargeError(len(value), _LARGEST)
     return value

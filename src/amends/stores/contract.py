@@ -306,11 +306,6 @@ class Store(Protocol):
         """What this store can do."""
         ...
 
-    @property
-    def supports_transactions(self) -> bool:
-        """Whether `transaction()` works on this backend: `traits.transactions`."""
-        ...
-
     def log(self, name: str) -> Log:
         """The log with that name."""
         ...
@@ -339,7 +334,7 @@ class Store(Protocol):
         argument.
 
         Raises:
-            UnsupportedError: `supports_transactions` is False.
+            UnsupportedError: `traits.transactions` is False.
         """
         ...
 

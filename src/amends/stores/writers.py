@@ -70,6 +70,15 @@ class Transaction(Protocol):
         """The queue with that name."""
         ...
 
+    def check_lease(self, lease: Lease) -> None:
+        """
+        Make the transaction conditional on a lease: no other worker has taken the message since. See `Lease.epoch`.
+
+        Raises:
+            LeaseLostError: another worker has the message. Let it propagate, so that the transaction is rolled back.
+        """
+        ...
+
     def done(self, lease: Lease) -> None:
         """
         Remove a message that was taken from this store, in the same transaction as the changes of its work.

@@ -141,6 +141,8 @@ class Agent:
             options: `read_only`, `idempotent`, `keyed`, `undo`, `verify`, `timeout`, `policy` as in `Capability`.
         """
         if callable(name):
+            if options or requires or fallback is not None or input is not inspect.Parameter.empty:
+                raise TypeError("pass either a function or options: @agent.capability(timeout=…)")
             self._add(name, name.__name__, input, (), (), {})
             return name
         fallbacks = () if fallback is None else (fallback,) if callable(fallback) else tuple(fallback)

@@ -6,6 +6,7 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from amends.core.operation import Operation
@@ -83,10 +84,17 @@ def input_type(function: Callable[..., Any]) -> Any:
     if not parameters or parameters[0].annotation is inspect.Parameter.empty:
         return Any
     try:
-        hints = typing.get_type_hints(function, include_extras=True)
+        hints = typing.get_type_hints(_with_annotations(function), include_extras=True)
     except Exception as error:
         raise TypeError(
             f"the annotation of {parameters[0].name!r} in {function!r} cannot be resolved: "
             "define it at module level, or pass input=…"
         ) from error
     return hints.get(parameters[0].name, Any)
+
+
+def _with_annotations(function: Callable[..., Any]) -> Any:
+    """The function that has the annotations: inside a partial, or the `__call__` of an object."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__

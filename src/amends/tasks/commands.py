@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from amends.durable.index import write_row
-from amends.errors.task import InvalidFieldValueError, InvalidInputError
+from amends.errors.task import InvalidFieldValueError
 from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
 from amends.tasks.answer_schema import check_answer
@@ -21,7 +21,7 @@ from amends.tasks.state import TaskState
 from amends.tasks.steps import StepStatus
 from amends.tasks.task_index import row_of
 from amends.tasks.task_reader import log_name, read_existing
-from amends.tasks.values import UnstorableError, to_json_value
+from amends.tasks.values import storable
 
 __all__ = ["answer", "cancel", "retry", "send_command", "verify"]
 
@@ -86,23 +86,15 @@ def retry(state: TaskState, *, now: float) -> Record:
 
 def answer(state: TaskState, *, now: float, answer: Any, step: str | None) -> Record:
     """The record of an answer. Raises a FaultError if no step asked a question, or the answer does not fit its schema."""
-    name, given = _waiting_step(state, "asking", step), _storable(answer)
+    name, given = _waiting_step(state, "asking", step), storable(answer, "answer")
     check_answer(given, state.steps[name].schema)
     return Answered(at=now, step=name, answer=given)
 
 
 def verify(state: TaskState, *, now: float, happened: bool, result: Any, step: str | None) -> Record:
     """The record of a verification. Raises INVALID_FIELD_VALUE if no step has to be verified."""
-    return Verified(
-        at=now, step=_waiting_step(state, "doubt", step), happened=happened, result=_storable(result)
-    )
-
-
-def _storable(value: Any) -> Any:
-    try:
-        return to_json_value(value)
-    except UnstorableError as problem:
-        raise InvalidInputError(f"The value cannot be stored: {problem.reason}") from None
+    waiting = _waiting_step(state, "doubt", step)
+    return Verified(at=now, step=waiting, happened=happened, result=storable(result, "result"))
 
 
 def _waiting_step(state: TaskState, status: StepStatus, step: str | None) -> str:

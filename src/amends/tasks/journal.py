@@ -26,7 +26,7 @@ class Journal(journal.Journal[TaskState, Record]):
             snapshot: the state of the task when its log was read.
             lease: the lease on the task's message.
         """
-        super().__init__(store, log_name(space, snapshot.state.head.id), task_logs(space), snapshot)
+        super().__init__(store, log_name(space, snapshot.state.head.id), task_logs(space), snapshot, lease)
         self.lease, self.store, self.space = lease, store, space
         self._announced: Record | None = None
 
@@ -52,10 +52,6 @@ class Journal(journal.Journal[TaskState, Record]):
         if not written:
             self._announced = announced
         return written
-
-    def time_left(self) -> float:
-        """A write is repeated for as long as the lease lasts."""
-        return self.lease.expires_in
 
     def closes(self, record: Record) -> bool:
         """Whether the record ends or releases the task."""

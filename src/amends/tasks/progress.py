@@ -11,12 +11,7 @@ from collections.abc import Iterator
 from amends.tasks.state import TaskState
 from amends.tasks.steps import StepState
 
-__all__ = ["Progress", "settled"]
-
-
-def settled(step: StepState) -> bool:
-    """Whether the steps that wait for this one can start: it is done, or it failed and is optional."""
-    return step.state == "done" or (step.state == "failed" and step.plan.optional)
+__all__ = ["Progress"]
 
 
 class Progress:
@@ -37,7 +32,7 @@ class Progress:
         while found:
             following = []
             for name in found:
-                if settled(steps[name]):
+                if steps[name].settled:
                     del self._open[name]
                     following += self._unblock(name)
             self._open.update(dict.fromkeys(following))

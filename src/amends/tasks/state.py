@@ -7,9 +7,9 @@ not depend on the policies or agents of the process that reads the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import amends.tasks.entries as log_entries
 from amends.durable.journal import ImpossibleRecord
@@ -43,12 +43,12 @@ class TaskState(TaskFacts):
         if self.head is NOT_SUBMITTED and not isinstance(record, log_entries.Submitted):
             raise ImpossibleRecord
         try:
-            self._FOLD[type(record)](self, record)
+            getattr(self, f"_{type(record).__name__.lower()}")(record)
         except (KeyError, ValueError) as error:
             raise ImpossibleRecord from error
         self.updated = record.at
 
-    # Records ----------------------------------------------------------------------------------------------------
+    # Records: one method for each, with its name ----------------------------------------------------------------
 
     def _submitted(self, record: log_entries.Submitted) -> None:
         self.head, self.created = record, record.at
@@ -63,13 +63,9 @@ class TaskState(TaskFacts):
             self.takeovers += 1
             self.alone = record.alone
             for name, step in list(self.steps.items()):
-                if step.state == "ready" and all(self._settled(earlier) for earlier in step.plan.after):
+                if step.state == "ready" and all(self.steps[earlier].settled for earlier in step.plan.after):
                     self._step(name).contested = record.at
         self._mark_running(record.at)
-
-    def _settled(self, name: str) -> bool:
-        step = self.steps[name]
-        return step.state == "done" or (step.state == "failed" and step.plan.optional)
 
     def _mark_running(self, at: float) -> None:
         self.held, self.command_pending = True, False
@@ -228,27 +224,6 @@ class TaskState(TaskFacts):
         self.held = self.command_pending = False
         if self.began is None:
             self.began = record.at
-
-    _FOLD: ClassVar[dict[type[Record], Callable[[TaskState, Any], None]]] = {
-        log_entries.Submitted: _submitted,
-        log_entries.Taken: _taken,
-        log_entries.Started: _started,
-        log_entries.Failed: _failed,
-        log_entries.Finished: _finished,
-        log_entries.Effect: _effect,
-        log_entries.Delegated: _delegated,
-        log_entries.Parked: _parked,
-        log_entries.Asked: _asked,
-        log_entries.Answered: _answered,
-        log_entries.Doubted: _doubted,
-        log_entries.Verified: _verified,
-        log_entries.Released: _released,
-        log_entries.Cancelled: _cancelled,
-        log_entries.Retried: _retried,
-        log_entries.Repaired: _repaired,
-        log_entries.Undoing: _undoing,
-        log_entries.Ended: _ended,
-    }
 
 
 def _ancestors(name: str) -> Iterator[str]:

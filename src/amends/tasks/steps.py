@@ -139,6 +139,11 @@ class StepState:
         self.result = self.degraded = self.ended = None
 
     @property
+    def settled(self) -> bool:
+        """Whether the steps that wait for this one can start: it is done, or it failed and is optional."""
+        return self.state == "done" or (self.state == "failed" and self.plan.optional)
+
+    @property
     def in_doubt(self) -> bool:
         """Whether it is unknown whether the step happened."""
         return self.state == "doubt" or ((self.open or self.doubtful) and self.state != "done")

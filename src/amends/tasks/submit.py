@@ -74,7 +74,7 @@ async def _resubmit(store: Store, space: str, record: Submitted) -> None:
                 field=f"/{name}",
                 details={"name": name, "pointer": f"/{name}"},
             )
-        if not store.supports_transactions and not found[0].over:
+        if not store.traits.transactions and not found[0].over:
             await write_row(store, row_of(space, found.state, found.last))
             await store.queue(space).put(record.id.encode(), key=record.id)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from amends.errors.base import FaultError
-from amends.errors.task import InvalidInputError
 from amends.recovery.drivers import arecover
 from amends.stores.contract import Transaction
 from amends.tasks.agent import Agent
@@ -19,7 +18,7 @@ from amends.tasks.journal import Journal
 from amends.tasks.lease_guard import LeaseGuard
 from amends.tasks.registry import Registry
 from amends.tasks.steps import StepState
-from amends.tasks.values import UnstorableError, to_json_value
+from amends.tasks.values import storable, to_json_value
 from amends.tasks.verification import Verification
 
 __all__ = ["TaskContext"]
@@ -82,7 +81,7 @@ class TaskContext:
             parent = self._journal.state.steps[ctx.step.partition(">")[0]]
             if name in parent.delegations or await self._happened(name):
                 return self._journal.state.steps[name].result
-            sent = _sendable(payload)
+            sent = storable(payload, "payload")
             result = await self._perform(name, sent, found, capability, began)
         except FaultError as error:
             raise delegation_failed(error.fault, found.name if found else agent, type) from error
@@ -127,11 +126,13 @@ class TaskContext:
         step = known or self._journal.state.delegation(name, agent.name, capability.name, payload, parent)
         ctx = self.context(name, step, agent, capability)
 
+        recorded = not capability.repeatable
+
         async def call() -> Any:
             ctx.called = False
-            return await perform(agent, capability, payload, ctx, capability.timeout, self._guard.ensure)
+            work = perform(agent, capability, payload, ctx, capability.timeout, self._guard.ensure)
+            return await (self._guard.run(work) if recorded else work)
 
-        recorded = not capability.repeatable
         if recorded:
             started = Started(
                 at=began,
@@ -157,10 +158,3 @@ class TaskContext:
                 failed = Failed(at=now, step=name, began=began, fault=error.fault, decision=STOPPED)
                 await self._journal.write([failed])
             raise
-
-
-def _sendable(payload: Any) -> Any:
-    try:
-        return to_json_value(payload)
-    except UnstorableError as problem:
-        raise InvalidInputError(f"The payload cannot be stored: {problem.reason}") from None

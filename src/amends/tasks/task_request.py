@@ -16,7 +16,7 @@ from amends.tasks.entries import Submitted, encode
 from amends.tasks.plan import Step, graph
 from amends.tasks.registry import Registry
 from amends.tasks.retry_policy import check_retry_policy
-from amends.tasks.values import MAX_BYTES, UnstorableError, to_json_value
+from amends.tasks.values import MAX_BYTES, storable
 
 __all__ = ["build_submission"]
 
@@ -84,17 +84,6 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _storable(value: Any, field: str) -> Any:
-    try:
-        return to_json_value(value)
-    except UnstorableError as problem:
-        raise InvalidInputError(
-            f"The {field} cannot be stored: {problem.reason}",
-            field=f"/{field}",
-            details={"name": field, "pointer": f"/{field}"},
-        ) from None
-
-
 def _single(registry: Registry, task: Any, payload: Any, agent: str | None, now: float) -> Submitted:
     if isinstance(task, str) and not task.lstrip().startswith("{"):
         request = Request(id="", type=task, payload=payload, agent=agent)
@@ -103,7 +92,7 @@ def _single(registry: Registry, task: Any, payload: Any, agent: str | None, now:
     step = Step(
         name=request.type.replace(">", "") or "step",
         type=request.type,
-        payload=_storable(request.payload, "payload"),
+        payload=storable(request.payload, "payload"),
         agent=agent or request.agent or _agent_for(registry, request.type),
     )
     return Submitted(
@@ -124,7 +113,7 @@ def _plan(registry: Registry, steps: Sequence[Any], now: float) -> Submitted:
     checked = tuple(
         replace(
             step,
-            payload=_storable(step.payload, "payload"),
+            payload=storable(step.payload, "payload"),
             agent=step.agent or _agent_for(registry, step.type),
         )
         for step in graph(steps)

@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "UnstorableError", "to_json_value"]
+from amends.errors.task import InvalidInputError
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "UnstorableError", "storable", "to_json_value"]
 
 MAX_BYTES = 900_000
 """The largest value, as JSON. NATS accepts messages of 1 MiB by default, and an entry holds more than the value."""
@@ -53,6 +55,23 @@ def to_json_value(value: Any) -> Any:
     if len(encoded) > MAX_BYTES:
         raise UnstorableError(f"it has {len(encoded)} bytes as JSON, and at most {MAX_BYTES} are stored")
     return msgspec.json.decode(encoded)
+
+
+def storable(value: Any, name: str) -> Any:
+    """
+    Return a value that a caller sent as it reads back from the log.
+
+    Raises:
+        InvalidInputError: it cannot be stored. The message has its name and the reason.
+    """
+    try:
+        return to_json_value(value)
+    except UnstorableError as problem:
+        raise InvalidInputError(
+            f"The {name} cannot be stored: {problem.reason}",
+            field=f"/{name}",
+            details={"name": name, "pointer": f"/{name}"},
+        ) from None
 
 
 _encode = msgspec.json.Encoder().encode

@@ -28,6 +28,8 @@ _POLL = (0.5, 2.0)
 """Seconds between two reads of a log that is not followed: at first, and at most."""
 _FOLLOWED = 16
 """Logs followed at the same time by a process that works on tasks itself."""
+_READ_AGAIN = 30.0
+"""Seconds after which a followed log is read again: if it was deleted, nothing more is appended to it."""
 _REST = frozenset({*ENDED, Status.INPUT_REQUIRED})
 
 
@@ -126,12 +128,12 @@ class TaskWaiters:
     async def _follow(
         self, notified: asyncio.Future[TaskState], store: Store, state: TaskState, last: int
     ) -> TaskState:
-        """Follow the log until the task is at rest or `notified` is done. Return the task's state."""
+        """Follow the log for some time, until the task is at rest or `notified` is done. Return the task's state."""
         self._following += 1
         follow: asyncio.Future[TaskState] = asyncio.ensure_future(self._apply_entries(store, state, last))
         both: list[asyncio.Future[Any]] = [notified, follow]
         try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED, timeout=_READ_AGAIN)
             return follow.result() if follow.done() else state
         finally:
             self._following -= 1

@@ -208,7 +208,7 @@ class Worker:
     async def _discard(self, lease: Lease, found: Snapshot[TaskState] | None) -> None:
         """Remove the message of a task that has no work to do, and bring the task's row up to date."""
         if found is not None:
-            if not self._store.supports_transactions:
+            if not self._store.traits.transactions:
                 await write_row(self._store, row_of(self._registry.space, found.state, found.last))
             self._notify(found.state)
         await lease.done()

@@ -3,6 +3,8 @@
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -43,6 +45,13 @@ FAILURES = {
         {"id": "1", "contextId": "c", "status": {"state": "TASK_STATE_FAILED"}},
         "INTERNAL_ERROR",
     ),
+    "a status in capitals": ({"status": "FAILED"}, "INTERNAL_ERROR"),
+    "no success": ({"success": False, "error": {"code": "TIMEOUT", "message": "m"}}, "TIMEOUT"),
+    "a cancelled A2A task": (
+        {"task": {"id": "1", "contextId": "c", "status": {"state": "TASK_STATE_CANCELED"}}},
+        "INTERNAL_ERROR",
+    ),
+    "a problem without a type": ({"title": "t", "detail": "d", "status": 503}, "AGENT_UNAVAILABLE"),
     "a problem": ({"type": "about:blank", "title": "t", "status": 503}, "AGENT_UNAVAILABLE"),
 }
 RESULTS = [
@@ -50,6 +59,7 @@ RESULTS = [
     {"code": "DE", "message": "Germany"},
     {"status": 500, "name": "a measurement"},
     {"error": None, "ok": True},
+    {"success": False, "tries": 3},
     {"jsonrpc": "2.0", "id": 1, "result": {"fine": True}},
     {"status": {"state": "completed"}},
     [{"status": "failed"}],
@@ -58,9 +68,31 @@ RESULTS = [
 ]
 
 
+NAMES = st.sampled_from(
+    ["status", "ok", "error", "result", "task", "isError", "jsonrpc", "type", "title", "success"]
+)
+
+
 @pytest.mark.parametrize("result", RESULTS)
 def test_a_result_is_no_failure(result):
     assert reported_failure(result, "application/json") is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 999) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(NAMES, JSON, max_size=5), st.sampled_from([*FAILURES]))
+def test_whatever_else_a_document_says(document, name):
+    """A document that reports a failure is one with any further members; no document raises."""
+    reported_failure(document, "application/json")
+    failed, _ = FAILURES[name]
+    assert reported_failure({**document, **failed}, "application/json") is not None
 
 
 async def test_failures_in_successful_responses():
@@ -70,6 +102,8 @@ async def test_failures_in_successful_responses():
         name = request.path_params["name"]
         if name == "moved":
             return RedirectResponse("/fine", status_code=302)
+        if name == "elsewhere":
+            return RedirectResponse("/fine", status_code=307)
         if name == "fine":
             return JSONResponse({"fine": True})
         if name.isdigit():
@@ -81,7 +115,7 @@ async def test_failures_in_successful_responses():
 
     app = Starlette(routes=[Route("/{name}", answer, methods=["GET", "POST"])])
     with serve(app) as base:
-        names = [*FAILURES, "moved", "fine", "own-code", "401", "403"]
+        names = [*FAILURES, "moved", "elsewhere", "fine", "own-code", "401", "403"]
         endpoints = {name: Endpoint(url=f"{base}/{name.replace(' ', '%20')}") for name in names}
         endpoints["follow"] = Endpoint(url=f"{base}/moved", method="GET")
         async with orchestrated(HttpAgent("remote", endpoints)) as orchestrator:
@@ -95,21 +129,29 @@ async def test_failures_in_successful_responses():
                 assert response.error.code == code, name
             assert (await run("follow")).result == {"fine": True}
             moved = (await run("moved")).error
-            assert (moved.code, moved.recovery, moved.executed) == ("AGENT_UNAVAILABLE", "terminal", "no")
+            assert (moved.code, moved.recovery) == ("AGENT_UNAVAILABLE", "terminal")
+            # Many services process a POST and redirect to its result.
+            assert (moved.executed, moved.details["inDoubt"]) == ("maybe", ["moved"])
+            assert (await run("elsewhere")).error.executed == "no"
             assert (await run("own-code")).error.code == "KNOWLEDGE_NOT_FOUND"
             assert (await run("401")).error.code == "MCP_AUTH_FAILED"
             assert (await run("403")).error.recovery == "terminal"
 
 
-async def test_codes_of_a_command():
+async def test_codes_of_a_command(tmp_path):
     envelope = '{"ok": false, "error": {"code": "KNOWLEDGE_NOT_FOUND", "message": "m", "retryable": false}}'
     commands = {
         "fails": Command(argv=[sys.executable, "-c", f"print('{envelope}'); exit(4)"]),
         "gone": Command(argv=["/nonexistent/program"]),
         "unknown": Command(argv=["no-such-program-anywhere"]),
+        "script": Command(argv=[str(tmp_path / "script")]),
+        "no directory": Command(argv=[sys.executable], cwd="/nonexistent"),
+        "not executable": Command(argv=[__file__]),
     }
+    (tmp_path / "script").write_text("#!/nonexistent/interpreter\n")
+    (tmp_path / "script").chmod(0o755)
     async with orchestrated(CommandAgent("tools", commands)) as orchestrator:
         assert (await orchestrator.run("fails")).error.code == "KNOWLEDGE_NOT_FOUND"
-        for name in ("gone", "unknown"):
+        for name in [*commands][1:]:
             error = (await orchestrator.run(name)).error
             assert (error.code, error.executed) == ("CAPABILITY_NOT_FOUND", "no")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_limit, check_seconds
 from amends.stores.contract import DeadMessage, Message, QueueSize
-from amends.stores.memory.queue_state import QueueState, TakenMessage, checked_put
+from amends.stores.memory.queue_state import QueueState, checked_put
+from amends.stores.taken import TakenLease, TakenMessage
 
 if TYPE_CHECKING:
     from amends.stores.memory.store import MemoryStore
@@ -87,18 +88,12 @@ class MemoryQueue:
         self._store.state().queues.pop(self.name, None)
 
 
-class MemoryLease:
+class MemoryLease(TakenLease):
     """See `contract.Lease`."""
 
     def __init__(self, queue: MemoryQueue, taken: TakenMessage, until: float) -> None:
+        super().__init__(taken, until)
         self.queue = queue
-        self.number = taken.number
-        self._until = until
-        self.id = str(taken.number)
-        self.key = taken.key
-        self.value = taken.value
-        self.attempt = taken.attempt
-        self.epoch = taken.epoch
 
     @property
     def expires_in(self) -> float:

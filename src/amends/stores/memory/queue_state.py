@@ -12,8 +12,9 @@ from amends.stores.arguments import check_key, check_seconds, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import LeaseLostError
+from amends.stores.taken import TakenMessage
 
-__all__ = ["QueueState", "TakenMessage", "checked_put"]
+__all__ = ["QueueState", "checked_put"]
 
 
 @dataclass(slots=True)
@@ -28,17 +29,6 @@ class _StoredMessage:
     held: bool = False
     """TakenMessage by the holder of `epoch` and not given back; True even if the lease has expired."""
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TakenMessage:
-    """What `take` returns: the message's number and epoch, and what the worker needs."""
-
-    number: int
-    key: str | None
-    value: bytes
-    attempt: int
-    epoch: int
 
 
 class QueueState:
@@ -108,6 +98,9 @@ class QueueState:
         message.held = True
         message.leased_until = until
         heapq.heappush(self._leases, (until, message.number))
+
+    def check_lease(self, number: int, epoch: int) -> None:
+        self._held(number, epoch)
 
     def extend(self, number: int, epoch: int, lease: float) -> None:
         self._hold(self._held(number, epoch), self._clock.steady() + lease)

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from amends.stores.address import Address
 from amends.stores.arguments import check_key, check_lease, check_limit, check_name
 from amends.stores.clock import Clock
+from amends.stores.closing import ClosedAtExit
 from amends.stores.contract import Bounds, Entry, Row, Transaction
 from amends.stores.errors import StoreClosedError
 from amends.stores.memory.queue import MemoryQueue
@@ -38,13 +38,12 @@ def open_memory(address: Address, clock: Clock) -> MemoryStore:
     return MemoryStore(address.display_url, state, signal, named=True)
 
 
-class MemoryStore:
+class MemoryStore(ClosedAtExit):
     """A store in dictionaries; each call completes before another coroutine runs."""
 
     def __init__(self, url: str, state: State, signal: Signal, *, named: bool = False) -> None:
         self.url = url
         self.traits = _NAMED if named else _UNNAMED
-        self.supports_transactions = self.traits.transactions
         self._state = state
         self._signal = signal
         self._closed = False
@@ -83,14 +82,6 @@ class MemoryStore:
     async def close(self) -> None:
         self._closed = True
         self._signal.notify()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def state(self) -> State:
         """The data; raises StoreClosedError if the store was closed."""

@@ -73,6 +73,10 @@ class MemoryTransaction:
     def queue(self, name: str) -> _QueueWriter:
         return _QueueWriter(self._state.queue(check_name(name, "queue")))
 
+    def check_lease(self, lease: Lease) -> None:
+        held, queue = self._held(lease)
+        queue.check_lease(held.number, held.epoch)
+
     def done(self, lease: Lease) -> None:
         held, queue = self._held(lease)
         queue.done(held.number, held.epoch)

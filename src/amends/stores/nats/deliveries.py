@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from amends.stores.errors import StoreClosedError
@@ -103,35 +104,19 @@ class Deliveries:
         self, subject: str, payload: bytes, *, max_silence: float, expires: float
     ) -> Msg | None:
         """
-        One delivery of a consumer, or None if there is none; a cheaper `pull` for taking a message.
+        One delivery of a consumer, or None if there is none.
 
         Raises:
             NoResponderError: there is no such consumer.
         """
-        if not self._connection.connected.is_set() or self._connection.closed:
-            await self._connection.wait_connected(time.monotonic() + self._connection.timeout, "no")
-        inbox = await self._acquire_inbox()
-        replies = inbox.replies = self._connection.pending[inbox.subject] = Replies()
-        complete = False
-        try:
-            if not await self._connection.send(subject, payload, inbox.subject, None):
-                return None
-            while (message := await replies.next(max_silence)) is not None:
-                status = header(message, "Status")
-                if status == "100":
-                    continue
-                complete = True
-                if status == "503":
-                    raise NoResponderError(subject)
-                if status is None and self._connection.closed:
-                    replies.arrived.append(message)
-                    break
-                return message if status is None else None
-            if self._connection.closed:
-                raise StoreClosedError(self._connection.display_url)
-            return None
-        finally:
-            await self._release_inbox(inbox, replies, expires, complete=complete)
+        ended: list[str] = []
+        request = self.pull(subject, payload, 1, max_silence=max_silence, expires=expires, end_status=ended)
+        async with aclosing(request) as deliveries:
+            async for message in deliveries:
+                return message
+        if "503" in ended:
+            raise NoResponderError(subject)
+        return None
 
     async def _release_inbox(
         self, inbox: _Inbox, replies: Replies, expires: float, *, complete: bool

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from amends.stores.address import Address
 from amends.stores.arguments import check_lease, check_name
+from amends.stores.closing import ClosedAtExit
 from amends.stores.contract import Transaction
 from amends.stores.errors import StoreError, UnsupportedError
 from amends.stores.nats.api_errors import ApiError
@@ -66,14 +66,13 @@ async def open_nats(address: Address, options: Mapping[str, Any]) -> NatsStore:
     return NatsStore(streams)
 
 
-class NatsStore:
+class NatsStore(ClosedAtExit):
     """See `contract.Store`. It belongs to the event loop in which it was opened."""
 
     # Atomic batches (2.12) cover one stream; logs, tables and queues are in several.
     traits = Traits(
         scope="network", durable=True, transactions=False, sql=False, immediate=False, notifies=True
     )
-    supports_transactions = traits.transactions
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
@@ -164,14 +163,6 @@ class NatsStore:
 
     async def close(self) -> None:
         await self._streams.connection.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _matches(kept: int, stored: int) -> bool:

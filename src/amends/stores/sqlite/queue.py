@@ -11,7 +11,8 @@ from typing import TypeVar
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.sqlite.connections import Connections
-from amends.stores.sqlite.queue_sql import PAGE, QueueRows, TakenMessage
+from amends.stores.sqlite.queue_sql import PAGE, QueueRows
+from amends.stores.taken import TakenLease, TakenMessage
 
 __all__ = ["SqliteLease", "SqliteQueue"]
 
@@ -121,18 +122,12 @@ class SqliteQueue:
         await self.write(QueueRows.drop)
 
 
-class SqliteLease:
+class SqliteLease(TakenLease):
     """See `contract.Lease`."""
 
     def __init__(self, queue: SqliteQueue, taken: TakenMessage, until: float) -> None:
+        super().__init__(taken, until)
         self.queue = queue
-        self.number = taken.number
-        self._until = until
-        self.id = str(taken.number)
-        self.key = taken.key
-        self.value = taken.value
-        self.attempt = taken.attempt
-        self.epoch = taken.epoch
 
     @property
     def expires_in(self) -> float:

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 
 from amends.stores.arguments import check_key, check_seconds, check_stored, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import LeaseLostError
 from amends.stores.sqlite.schema import DEAD, HELD, WAITING
+from amends.stores.taken import TakenMessage
 
-__all__ = ["PAGE", "QueueRows", "TakenMessage"]
+__all__ = ["PAGE", "QueueRows"]
 
 PAGE = 256
 _UNLIMITED = 2**62
@@ -31,17 +31,6 @@ _DEAD_LETTER_SPENT = f"""
     UPDATE amends_tasks SET state = {DEAD}, at = :now, reason = 'taken ' || attempts || ' times without being finished'
     WHERE id = {_NEXT} AND attempts >= :bound
 """
-
-
-@dataclass(frozen=True, slots=True)
-class TakenMessage:
-    """What `take` returns: the message's number and epoch, and what the worker needs."""
-
-    number: int
-    key: str | None
-    value: bytes
-    attempt: int
-    epoch: int
 
 
 class QueueRows:
@@ -104,6 +93,11 @@ class QueueRows:
             "UPDATE amends_tasks SET state = ?, at = 0, attempts = attempts - 1 WHERE id = ? AND epoch = ? AND state = ?",
             (WAITING, number, epoch, HELD),
         )
+
+    def check_lease(self, number: int, epoch: int) -> None:
+        query = "SELECT 1 FROM amends_tasks WHERE id = ? AND queue = ? AND epoch = ? AND state = ?"
+        if self._connection.execute(query, (number, self._name, epoch, HELD)).fetchone() is None:
+            raise LeaseLostError(self._name, str(number), epoch)
 
     def extend(self, number: int, epoch: int, lease: float) -> None:
         self._held("UPDATE amends_tasks SET at = ?", (self._clock.steady() + lease,), number, epoch)

@@ -7,12 +7,12 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from amends.stores.address import Address
 from amends.stores.arguments import check_lease, check_name
 from amends.stores.clock import Clock
+from amends.stores.closing import ClosedAtExit
 from amends.stores.contract import Transaction
 from amends.stores.errors import DamagedStoreError
 from amends.stores.sqlite.check import problems, quick_problem
@@ -65,13 +65,12 @@ def _connect(file: File, clock: Clock) -> tuple[sqlite3.Connection, sqlite3.Conn
         return writer, reader
 
 
-class SqliteStore:
+class SqliteStore(ClosedAtExit):
     """See `contract.Store`. It belongs to the event loop in which it was opened."""
 
     traits = Traits(
         scope="machine", durable=True, transactions=True, sql=True, immediate=False, notifies=False
     )
-    supports_transactions = traits.transactions
 
     def __init__(self, url: str, connections: Connections) -> None:
         self.url = url
@@ -112,11 +111,3 @@ class SqliteStore:
 
     async def close(self) -> None:
         await self.connections.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

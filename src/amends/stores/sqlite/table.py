@@ -21,7 +21,7 @@ _SWEEP = 4
 
 _GET = "SELECT value, revision, expires FROM amends_rows WHERE tbl = ? AND key = ?"
 _GLOBAL_FLOOR = f"(SELECT revision FROM amends_rows WHERE tbl = '' AND key = {FLOOR_KEY})"
-_PUT = f"""
+_INSERT = f"""
     INSERT INTO amends_rows (tbl, key, revision, expires, value) VALUES (
         ?, ?,
         1 + coalesce((SELECT revision FROM amends_rows WHERE tbl = ? AND key = {FLOOR_KEY}), {_GLOBAL_FLOOR}, 0),
@@ -29,9 +29,13 @@ _PUT = f"""
     )
     ON CONFLICT (tbl, key) DO UPDATE SET
         revision = amends_rows.revision + 1, expires = excluded.expires, value = excluded.value
-    RETURNING revision
 """
+_PUT = f"{_INSERT} RETURNING revision"
+_CREATE = f"{_INSERT} WHERE amends_rows.expires <= ? RETURNING revision"
+_PRESENT = "tbl = ? AND key = ? AND revision = ? AND (expires IS NULL OR expires > ?)"
+_REPLACE = f"UPDATE amends_rows SET revision = revision + 1, expires = ?, value = ? WHERE {_PRESENT} RETURNING revision"
 _DELETE = "DELETE FROM amends_rows WHERE tbl = ? AND key = ? RETURNING revision, expires"
+_DELETE_REVISION = f"DELETE FROM amends_rows WHERE {_PRESENT} RETURNING revision"
 # The highest revision of a removed row: no key may get it or a lower one again.
 _RAISE = f"UPDATE amends_rows SET revision = ? WHERE tbl = ? AND key = {FLOOR_KEY} AND revision < ?"
 _RAISE_OR_MAKE = f"""
@@ -66,16 +70,21 @@ class TableRows:
     def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
-        value = check_value(value)
+        value, name, now = check_value(value), self._name, self._clock.wall()
         check_key(key)
-        if revision is not None and revision != (actual := self._revision(key)):
-            raise self._conflict(key, revision, actual)
-        expires = None
-        if expires_in is not None:
-            now = self._clock.wall()
-            expires = now + check_seconds(expires_in, "expires_in")
-            self._sweep(now)
-        rows = self._connection.execute(_PUT, (self._name, key, self._name, expires, value)).fetchall()
+        expires = None if expires_in is None else now + check_seconds(expires_in, "expires_in")
+        if revision:
+            rows = self._connection.execute(_REPLACE, (expires, value, name, key, revision, now)).fetchall()
+        else:
+            if expires is not None:
+                self._sweep(now)
+            new = (name, key, name, expires, value)
+            create = revision is not None
+            rows = self._connection.execute(
+                _CREATE if create else _PUT, (*new, now) if create else new
+            ).fetchall()
+        if not rows:
+            raise self._conflict(key, revision or 0)
         return int(rows[0][0])
 
     def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
@@ -83,9 +92,15 @@ class TableRows:
 
     def delete(self, key: str, *, revision: int | None = None) -> bool:
         check_key(key)
-        if revision is not None and revision != (actual := self._revision(key)):
-            raise self._conflict(key, revision, actual)
-        return self._remove(self._name, key)
+        if not revision:
+            if revision is not None and self._revision(key):
+                raise self._conflict(key, revision)
+            return self._remove(self._name, key)
+        found = (self._name, key, revision, self._clock.wall())
+        if not self._connection.execute(_DELETE_REVISION, found).fetchall():
+            raise self._conflict(key, revision)
+        self._raise_floor(self._name, revision)
+        return True
 
     def page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
         """The next rows by key, and the key to continue after (None at the end)."""
@@ -118,8 +133,8 @@ class TableRows:
     def _expired(self, expires: float | None) -> bool:
         return expires is not None and expires <= self._clock.wall()
 
-    def _conflict(self, key: str, expected: int, actual: int) -> ConflictError:
-        return ConflictError(self._name, expected, actual, key)
+    def _conflict(self, key: str, expected: int) -> ConflictError:
+        return ConflictError(self._name, expected, self._revision(key), key)
 
     def _sweep(self, now: float) -> None:
         expired = self._connection.execute(

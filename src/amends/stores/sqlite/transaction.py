@@ -41,6 +41,10 @@ class SqliteTransaction:
     def queue(self, name: str) -> QueueRows:
         return QueueRows(self._connection, self._clock, check_name(name, "queue"))
 
+    def check_lease(self, lease: Lease) -> None:
+        held, rows = self._held(lease)
+        rows.check_lease(held.number, held.epoch)
+
     def done(self, lease: Lease) -> None:
         held, rows = self._held(lease)
         rows.done(held.number, held.epoch)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from amends.core.fault import Fault
+from amends.errors.base import FaultError
 from amends.errors.task import CapabilityNotFoundError
 from amends.process import arun
 from amends.recovery.policies import NONE
@@ -19,6 +19,9 @@ from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 
 __all__ = ["Command", "CommandAgent"]
+
+
+_NOT_INSTALLED = frozenset({"ENOENT", "EACCES", "ENOTDIR", "ENOEXEC"})
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,31 +88,32 @@ async def _run(
     command: Command, env: Mapping[str, str] | None, seconds: float, payload: Any, ctx: Context
 ) -> Any:
     left = ctx.time_left
-    if _is_missing(command, env):
-        raise CapabilityNotFoundError(
-            "The command of this capability is not installed",
-            details={"agent": ctx.agent, "capability": ctx.capability},
+    try:
+        done = await arun(
+            [part.replace("{key}", ctx.key) for part in command.argv],
+            read_only=command.read_only,
+            mutating=not (command.read_only or command.idempotent or command.keyed),
+            profile=command.profile,
+            policy=NONE,
+            timeout=seconds if left is None else min(seconds, max(left, 0.001)),
+            stdin=b"" if payload is None else msgspec.json.encode(payload),
+            env={**(os.environ if env is None else env), "AMENDS_KEY": ctx.key},
+            cwd=command.cwd,
         )
-    done = await arun(
-        [part.replace("{key}", ctx.key) for part in command.argv],
-        read_only=command.read_only,
-        mutating=not (command.read_only or command.idempotent or command.keyed),
-        profile=command.profile,
-        policy=NONE,
-        timeout=seconds if left is None else min(seconds, max(left, 0.001)),
-        stdin=b"" if payload is None else msgspec.json.encode(payload),
-        env={**(os.environ if env is None else env), "AMENDS_KEY": ctx.key},
-        cwd=command.cwd,
-    )
+    except FaultError as error:
+        if not _cannot_start(error.fault):
+            raise
+        raise CapabilityNotFoundError(
+            "The command of this capability is not installed, or cannot be started",
+            details={"agent": ctx.agent, "capability": ctx.capability},
+        ) from error
     return _content(done.stdout)
 
 
-def _is_missing(command: Command, env: Mapping[str, str] | None) -> bool:
-    """Whether there is no such executable. A relative path is looked up in the command's own directory."""
-    program = command.argv[0]
-    if os.sep in program:
-        return not (Path(command.cwd or "") / program).exists()
-    return shutil.which(program, path=(os.environ if env is None else env).get("PATH")) is None
+def _cannot_start(fault: Fault) -> bool:
+    """Whether the program, its interpreter or its directory does not exist, or is not allowed to run."""
+    own = fault.origin is not None and fault.origin.path == "exit"
+    return own and (fault.details or {}).get("errno") in _NOT_INSTALLED
 
 
 def _content(stdout: bytes | str) -> Any:

@@ -62,12 +62,8 @@ class McpAgent(Agent):
 
 
 async def _call_tool(server: str, tool: str, key: str | None, payload: Any, ctx: Context) -> Any:
-    """Call a tool, with the step's key as the argument `key`. Return its structured content, or its texts."""
+    """Call a tool, with the step's key as the argument `key`. Of the result, the structured content or the texts are stored."""
     arguments = dict(payload) if isinstance(payload, dict) else {} if payload is None else {"input": payload}
     if key is not None:
         arguments.setdefault(key, ctx.key)
-    result = await ctx.mcp[server].call_tool(tool, arguments)
-    if result.structured_content is not None:
-        return result.structured_content
-    texts = [part.text for part in result.content if getattr(part, "type", "") == "text"]
-    return texts[0] if len(texts) == 1 else texts
+    return await ctx.mcp[server].call_tool(tool, arguments)

@@ -11,12 +11,17 @@ from amends.core.fault import Fault
 __all__ = ["redirect_fault", "reported_failure"]
 
 
+_FAILED_STATES = frozenset({"FAILED", "REJECTED", "CANCELED"})
+_NOT_PROCESSED = frozenset({307, 308})
+"""Redirects that ask for the same request at another address. After others, the request may have been processed."""
+
+
 def reported_failure(document: Any, content_type: str) -> Fault | None:
     """
     Return the failure that a document reports although its response has a success status; None if it reports none.
 
-    Read are a failed task response, an envelope with `ok: false`, a problem document, a failed MCP result or A2A task, and a
-    JSON-RPC error. Other documents are results, whatever members they have.
+    Read are a failed task response, an envelope with `ok: false`, or with `success: false` and an error, a problem document, a
+    failed MCP result, a failed or cancelled A2A task, and a JSON-RPC error. Other documents are results, whatever members they have.
 
     >>> reported_failure({"id": "t-1", "status": "failed", "error": {"code": "AGENT_BUSY"}}, "application/json").code
     'AGENT_BUSY'
@@ -46,11 +51,11 @@ def _via(document: dict[str, Any], content_type: str) -> str | None:
         return _via_of_answer(document)
     if document.get("isError") is True:
         return "mcp"
-    if document.get("ok") is False:
+    if document.get("ok") is False or (document.get("success") is False and document.get("error")):
         return "cli"
-    if isinstance(status, dict):
-        return "a2a" if _failed_state(status.get("state")) else None
-    if status == "failed":
+    if _has_failed_a2a_task(document):
+        return "a2a"
+    if isinstance(status, str) and status.lower() == "failed":
         return "task"
     return "adcp" if isinstance(document.get("adcp_error"), dict) else None
 
@@ -64,18 +69,22 @@ def _via_of_answer(document: dict[str, Any]) -> str | None:
         return None
     if result.get("isError") is True:
         return "mcp"
-    task = result.get("task", result)
-    status = task.get("status") if isinstance(task, dict) else None
-    return "a2a" if isinstance(status, dict) and _failed_state(status.get("state")) else None
+    return "a2a" if _has_failed_a2a_task(result) else None
 
 
-def _failed_state(state: Any) -> bool:
-    return isinstance(state, str) and state.upper().removeprefix("TASK_STATE_") in {"FAILED", "REJECTED"}
+def _has_failed_a2a_task(document: dict[str, Any]) -> bool:
+    """Whether it is such a task, or the member `task` is one."""
+    for task in (document, document.get("task")):
+        status = task.get("status") if isinstance(task, dict) else None
+        state = status.get("state") if isinstance(status, dict) else None
+        if isinstance(state, str) and state.upper().removeprefix("TASK_STATE_") in _FAILED_STATES:
+            return True
+    return False
 
 
 def _is_problem(document: dict[str, Any], status: Any) -> bool:
-    named = isinstance(document.get("type"), str) and isinstance(document.get("title"), str)
-    return named and isinstance(status, int) and status >= 400
+    named = isinstance(document.get("type"), str) or isinstance(document.get("detail"), str)
+    return named and isinstance(document.get("title"), str) and isinstance(status, int) and status >= 400
 
 
 def redirect_fault(status: int) -> Fault:
@@ -85,5 +94,5 @@ def redirect_fault(status: int) -> Fault:
         vocabulary="task",
         message=f"The service answered with a redirect ({status}); give the endpoint its new URL",
         recovery=Recovery.TERMINAL,
-        executed=Executed.NO,
+        executed=Executed.NO if status in _NOT_PROCESSED else Executed.MAYBE,
     )
