@@ -12,7 +12,7 @@ from tests.arcp.agents import register
 from tests.arcp.raw import TOKENS
 from tests.stores.conftest import nats_server
 
-__all__ = ["begin", "nats_server", "sqlite_url", "store_url"]
+__all__ = ["begin", "nats_server", "node", "sqlite_url", "store_url"]
 
 # Data still survives the process. Only a power failure would need more, which every commit would have to pay for.
 SQLITE = "sqlite:///{}/arcp.db?synchronous=normal"
@@ -46,3 +46,10 @@ async def begin():
             return runtime
 
         yield start
+
+
+@pytest.fixture
+async def node(begin):
+    """The node of a runtime on a memory store that others could share."""
+    runtime = await begin(f"memory:{uuid.uuid4().hex}")
+    return runtime._node

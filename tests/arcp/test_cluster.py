@@ -99,12 +99,6 @@ async def test_a_dead_node_on_nats(nats_url, begin):
 # -- writes that were interrupted between two steps, and their repair by `maintenance`
 
 
-@pytest.fixture
-async def node(begin):
-    runtime = await begin(f"memory:{uuid.uuid4().hex}")
-    return runtime._node
-
-
 def job_spec(**more):
     return JobSpec(
         job_id=f"job_{uuid.uuid4().hex}",
@@ -128,10 +122,6 @@ async def write_job(node, spec, entries, owner):
     return row
 
 
-async def rows(node, table):
-    return [row.key async for row in node.store.table(table).scan()]
-
-
 def accepted_entry(spec, owner="dead"):
     import msgspec
 
@@ -142,32 +132,6 @@ def terminal_entry(owner="dead"):
     import msgspec
 
     return JobEntry("result", 1, 1, owner, 1.0, msgspec.Raw(b'{"final_status":"success","result":1}'))
-
-
-async def test_an_end_that_is_only_in_the_log(node):
-    """The tables are updated from the log."""
-    spec = job_spec()
-    row = await write_job(node, spec, [accepted_entry(spec), terminal_entry()], "dead")
-    await node.takeover.take_over("dead", row)
-    assert await rows(node, ACTIVE) == []
-    assert [key.partition("/")[2] for key in await rows(node, "arcp.jobs")] == [spec.job_id]
-
-
-async def test_a_row_without_a_job(node):
-    """The job was never accepted: the row is deleted."""
-    spec = job_spec()
-    row = await write_job(node, spec, [], "dead")
-    await node.takeover.take_over("dead", row)
-    assert await rows(node, ACTIVE) == []
-
-
-async def test_an_active_row_of_the_previous_owner(node):
-    """The job has a new owner: the old row is deleted and the job is not changed."""
-    spec = job_spec()
-    row = await write_job(node, spec, [accepted_entry(spec), JobEntry("started", 1, 2, "other", 0.0)], "dead")
-    await node.takeover.take_over("dead", row)
-    assert not [key for key in await rows(node, ACTIVE) if key.startswith("dead/")]
-    assert (await node.ledger.tail(spec.job_id))[1].node == "other"
 
 
 async def test_a_cancelled_job_of_a_dead_node(node):
@@ -209,17 +173,6 @@ async def test_a_requeued_job_that_was_cancelled(node):
         while not (await node.ledger.tail(spec.job_id))[1].ended:
             await asyncio.sleep(0.01)
     assert b"CANCELLED" in bytes((await node.ledger.tail(spec.job_id))[1].payload)
-
-
-async def test_a_key_whose_job_was_deleted(begin):
-    """The key can be used for a new job."""
-    runtime = await begin()
-    raw = await connected(runtime)
-    first = await raw.run("echo", 1, idempotency_key="k")
-    await runtime._node.store.log(job_log(first["job_id"])).drop()
-    again = await raw.run("echo", 1, idempotency_key="k")
-    assert again["job_id"] != first["job_id"]
-    await raw.close()
 
 
 class Failing:

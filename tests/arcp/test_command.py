@@ -21,7 +21,7 @@ from amends.arcp.wire.messages import Accepted
 from amends.commands.runtime import TOKEN, job_view, saved_sessions
 from amends.commands.runtime import serve as serve_command
 from amends.commands.runtime.job_view import describe
-from tests.arcp.test_transports import certificate  # noqa: F401 - a fixture
+from tests.arcp.test_websocket import certificate  # noqa: F401 - a fixture
 from tests.terminal import at_a_terminal
 
 AGENTS = """

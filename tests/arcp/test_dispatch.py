@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from amends.arcp.runtime.cluster import control
+from amends.arcp.runtime.jobs import cancel as control
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.stores import StoreUnavailableError
 from tests.arcp.raw import connected
-from tests.arcp.test_credentials import Gateway, wait_until_revoked
+from tests.arcp.test_lifecycle import Gateway, wait_until_revoked
 
 EVERYWHERE = pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
 

@@ -1,6 +1,10 @@
 """Members that the clients of the published SDKs wait for."""
 
+from arcp._envelope import Envelope
+from arcp._messages import PAYLOAD_REGISTRY, parse_payload
+
 from tests.arcp.raw import connected, dial
+from tests.arcp.sent_frames import CODES, TYPESCRIPT, sent_frames
 
 BUDGET = {"cost.budget": ["USD:5.00"]}
 
@@ -99,3 +103,45 @@ async def test_a_client_that_does_not_acknowledge_is_told(begin):
     await quiet.end(job_id)
     assert not quiet.events(job_id, "status")
     await quiet.close()
+
+
+async def test_the_frames_fit_the_python_sdk(begin):
+    """Envelope and payload of every message that our runtime sends; `make soak` checks them with the TypeScript SDK."""
+    frames = await sent_frames(begin)
+    types = {frame["type"] for frame in frames}
+    assert types >= {"session.welcome", "session.error", "session.jobs", "job.subscribed", "job.cancelled"}
+    assert types - PAYLOAD_REGISTRY.keys() == {"session.closed", "job.cancelled"}
+    for frame in frames:
+        Envelope.model_validate(frame)
+        if frame["type"] == "job.error" and frame["payload"]["code"] == "NOT_OURS":
+            continue
+        if frame["type"] in PAYLOAD_REGISTRY:
+            payload = dict(frame["payload"])
+            if frame["type"] == "job.error":
+                # Its client gets this status (test_interop.py); section 7.4 has others.
+                payload["final_status"] = "error"
+            if payload.get("budget"):
+                # Its client gets text (below); section 7.1 has numbers.
+                payload["budget"] = {name: str(value) for name, value in payload["budget"].items()}
+            parse_payload(frame["type"], payload)
+
+
+async def test_errors_for_the_typescript_sdk(begin):
+    """Its client discards other codes, and INTERNAL_ERROR that is not retryable: it would wait for ever."""
+    frames = await sent_frames(begin, TYPESCRIPT)
+    assert all("session_id" in frame for frame in frames)
+    ends = [frame["payload"] for frame in frames if frame["type"] == "job.error"]
+    assert {error["code"] for error in ends} == set(CODES)
+    assert all(error["retryable"] for error in ends if error["code"] == "INTERNAL_ERROR")
+    renamed = {
+        details["code"]: error for error in ends if (details := error.get("details") or {}).get("code")
+    }
+    assert renamed.keys() == {"NOT_OURS", "INTERNAL_ERROR"}
+    assert renamed["NOT_OURS"]["details"] == {"a": 1, "code": "NOT_OURS"}
+    # What must not be repeated does not look as if it may be.
+    assert renamed["INTERNAL_ERROR"]["code"] == "CANCELLED"
+    assert not renamed["INTERNAL_ERROR"]["retryable"]
+    # Any other client gets what the agent raised (S5: per-error overrides).
+    ends = [frame["payload"] for frame in await sent_frames(begin) if frame["type"] == "job.error"]
+    assert {error["code"] for error in ends} == {*CODES, "NOT_OURS"}
+    assert {error["retryable"] for error in ends if error["code"] == "INTERNAL_ERROR"} == {True, False}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
 from amends.arcp import Runtime, errors
-from amends.arcp.wire import text_of
 from tests.arcp.raw import connected, dial
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -210,31 +208,6 @@ async def test_a_streamed_result_is_closed(begin):
     await raw.close()
 
 
-@pytest.mark.parametrize("limits", [{"result_bytes": 100}, {"events_per_job": 5}, {"event_bytes": 300}])
-async def test_jobs_that_exceed_limits_fail(limits, begin):
-    """v1.0 14: a job that exceeds a size limit fails with INVALID_REQUEST; nothing is truncated silently."""
-    runtime = await begin(limits=limits)
-
-    async def large(input, ctx):
-        return "x" * 200
-
-    async def long_error(input, ctx):
-        raise errors.InvalidRequestError("m", details={"x": "y" * 2000})
-
-    runtime.register_agent("large", large)
-    runtime.register_agent("long-error", long_error)
-    raw = await connected(runtime)
-    agent, input = ("large", None) if "result_bytes" in limits else ("counting", {"count": 10, "size": 400})
-    payload = (await raw.run(agent, input))["payload"]
-    assert (payload["code"], payload["retryable"]) == ("INVALID_REQUEST", False)
-    assert payload["details"] == {"limit": next(iter(limits)), "value": next(iter(limits.values()))}
-    if "event_bytes" in limits:
-        payload = (await raw.run("long-error"))["payload"]
-        assert payload["code"] == "INVALID_REQUEST"
-        assert "details" not in payload
-    await raw.close()
-
-
 async def test_values_that_are_not_json(begin, caplog):
     """A result that cannot be encoded fails the job and is logged; such a value in details is replaced."""
     runtime = await begin()
@@ -314,106 +287,6 @@ def test_registration_is_validated():
 # -- stopping
 
 
-async def test_max_runtime_stops_a_job(store_url, begin):
-    """max_runtime_sec: job.error TIMEOUT, timed_out; also if the agent ignores it, and for the runtime's own limit."""
-    runtime = await begin(store_url, limits={"max_runtime": 0.2, "cancel_grace": 0.1})
-    raw = await connected(runtime)
-    for agent, input, more in (
-        ("waiting", None, {"max_runtime_sec": 0.05}),
-        ("stubborn", {"seconds": 0.6}, {"max_runtime_sec": 0.05}),
-        ("waiting", None, {}),
-    ):
-        end = await raw.run(agent, input, **more)
-        assert (end["payload"]["code"], end["payload"]["final_status"]) == ("TIMEOUT", "timed_out")
-        assert end["payload"]["retryable"] is True
-    await raw.close()
-
-
-@pytest.mark.parametrize("agent", ["waiting", "swallowing", "stubborn"])
-async def test_cancelling_a_running_job(agent, store_url, begin):
-    """7.4: acknowledged, then job.error CANCELLED; whatever the agent does, no later message of the job is sent."""
-    runtime = await begin(store_url, limits={"cancel_grace": 0.1})
-    raw = await connected(runtime)
-    job_id = (await raw.submit(agent, {"seconds": 0.5}))["payload"]["job_id"]
-    await raw.until("job.event")
-    request = await raw.send("job.cancel", {"reason": "because"}, job_id=job_id)
-    again = await raw.send("job.cancel", {}, job_id=job_id)
-    assert (await raw.answer(request))["type"] == "job.cancelled"
-    end = await raw.end(job_id)
-    assert end["payload"] | {"completed_at": ""} == {
-        "code": "CANCELLED",
-        "message": "The job was cancelled",
-        "retryable": False,
-        "details": {"reason": "because"},
-        "final_status": "cancelled",
-        "completed_at": "",
-    }
-    await raw.send("session.ping", {"nonce": "n"})
-    await raw.until("session.pong")
-    if agent == "stubborn":
-        await asyncio.sleep(0.6)
-        assert (await raw.run("echo", 1))["payload"]["result"] == 1
-    assert not [m for m in raw.events(job_id) if "late" in str(m)]
-    # Cancelling it again after its end is refused, and affects only that request.
-    request = await raw.send("job.cancel", {}, job_id=job_id)
-    assert (await raw.answer(request))["payload"]["code"] == "INVALID_REQUEST"
-    assert again
-    await raw.close()
-
-
-async def test_cancelling_a_job_in_the_queue(store_url, begin):
-    """It never runs, and ends like any other cancelled job; the jobs behind it run."""
-    runtime = await begin(store_url, limits={"running": 1})
-    raw = await connected(runtime)
-    first = (await raw.submit("waiting"))["payload"]["job_id"]
-    second = (await raw.submit("echo", 2))["payload"]["job_id"]
-    third = (await raw.submit("echo", 3))["payload"]["job_id"]
-    request = await raw.send("job.cancel", {}, job_id=second)
-    end = await raw.end(second)
-    assert end["payload"]["final_status"] == "cancelled"
-    assert [m for m in raw.seen if m["payload"].get("request_id") == request] or await raw.answer(request)
-    await raw.send("job.cancel", {}, job_id=first)
-    ends = {
-        (await raw.until(lambda m: "event_seq" in m and m["type"] != "job.event"))["job_id"] for _ in range(2)
-    }
-    assert ends == {first, third}
-    await raw.close()
-
-
-async def test_only_the_submitting_session_cancels(begin):
-    """7.6: other sessions of the same principal may not cancel it; for other principals the job does not exist."""
-    runtime = await begin()
-    raw = await connected(runtime)
-    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
-    same, other = await connected(runtime), await connected(runtime, "bob-token")
-    for session, code in ((same, "PERMISSION_DENIED"), (other, "JOB_NOT_FOUND")):
-        request = await session.send("job.cancel", {}, job_id=job_id)
-        assert (await session.answer(request))["payload"]["code"] == code
-    await same.send("job.subscribe", {"job_id": job_id})
-    await same.until("job.subscribed")
-    request = await same.send("job.cancel", {}, job_id=job_id)
-    assert (await same.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
-    # Some clients send the job id in the payload.
-    await raw.send("job.cancel", {"job_id": job_id})
-    assert (await raw.end(job_id))["payload"]["code"] == "CANCELLED"
-    await asyncio.gather(raw.close(), same.close(), other.close())
-
-
-async def test_an_agent_that_cancels_itself_has_failed(begin):
-    """A cancellation that was not requested is a failure of the agent, and does not affect the runtime."""
-    runtime = await begin()
-
-    async def own(input, ctx):
-        task = asyncio.ensure_future(asyncio.sleep(10))
-        task.cancel()
-        await task
-
-    runtime.register_agent("own", own)
-    raw = await connected(runtime)
-    assert (await raw.run("own"))["payload"]["code"] == "INTERNAL_ERROR"
-    await raw.close()
-
-
 # -- leases
 
 
@@ -487,25 +360,6 @@ async def test_budgets_are_decimal(begin):
     assert accepted["payload"]["lease"] == lease
     end = await raw.run("spending", {"amounts": [0.1] * 10}, lease_request=lease)
     assert end["payload"]["code"] == "BUDGET_EXHAUSTED"
-    await raw.close()
-
-
-async def test_an_expired_lease_ends_the_job_whatever_the_agent_returns(begin):
-    """9.5: reported as a `tool_result`, then as `job.error`; a lease that ends in the past is refused."""
-    raw = await connected(await begin())
-    soon = text_of(time.time() + 0.1)
-    end = await raw.run(
-        "expiring", lease_request={"fs.read": ["/w/**"]}, lease_constraints={"expires_at": soon}
-    )
-    assert (end["payload"]["code"], end["payload"]["final_status"]) == ("LEASE_EXPIRED", "error")
-    (event,) = raw.events(end["job_id"], "tool_result")
-    assert event["payload"]["body"]["error"]["code"] == "LEASE_EXPIRED"
-    accepted = next(m for m in raw.seen if m["type"] == "job.accepted")
-    assert accepted["payload"]["lease_constraints"] == {"expires_at": soon}
-    for key in (None, "k"):
-        more = {} if key is None else {"idempotency_key": key}
-        answer = await raw.submit("echo", 1, lease_constraints={"expires_at": soon}, **more)
-        assert answer["payload"]["code"] == "INVALID_REQUEST"
     await raw.close()
 
 
@@ -673,27 +527,3 @@ async def test_a_malformed_submission_ends_only_its_request(payload, begin):
     assert answer["job_id"].startswith("job_")
     assert (await raw.run("echo", 1))["type"] == "job.result"
     await raw.close()
-
-
-async def test_stop_drains_jobs_then_ends_them(begin, sqlite_url):
-    """Jobs that end within the drain time finish; the others end in doubt and do not run again."""
-    from amends.arcp import Limits
-    from tests.arcp.agents import register
-    from tests.arcp.raw import TOKENS
-
-    for agent, input, limits in (
-        ("counting", {"count": 5, "pause": 0.02}, {"drain": 10.0}),
-        ("waiting", None, {"drain": 0.0, "cancel_grace": 0.1}),
-    ):
-        runtime = register(Runtime(sqlite_url, tokens=TOKENS, limits=Limits(**limits)))
-        async with runtime:
-            raw = await connected(runtime)
-            job_id = (await raw.submit(agent, input, idempotency_key=agent))["payload"]["job_id"]
-            await raw.until("job.event")
-        end = await raw.end(job_id)
-        if agent == "counting":
-            assert end["payload"]["result"] == 5
-        else:
-            assert end["payload"]["details"] == {"in_doubt": True, "executed": "maybe"}
-        assert (await raw.until("session.bye"))["payload"]
-        assert await raw.receive() is None

@@ -2,8 +2,9 @@
 
 import pytest
 
-from amends import Policy, arecover
+from amends import Policy, arecover, extract
 from amends.arcp import connect
+from amends.chain import relay
 from amends.core.enums import Actor, Executed
 from amends.errors import FaultError, RateLimitedError, ServiceUnavailableError
 from amends.errors.arcp import InternalError, InvalidRequestError
@@ -38,6 +39,25 @@ async def test_a_wait_and_an_actor_survive(begin, error):
         raised.executed,
     )
     assert "amends" not in (fault.details or {})
+
+
+async def test_a_failed_call_inside_an_agent_may_have_had_an_effect(begin):
+    """M3: whatever the called service says, the agent may have done something before; `relay` declares that it did not."""
+    runtime = await begin()
+    refused = FaultError.from_fault(
+        extract({"code": "RATE_LIMITED", "message": "Later", "retry_after": 2}, "adcp")
+    )
+    assert refused.fault.executed is Executed.NO
+
+    async def calling(input, ctx):
+        raise relay(refused) if input["relay"] else refused
+
+    runtime.register_agent("upstream", calling)
+    async with connect(runtime, token=TOKEN) as client:
+        for relayed, executed in ((False, Executed.MAYBE), (True, Executed.NO)):
+            with pytest.raises(FaultError) as caught:
+                await (await client.submit("upstream", {"relay": relayed})).done
+            assert caught.value.fault.executed is executed
 
 
 async def test_plain_errors_carry_nothing_beside_them(begin):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
-from amends.arcp.wire import text_of
 from tests.arcp.raw import connected, dial
 
 
@@ -93,55 +91,6 @@ async def test_pings_and_acks_and_unknown_types(begin):
 # -- resuming
 
 
-async def test_resuming_replays_exactly_what_was_missed(store_url, begin):
-    """8.3: the same events have the same numbers, and later ones follow without a gap, wherever the connection broke."""
-    runtime = await begin(store_url)
-    raw = await connected(runtime)
-    job_id = (await raw.submit("counting", {"count": 30, "pause": 0.005}))["payload"]["job_id"]
-    whole = {}
-    for cut in (4, 9, 15):
-        while not numbers(raw) or numbers(raw)[-1] < cut:
-            await raw.receive()
-        whole.update({m["event_seq"]: m["payload"] for m in raw.seen if "event_seq" in m})
-        await raw.close()
-        back = cut - 2
-        raw, message = await resumed(runtime, raw, back)
-        assert message["type"] == "session.welcome"
-    end = await raw.end(job_id)
-    assert numbers(raw) == list(range(14, 32))
-    assert [m["payload"]["body"]["message"].strip() for m in raw.events(job_id)] == [
-        str(n) for n in range(13, 30)
-    ]
-    replayed = {m["event_seq"]: m["payload"] for m in raw.seen if "event_seq" in m}
-    assert all(replayed[n] == whole[n] for n in replayed if n in whole)
-    assert end["payload"]["result"] == 30
-    await raw.close()
-
-
-async def test_resuming_on_another_node(store_url, begin):
-    """On any node that shares the store: the same session, the same numbers, and the end of a job that runs elsewhere."""
-    first, second = await begin(store_url), await begin(store_url)
-    raw = await connected(first)
-    job_id = (await raw.submit("counting", {"count": 20, "pause": 0.01}))["payload"]["job_id"]
-    other_job = (await raw.submit("waiting"))["payload"]["job_id"]
-    while len(numbers(raw)) < 6:
-        await raw.receive()
-    await raw.close()
-    raw2, message = await resumed(second, raw, 2)
-    assert message["payload"]["session_id"] == raw.session_id
-    end = await raw2.end(job_id)
-    assert numbers(raw2) == list(range(3, end["event_seq"] + 1))
-    lines = [m["payload"]["body"]["message"].strip() for m in raw2.events(job_id)]
-    before = [m["payload"]["body"]["message"].strip() for m in raw.events(job_id) if m["event_seq"] <= 2]
-    assert before + lines == [str(n) for n in range(20)]
-    # The session may still cancel the job, which runs on the other node.
-    request = await raw2.send("job.cancel", {"reason": "over there"}, job_id=other_job)
-    assert (await raw2.answer(request))["type"] == "job.cancelled"
-    end = await raw2.end(other_job)
-    assert end["payload"]["details"] == {"reason": "over there"}
-    await raw2.close()
-
-
 async def test_a_replaced_connection_is_fenced(store_url, begin):
     """The previous node cannot number further events, and closes its connection."""
     first, second = await begin(store_url), await begin(store_url)
@@ -211,72 +160,6 @@ async def test_several_jobs_in_one_stream(store_url, begin):
     await raw.close()
 
 
-async def test_session_resume_as_a_message_of_its_own(begin):
-    """v1.1 defines `session.resume`; it is handled like a hello with a resume block."""
-    runtime = await begin()
-    raw = await connected(runtime)
-    await raw.run("echo", 1)
-    await raw.close()
-    other = dial(runtime)
-    auth = {"scheme": "bearer", "token": "alice-token"}
-    await other.send("session.resume", {**raw.resume_block(0), "auth": auth})
-    assert (await other.receive())["type"] == "session.welcome"
-    assert (await other.receive())["event_seq"] == 1
-    await other.close()
-    unknown = dial(runtime)
-    await unknown.send("session.resume", raw.resume_block(0))
-    assert (await unknown.receive())["payload"]["code"] == "UNAUTHENTICATED"
-
-
-async def test_tokens_rotate_and_old_ones_become_invalid(store_url, begin):
-    """6.3: after the client has sent a message on the new connection, the previous token is invalid."""
-    runtime = await begin(store_url)
-    raw = await connected(runtime)
-    first = raw.welcome["resume_token"]
-    await raw.close()
-    raw2, message = await resumed(runtime, raw)
-    second = message["payload"]["resume_token"]
-    assert first != second
-    await raw2.run("echo", 1)
-    await raw2.close()
-    _, message = await resumed(runtime, raw2, resume_token=first)
-    assert (message["type"], message["payload"]["code"]) == ("session.error", "UNAUTHENTICATED")
-    raw3, message = await resumed(runtime, raw2, resume_token=second)
-    assert message["type"] == "session.welcome"
-    await raw3.close()
-
-
-async def test_a_lost_welcome_does_not_lock_the_client_out(store_url, begin):
-    """The previous token works until the client has sent a message after the new welcome."""
-    runtime = await begin(store_url)
-    raw = await connected(runtime)
-    await raw.close()
-    for _ in range(3):
-        # The client never reads the welcome, and tries again with its old token.
-        lost, message = await resumed(runtime, raw, 0)
-        assert message["type"] == "session.welcome"
-        await lost.close()
-    raw2, message = await resumed(runtime, raw, 0)
-    assert message["type"] == "session.welcome"
-    assert (await raw2.run("echo", 1))["event_seq"] == 1
-    await raw2.close()
-
-
-async def test_resuming_too_late(store_url, begin):
-    """RESUME_WINDOW_EXPIRED if the session, or the requested events, no longer exist."""
-    runtime = await begin(store_url, limits={"resume_window": 0.3, "node_lease": 0.3})
-    raw = await connected(runtime)
-    await raw.run("echo", 1)
-    await raw.close()
-    await asyncio.sleep(0.8)
-    other, message = await resumed(runtime, raw)
-    assert (message["type"], message["payload"]["code"]) == ("session.error", "RESUME_WINDOW_EXPIRED")
-    assert await other.receive() is None
-    async with asyncio.timeout(100):
-        while session_logs(await runtime.node.store.names()):
-            await asyncio.sleep(0.05)
-
-
 def session_logs(names):
     return [name for name in names["logs"] if name.startswith("arcp.session/")]
 
@@ -321,24 +204,6 @@ async def test_an_expired_session_makes_room_and_is_deleted(store_url, begin):
     await other.close()
 
 
-async def test_deleted_events_cannot_be_replayed(begin):
-    """Events beyond `events_kept`, or acknowledged ones, are deleted; resuming from there fails, from later on works."""
-    runtime = await begin(limits={"events_kept": 200})
-    raw = await connected(runtime)
-    for _ in range(400):
-        await raw.run("echo", 1)
-    await raw.close()
-    _, message = await resumed(runtime, raw, 1)
-    assert message["payload"]["code"] == "RESUME_WINDOW_EXPIRED"
-    raw2, message = await resumed(runtime, raw, 390)
-    assert message["type"] == "session.welcome"
-    for number in range(391, 401):
-        assert (await raw2.receive())["event_seq"] == number
-    _, message = await resumed(runtime, raw2, 401)
-    assert message["payload"]["code"] == "INVALID_REQUEST"
-    await raw2.close()
-
-
 async def test_acknowledged_events_are_freed(begin):
     """6.5: acknowledged events are deleted, so that the session's log stays small."""
     runtime = await begin()
@@ -356,20 +221,6 @@ async def test_acknowledged_events_are_freed(begin):
     assert message["type"] == "session.welcome"
     assert (await raw2.run("echo", 1))["event_seq"] == 531
     await raw2.close()
-
-
-async def test_deleted_jobs_are_not_replayed(begin):
-    """A session cannot be resumed if the job of its missed events was deleted."""
-    runtime = await begin(limits={"finished": 1})
-    raw = await connected(runtime)
-    await raw.run("echo", 1)
-    await raw.close()
-    other = await connected(runtime)
-    for _ in range(200):
-        await other.run("echo", 1)
-    _, message = await resumed(runtime, raw, 0)
-    assert message["payload"]["code"] == "RESUME_WINDOW_EXPIRED"
-    await other.close()
 
 
 async def test_closing_a_session(begin):
@@ -433,140 +284,3 @@ async def test_sessions_in_use_are_kept_beyond_their_window(store_url, begin):
 
 
 # -- listings and subscriptions
-
-
-async def list_jobs(raw, **request):
-    answer = await raw.answer(await raw.send("session.list_jobs", request))
-    return answer["payload"]
-
-
-async def test_listing(store_url, begin):
-    """6.6: filters, pages, and only the principal's own jobs."""
-    runtime = await begin(store_url)
-    raw, other = await connected(runtime), await connected(runtime, "bob-token")
-    await other.run("echo", 1)
-    lease = {"fs.read": ["/w/**"]}
-    running = (await raw.submit("waiting", lease_request=lease, trace_id="a" * 32))["payload"]["job_id"]
-    done = [(await raw.run("echo", n))["job_id"] for n in range(4)]
-    failed = (await raw.run("crashing"))["job_id"]
-    everything = await list_jobs(raw)
-    assert [job["job_id"] for job in everything["jobs"]] == [failed, *reversed(done), running]
-    assert everything["next_cursor"] is None
-    entry = everything["jobs"][-1]
-    assert entry["lease"] == lease
-    assert entry["created_at"] == entry["submitted_at"]
-    assert (entry["agent"], entry["status"], entry["trace_id"]) == ("waiting@1.0.0", "running", "a" * 32)
-    pages, cursor = [], None
-    while True:
-        page = await list_jobs(raw, limit=4, cursor=cursor)
-        pages.append([job["job_id"] for job in page["jobs"]])
-        cursor = page.get("next_cursor")
-        if cursor is None:
-            break
-    assert pages == [[failed, *reversed(done[1:])], [done[0], running]]
-    for wanted, expected in [
-        ({"status": ["running"]}, [running]),
-        ({"status": ["error", "running"]}, [failed, running]),
-        ({"agent": "echo"}, done[::-1]),
-        ({"agent": "echo@1.0.0", "status": ["success"]}, done[::-1]),
-        ({"created_after": text_of(time.time() + 60)}, []),
-        ({"created_after": text_of(time.time() - 60), "agent": "waiting"}, [running]),
-    ]:
-        assert [job["job_id"] for job in (await list_jobs(raw, filter=wanted))["jobs"]] == expected
-    for bad in (
-        {"limit": 0},
-        {"limit": 5000},
-        {"cursor": "x"},
-        {"filter": {"created_after": "x"}},
-        {"limit": "many"},
-    ):
-        assert (await list_jobs(raw, **bad))["code"] == "INVALID_REQUEST"
-    await asyncio.gather(raw.close(), other.close())
-
-
-async def test_subscribing(store_url, begin):
-    """7.6: another session of the principal subscribes, with or without history, and may not cancel."""
-    runtime = await begin(store_url)
-    raw, watcher, late = await connected(runtime), await connected(runtime), await connected(runtime)
-    lease = {"cost.budget": ["USD:5.00"]}
-    job_id = (await raw.submit("counting", {"count": 10, "pause": 0.03}, lease_request=lease))["payload"][
-        "job_id"
-    ]
-    await raw.until("job.event")
-    request = await watcher.send("job.subscribe", {"job_id": job_id, "history": True, "from_event_seq": 0})
-    subscribed = (await watcher.answer(request))["payload"]
-    assert subscribed["current_status"] == "running"
-    assert subscribed["replayed"] is True
-    assert subscribed["budget"] == {"USD": 5.0}
-    assert subscribed["lease"] == lease
-    assert "credentials" not in subscribed
-    request = await late.send("job.subscribe", {"job_id": job_id})
-    assert (await late.answer(request))["payload"]["replayed"] is False
-    end = await watcher.end(job_id)
-    lines = [m["payload"]["body"]["message"].strip() for m in watcher.events(job_id)]
-    assert lines == [str(n) for n in range(10)]
-    assert numbers(watcher) == list(range(1, 12))
-    await late.end(job_id)
-    assert 0 < len(late.events(job_id)) < 10
-    # After the job's end its history is still sent; without history nothing is.
-    request = await late.send("job.subscribe", {"job_id": job_id, "history": True})
-    assert (await late.answer(request))["payload"]["current_status"] == "success"
-    assert (await late.end(job_id))["payload"] == end["payload"]
-    request = await late.send("job.subscribe", {"job_id": job_id})
-    assert (await late.answer(request))["payload"]["current_status"] == "success"
-    await late.send("session.ping", {"nonce": "n"})
-    await late.until("session.pong")
-    assert late.seen[-1]["type"] == "session.pong"
-    await asyncio.gather(raw.close(), watcher.close(), late.close())
-
-
-async def test_unsubscribing(begin):
-    """No further messages arrive, also after a resume; the job continues."""
-    runtime = await begin()
-    raw, watcher = await connected(runtime), await connected(runtime)
-    job_id = (await raw.submit("counting", {"count": 20, "pause": 0.01}))["payload"]["job_id"]
-    await watcher.send("job.subscribe", {"job_id": job_id})
-    await watcher.until("job.event")
-    await watcher.send("job.unsubscribe", {"job_id": job_id})
-    await watcher.send("job.unsubscribe", {})
-    assert (await watcher.until("job.error"))["payload"]["code"] == "INVALID_REQUEST"
-    count = len(watcher.events(job_id))
-    await raw.end(job_id)
-    await watcher.close()
-    watcher2, _ = await resumed(runtime, watcher)
-    await watcher2.send("session.ping", {"nonce": "n"})
-    assert (await watcher2.receive())["type"] == "session.pong"
-    assert count < 20
-    await asyncio.gather(raw.close(), watcher2.close())
-
-
-async def test_may_observe_is_a_policy(begin, caplog):
-    """14: without a policy only the owner sees a job; with one, the policy decides; every request is logged."""
-    caplog.set_level("INFO", logger="amends.arcp.audit")
-    closed = await begin()
-    raw, other = await connected(closed), await connected(closed, "bob-token")
-    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
-    request = await other.send("job.subscribe", {"job_id": job_id})
-    assert (await other.answer(request))["payload"]["code"] == "JOB_NOT_FOUND"
-    request = await other.send("job.subscribe", {"job_id": "job_unknown"})
-    assert (await other.answer(request))["payload"]["code"] == "JOB_NOT_FOUND"
-    assert "bob" in caplog.text
-    assert "denied" in caplog.text
-    await asyncio.gather(raw.close(), other.close())
-
-    async def policy(observer, owner):
-        return observer == "bob"
-
-    opened = await begin(may_observe=policy)
-    raw, other = await connected(opened), await connected(opened, "bob-token")
-    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
-    own = (await other.submit("waiting"))["payload"]["job_id"]
-    request = await raw.send("job.subscribe", {"job_id": own})
-    assert (await raw.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
-    request = await other.send("job.subscribe", {"job_id": job_id})
-    assert (await other.answer(request))["type"] == "job.subscribed"
-    assert {job["job_id"] for job in (await list_jobs(other))["jobs"]} == {job_id, own}
-    assert {job["job_id"] for job in (await list_jobs(raw))["jobs"]} == {job_id}
-    request = await other.send("job.cancel", {}, job_id=job_id)
-    assert (await other.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
-    await asyncio.gather(raw.close(), other.close())

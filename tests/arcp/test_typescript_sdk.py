@@ -1,13 +1,20 @@
 """Interoperability with the TypeScript SDK in both directions (`make soak`): its example clients, and our client on its runtime."""
 
 import asyncio
+import json
+from functools import partial
 
 import pytest
 
 from amends.arcp import connect
-from amends.errors.base import FaultError
-from tests.arcp.typescript.agents import EXAMPLES, TOKEN, runtime_for
-from tests.arcp.typescript.sdk import checkout, example_server, run_client
+from amends.arcp.client.dial import UrlDial
+from tests.arcp.client.test_sent_frames import sent_frames as client_frames
+from tests.arcp.conftest import begin  # noqa: F401 - a fixture
+from tests.arcp.sent_frames import TYPESCRIPT, sent_frames
+from tests.arcp.typescript.agents import EXAMPLES, runtime_for
+from tests.arcp.typescript.cases import CASES, SETTINGS
+from tests.arcp.typescript.recording import NOT_RECORDED, Recorder, recording, write
+from tests.arcp.typescript.sdk import checkout, invalid_frames, run_client, sdk_runtime
 
 pytestmark = pytest.mark.soak
 
@@ -26,82 +33,33 @@ async def test_an_example_client_on_our_runtime(sdk, example):
     assert code == 0, output
 
 
-async def end(client, agent, given=None, **job):
-    """Submit a job; returns its result or the code of its failure, which must come within seconds."""
-    return await code_of(run(client, agent, given, **job))
+async def test_our_client_on_its_runtime(sdk):
+    """Thirty cases on one runtime; each ends within seconds."""
+    failed, recorded = {}, {}
+    async with sdk_runtime(sdk) as url:
+        for case in CASES:
+            recorder = Recorder(UrlDial(url, {}))
+            try:
+                async with asyncio.timeout(30):
+                    await case(partial(connect, recorder, settings=SETTINGS))
+            except Exception as error:
+                failed[case.__name__] = repr(error)
+            if case.__name__ not in NOT_RECORDED:
+                recorded[case.__name__] = recorder.connections
+    assert len(CASES) == 30
+    assert failed == {}
+    if recording():
+        write(recorded)
 
 
-async def run(client, agent, given, **job):
-    handle = await client.submit(agent, given, **job)
-    return await handle.done
+async def test_the_frames_of_our_runtime_fit_its_schemas(sdk, begin):  # noqa: F811
+    """All but `session.closed`, which the specification has and the SDK has not, and a tool's code that an agent chose."""
+    frames = [json.dumps(frame) for frame in await sent_frames(begin, TYPESCRIPT)]
+    frames = [frame for frame in frames if '"tool_result"' not in frame or "NOT_OURS" not in frame]
+    assert await invalid_frames(sdk, frames, "session.closed") == []
 
 
-async def code_of(awaitable):
-    try:
-        return await asyncio.wait_for(awaitable, 10)
-    except FaultError as error:
-        return error.code
-
-
-async def test_refusals_of_its_runtime(sdk):
-    """Each is read at once."""
-    async with example_server(sdk, "idempotent-retry") as url, connect(url, token=TOKEN) as client:
-        assert await end(client, "unknown", {}) == "AGENT_NOT_AVAILABLE"
-        assert await end(client, "Not A Name!", {}) == "INVALID_REQUEST"
-        assert await end(client, "weekly-report@9", {}) == "AGENT_VERSION_NOT_AVAILABLE"
-        first = await client.submit("weekly-report", {"week": 1}, idempotency_key="k")
-        assert (await first.done)["week"] == 1
-        again = await client.submit("weekly-report", {"week": 1}, idempotency_key="k")
-        assert again.job_id == first.job_id
-        assert await end(client, "weekly-report", {"week": 2}, idempotency_key="k") == "DUPLICATE_KEY"
-        assert await code_of(client.subscribe("job_unknown")) == "JOB_NOT_FOUND"
-        assert await code_of(client.cancel("job_unknown")) == "JOB_NOT_FOUND"
-        expired = {"lease": {"fs.read": ["/a/**"]}, "expires_at": "2020-01-01T00:00:00Z"}
-        assert await end(client, "weekly-report", {}, **expired) == "INVALID_REQUEST"
-        assert isinstance(await client.jobs(), list)
-        with pytest.raises(FaultError) as caught:
-            await connect(url, token="wrong")
-        assert caught.value.code == "UNAUTHENTICATED"
-
-
-async def test_following_jobs_on_its_runtime(sdk):
-    """A second session follows a job, may not cancel it, and gets its result."""
-    async with (
-        example_server(sdk, "subscribe") as url,
-        connect(url, token=TOKEN) as client,
-        connect(url, token=TOKEN) as other,
-    ):
-        handle = await client.submit("timer", {"ticks": 3, "tickMs": 100})
-        watched = await other.subscribe(handle.job_id)
-        assert await code_of(watched.cancel()) == "PERMISSION_DENIED"
-        assert "log" in [event.kind async for event in watched.events()]
-        assert await watched.done == await handle.done == {"ticks": 3}
-
-
-async def test_the_ends_of_jobs_on_its_runtime(sdk):
-    """Cancellation, time-out, chunks and progress."""
-    async with example_server(sdk, "cancel") as url, connect(url, token=TOKEN) as client:
-        handle = await client.submit("slow-walk", {})
-        await handle.cancel()
-        assert await code_of(run_to_end(handle)) == "CANCELLED"
-        assert await end(client, "slow-walk", {}, max_runtime_sec=1) == "TIMEOUT"
-    async with example_server(sdk, "result-chunk") as url, connect(url, token=TOKEN) as client:
-        assert (await end(client, "report-builder", {"chunks": 5})).startswith("Section 1")
-    async with example_server(sdk, "progress") as url, connect(url, token=TOKEN) as client:
-        handle = await client.submit("indexer", {"total": 5, "tickMs": 1})
-        assert [event.kind async for event in handle.events()].count("progress") == 5
-
-
-async def run_to_end(handle):
-    return await handle.done
-
-
-async def test_delegations_and_credentials_on_its_runtime(sdk):
-    """A child's messages disturb nothing, and credentials arrive."""
-    async with example_server(sdk, "delegate") as url, connect(url, token=TOKEN) as client:
-        lease = {"fs.read": ["/workspace/**"], "fs.write": ["/workspace/**"], "agent.delegate": ["*"]}
-        assert (await end(client, "build", {"project": "p"}, lease=lease))["delegated_tests"]
-    async with example_server(sdk, "provisioned-credentials") as url, connect(url, token=TOKEN) as client:
-        handle = await client.submit("ask-model", {}, lease={"model.use": ["tier-fast/*"]})
-        assert handle.credentials[0]["value"].startswith("mock-key-")
-        await handle.done
+async def test_the_frames_of_our_client_fit_its_schemas(sdk):
+    """All but `session.close`: a runtime that does not know it gets `session.bye`."""
+    frames = [json.dumps(frame) for frame in await client_frames()]
+    assert await invalid_frames(sdk, frames, "session.close") == []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import Future, Lock
+import sys
+from asyncio import Future, Lock, Task
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,9 +16,8 @@ from amends.arcp.client.inbox import Inbox
 from amends.arcp.client.job import Job
 from amends.arcp.client.recovery import submit_with_recovery
 from amends.arcp.client.session import Session
-from amends.arcp.client.session_faults import connection_lost, error_of
+from amends.arcp.client.session_faults import connection_lost, error_of, result_gone
 from amends.arcp.client.settings import Settings
-from amends.arcp.client.tracing import current_trace_id
 from amends.arcp.wire import messages as m
 from amends.arcp.wire import text_of
 from amends.core.enums import Executed
@@ -25,10 +25,13 @@ from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 from amends.recovery.origins import PER_ORIGIN, Upstreams
 
-__all__ = ["Client"]
+__all__ = ["Client", "current_trace_id"]
 
 _ENDED = frozenset({"success", "error", "cancelled", "timed_out"})
 _PAGE = 100
+_FIRST_EVENT = 1.0
+_LOOK_EVERY = 2.0
+_LOOK_AT = 10_000
 
 
 class Client:
@@ -38,12 +41,13 @@ class Client:
         self._dial = dial
         self._token = token
         self._settings = settings
-        self._inbox = Inbox(settings, partial(Handle, self._cancel))
+        self._inbox = Inbox(settings, partial(Handle, self._cancel), self._resumed)
         self._jobs, self._requests = self._inbox.jobs, self._inbox.requests
         self._session = Session(dial, token, settings, self._inbox)
         self._renewing = Lock()
         self._upstreams = Upstreams(PER_ORIGIN)
         self._closed = False
+        self._looking: Task[None] | None = None
 
     # -- the session
 
@@ -54,6 +58,7 @@ class Client:
     async def close(self) -> None:
         """Close the session. Jobs continue; pending `done` of handles raise HEARTBEAT_LOST."""
         self._closed = True
+        self._stop_looking()
         await self._session.close()
 
     async def detach(self) -> Ticket | None:
@@ -65,6 +70,7 @@ class Client:
         """
         ticket = self._session.ticket
         self._closed = True
+        self._stop_looking()
         await self._session.close(send_close=False)
         return ticket
 
@@ -79,6 +85,35 @@ class Client:
 
         """
         await self._session.resume()
+
+    def _resumed(self) -> None:
+        if self._looking is None and any(job.in_doubt for job in self._jobs.values()):
+            self._looking = asyncio.create_task(self._look_for_lost_jobs())
+
+    async def _look_for_lost_jobs(self) -> None:
+        """
+        End the handles of jobs that the runtime lost with a connection.
+
+        The runtime of the TypeScript SDK ends a job at its first event without a connection, and reports it nowhere. Its list
+        of running jobs is the only sign.
+        """
+        try:
+            while doubtful := [job for job in self._jobs.values() if job.in_doubt]:
+                await asyncio.sleep(_LOOK_EVERY)
+                listed = {entry.job_id for entry in await self.jobs(limit=_LOOK_AT)}
+                for job in doubtful:
+                    if job.job_id not in listed and self._jobs.get(job.job_id) is job:
+                        del self._jobs[job.job_id]
+                        job.fail(connection_lost("job_lost"))
+        except FaultError:
+            # The session is over, which ends its jobs, or the runtime cannot list them.
+            return
+        finally:
+            self._looking = None
+
+    def _stop_looking(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
 
     @property
     def session_id(self) -> str:
@@ -141,10 +176,29 @@ class Client:
             max_runtime_sec=_whole(max_runtime_sec),
             parent_job_id=parent_job_id,
         )
-        trace = trace_id or current_trace_id()
-        return await self._request(  # type: ignore[no-any-return]
-            "job.submit", payload, repeatable=idempotency_key is not None, trace_id=trace
-        )
+        trace, keyed = trace_id or current_trace_id(), idempotency_key is not None
+        handle: Handle = await self._request("job.submit", payload, repeatable=keyed, trace_id=trace)
+        if keyed and handle.accepted.request_id is None:
+            await self._find_job_of_key(handle.job_id)
+        return handle
+
+    async def _find_job_of_key(self, job_id: str) -> None:
+        """
+        Follow the job that a key belongs to, if another session submitted it.
+
+        A runtime that gives no request id (the TypeScript SDK's) sends the events of a job only to the session that submitted
+        it first, and nothing for one that has ended. A new job reports its status at once.
+        """
+        job = self._jobs.get(job_id)
+        if job is None or await job.events.started(_FIRST_EVENT) or "subscribe" not in self._session.features:
+            return
+        job.submitted = False
+        try:
+            await self._subscribe(job_id, history=True, from_event_seq=None)
+        except FaultError as error:
+            if self._jobs.get(job_id) is job:
+                del self._jobs[job_id]
+            job.fail(result_gone(job_id) if error.code == "JOB_NOT_FOUND" else error.fault)
 
     async def submit_with_recovery(self, agent: str, input: Any = None, **options: Any) -> Any:
         """
@@ -199,7 +253,7 @@ class Client:
             budget=subscribed.budget,
             credentials=subscribed.credentials,
             trace_id=subscribed.trace_id,
-            parent_job_id=subscribed.parent_job_id,
+            parent_job_id=subscribed.parent_job_id or None,
         )
         return Handle(self._cancel, job, accepted)
 
@@ -283,8 +337,8 @@ class Client:
         if not session.is_open:
             await session.wait_open(self._settings.request_timeout)
         message = session.message(type, payload, job_id=job_id, trace_id=trace_id)
-        # Posted before it is registered: an input that is not JSON raises here.
-        session.post(message)
+        # Posted before it is registered: an input that is not JSON raises here. A single request saves a turn of the loop.
+        session.post(message, alone=not self._requests)
         answer: Future[Any] = self._requests.add(message, repeatable=repeatable, job_id=job_id)
         try:
             async with asyncio.timeout(self._settings.request_timeout):
@@ -318,3 +372,12 @@ class Client:
 def _whole(seconds: float | None) -> float | None:
     """A whole number as an int, because published runtimes accept only those."""
     return int(seconds) if seconds is not None and float(seconds).is_integer() else seconds
+
+
+def current_trace_id() -> str | None:
+    """32 hexadecimal digits, or None. OpenTelemetry is not imported: a program that uses it has imported it."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return None
+    context = trace.get_current_span().get_span_context()
+    return f"{context.trace_id:032x}" if context.is_valid else None

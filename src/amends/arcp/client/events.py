@@ -90,6 +90,16 @@ class Events:
         except TimeoutError:
             pass
 
+    async def started(self, seconds: float) -> bool:
+        """Wait for the first event or the end, at most `seconds`; returns whether there was one."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not self._items and not self._ended:
+                    await self._change()
+        except TimeoutError:
+            return False
+        return True
+
     async def read(self) -> AsyncIterator[Event]:
         """Iterate over the events, from the first one kept."""
         cursor = _Cursor(self.missed)

@@ -1,20 +1,27 @@
-"""Route received messages: events and results to jobs, answers to pending requests."""
+"""
+Route received messages: events and results to jobs, answers to pending requests.
+
+An answer belongs to the request whose id it has, else to the oldest request of its type.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from asyncio import Future
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 from amends.arcp.client.handle import Handle
 from amends.arcp.client.job import Job
-from amends.arcp.client.pending_requests import PendingRequests
-from amends.arcp.client.session_faults import reported_fault
+from amends.arcp.client.session_faults import connection_lost, error_of, reported_fault
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
 
-__all__ = ["Inbox"]
+__all__ = ["Inbox", "PendingRequest", "PendingRequests"]
 
 _UNCLAIMED = 64
 _REFUSALS = frozenset({"JOB_NOT_FOUND", "PERMISSION_DENIED"})
@@ -24,12 +31,20 @@ _REFUSALS = frozenset({"JOB_NOT_FOUND", "PERMISSION_DENIED"})
 class Inbox:
     """The jobs and pending requests of one client; its session passes every message here."""
 
-    def __init__(self, settings: Settings, handle: Callable[[Job, m.Accepted], Handle]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        handle: Callable[[Job, m.Accepted], Handle],
+        resumed: Callable[[], None] = lambda: None,
+    ) -> None:
         self._settings = settings
         self._handle = handle
+        self.resumed = resumed
         self.jobs: dict[str, Job] = {}
         self._unclaimed: dict[str, Job] = {}
         """Jobs with events while a submission is pending, whose answer may have been lost with a connection."""
+        self._ended: WeakValueDictionary[str, Job] = WeakValueDictionary()
+        """Ended jobs of runtimes that do not repeat the end of a job, as long as they have a handle."""
         self.requests = PendingRequests()
 
     def receive(self, message: Envelope, size: int) -> Any:
@@ -83,13 +98,18 @@ class Inbox:
             # A child of one of our jobs (10.1), which this client did not submit.
             return
         job = self.jobs.get(accepted.job_id) or self._unclaimed.pop(accepted.job_id, None)
+        if job is None and accepted.request_id is None:
+            # A repeated key. The runtimes that give no request id do not send the end of the job again.
+            job = self._ended.get(accepted.job_id)
         if job is None:
             job = Job(accepted.job_id, None, self._settings)
         job.trace_id = job.trace_id or accepted.trace_id or message.trace_id
         if self.requests.answer(self._handle(job, accepted), "job.submit", accepted.request_id):
             # Registered now, because its events may follow directly.
             job.submitted = True
-            self.jobs[accepted.job_id] = job
+            job.in_doubt = accepted.request_id is None
+            if not job.outcome.finished:
+                self.jobs[accepted.job_id] = job
 
     def _terminal(self, message: Envelope) -> None:
         job = self.jobs.get(message.job_id or "")
@@ -103,6 +123,8 @@ class Inbox:
         # In this order: if finish() raises, the job is still listed and fails with the session.
         job.finish(message)
         del self.jobs[job.job_id]
+        if job.in_doubt:
+            self._ended[job.job_id] = job
         self.requests.answer_all("job.cancel", job.job_id, None)
 
     def _is_refusal(self, payload: dict[str, Any], job: Job) -> bool:
@@ -170,3 +192,98 @@ _ANSWERS = {
 def _request_id(payload: dict[str, Any]) -> str | None:
     request_id = payload.get("request_id")
     return request_id if isinstance(request_id, str) else None
+
+
+@dataclass(slots=True)
+class PendingRequest:
+    """A request without an answer."""
+
+    message: Envelope
+    answer: Future[Any]
+    repeatable: bool
+    """Whether it may be sent again if it is unknown whether it arrived."""
+    job_id: str | None
+
+
+class PendingRequests:
+    """The requests without an answer, in the order in which they were sent."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[str, PendingRequest] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def any(self, type: str, job_id: str | None = None) -> bool:
+        """Whether there is one of a type, about a job if one is named."""
+        return any(
+            request.message.type == type and (job_id is None or request.job_id == job_id)
+            for request in self._waiting.values()
+        )
+
+    def add(self, message: Envelope, *, repeatable: bool, job_id: str | None = None) -> Future[Any]:
+        """Add a request that is being sent, and return the future of its answer."""
+        answer: Future[Any] = self._loop.create_future()
+        self._waiting[message.id] = PendingRequest(message, answer, repeatable, job_id)
+        return answer
+
+    def remove(self, message: Envelope) -> None:
+        """Remove a request, answered or not."""
+        self._waiting.pop(message.id, None)
+
+    def answer(self, value: Any, type: str, request_id: object = None, job_id: str | None = None) -> bool:
+        """Answer the request with this id, else the oldest of its type (and job); returns whether there was one."""
+        request = self._find(type, request_id, job_id)
+        if request is None:
+            return False
+        if not request.answer.done():
+            request.answer.set_result(value)
+        return True
+
+    def reject(
+        self, fault: Fault, request_id: object, type: str | None = None, job_id: str | None = None
+    ) -> bool:
+        """Answer a request with a failure. Without a type, the oldest request of any type."""
+        request = self._find(type, request_id, job_id)
+        if request is None:
+            return False
+        _fail(request, fault)
+        return True
+
+    def answer_all(self, type: str, job_id: str, value: Any) -> None:
+        """Answer every request of a type about a job."""
+        while self.answer(value, type, job_id=job_id):
+            pass
+
+    def take_repeatable(self) -> list[Envelope]:
+        """The requests to send again after a resumption. The others fail, because it is unknown whether they arrived."""
+        messages = []
+        for id, request in list(self._waiting.items()):
+            if request.repeatable:
+                messages.append(request.message)
+            else:
+                del self._waiting[id]
+                _fail(request, connection_lost("in_doubt"))
+        return messages
+
+    def fail_all(self, fault: Fault) -> None:
+        """Answer all requests with a failure."""
+        waiting, self._waiting = self._waiting, {}
+        for request in waiting.values():
+            _fail(request, fault)
+
+    def _find(self, type: str | None, request_id: object, job_id: str | None) -> PendingRequest | None:
+        if isinstance(request_id, str):
+            return self._waiting.pop(request_id, None)
+        for id, request in self._waiting.items():
+            if (type is None or request.message.type == type) and (
+                job_id is None or request.job_id == job_id
+            ):
+                return self._waiting.pop(id)
+        return None
+
+
+def _fail(request: PendingRequest, fault: Fault) -> None:
+    if not request.answer.done():
+        request.answer.set_exception(error_of(fault))

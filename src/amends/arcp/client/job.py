@@ -1,19 +1,20 @@
-"""The client's state of one job, shared by all handles of the job."""
+"""The client's state of one job, shared by all handles of the job, and its outcome, which any number of tasks can await."""
 
 from __future__ import annotations
 
+from asyncio import Future, get_running_loop
+from collections.abc import Generator
 from typing import Any
 
 from amends.arcp.client.assembly import Assembly
 from amends.arcp.client.events import Event, Events
-from amends.arcp.client.outcome import Outcome
-from amends.arcp.client.session_faults import reported_fault, result_unusable
+from amends.arcp.client.session_faults import error_of, reported_fault, result_unusable
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
 
-__all__ = ["Job"]
+__all__ = ["Job", "Outcome"]
 
 # The statuses that peers use for success. No status counts as success, because job.result reports a success.
 _SUCCESS = frozenset({None, "success", "succeeded", "completed", "ok"})
@@ -24,9 +25,11 @@ class Job:
     """The state of a job, its events and its outcome."""
 
     __slots__ = (
+        "__weakref__",
         "_chunks",
         "_events",
         "_settings",
+        "in_doubt",
         "job_id",
         "last_seq",
         "outcome",
@@ -43,6 +46,8 @@ class Job:
         self.run = 1
         self.submitted = False
         """Whether this session submitted the job, and does not only follow it."""
+        self.in_doubt = False
+        """Whether the runtime may lose it with a connection, without a message."""
         self.last_seq = 0
         self.result: m.Result | None = None
         self.rotated: dict[str, str] = {}
@@ -155,3 +160,51 @@ class Job:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
+
+
+class Outcome:
+    """
+    Returns the result or raises the failure. Cancelling one waiter does not affect the others.
+
+    Not a future: awaiting a future from a task that is cancelled cancels it for all, and a failed one that is never awaited
+    logs an error.
+    """
+
+    __slots__ = ("_waiters", "fault", "finished", "value")
+
+    def __init__(self) -> None:
+        self.finished = False
+        self.value: Any = None
+        self.fault: Fault | None = None
+        self._waiters: list[Future[None]] = []
+
+    def succeed(self, value: Any) -> None:
+        """End with a result."""
+        self.value = value
+        self._end()
+
+    def fail(self, fault: Fault) -> None:
+        """End with a failure."""
+        self.fault = fault
+        self._end()
+
+    def _end(self) -> None:
+        self.finished = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Wait for the end."""
+        if not self.finished:
+            waiter: Future[None] = get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                yield from waiter
+            finally:
+                if not self.finished:
+                    self._waiters.remove(waiter)
+        if self.fault is not None:
+            raise error_of(self.fault)
+        return self.value

@@ -36,9 +36,9 @@ class Outbox:
         if connection is not None:
             self._keep(asyncio.create_task(connection.close()))
 
-    def post(self, message: Envelope) -> None:
+    def post(self, message: Envelope, *, alone: bool = False) -> None:
         """
-        Send a message together with all others of this turn of the loop.
+        Send a message together with all others of this turn of the loop; at once if it is `alone`.
 
         Raises:
             InvalidRequestError: the message is larger than a frame may be; sending it would end the connection.
@@ -52,7 +52,10 @@ class Outbox:
         self._frames.append(frame)
         if not self._flushing:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            if alone:
+                self._flush()
+            else:
+                self._loop.call_soon(self._flush)
 
     async def close(self) -> None:
         """Cancel pending writes."""

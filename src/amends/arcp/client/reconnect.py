@@ -62,7 +62,7 @@ class Reconnect:
         limit = self.window
         if policy.max_wait is not None and self._settings.auto_resume:
             limit = min(limit, policy.max_wait)
-        last = connection_lost(reason)
+        last, asked_from = connection_lost(reason), resume.last_event_seq
         while True:
             self._tries += 1
             left = limit - (self._loop.time() - self._lost_at)
@@ -80,6 +80,11 @@ class Reconnect:
             try:
                 opened = await open_session(self._dial, self._token, self._settings, resume)
             except FaultError as error:
+                if error.code == "RESUME_WINDOW_EXPIRED" and resume.last_event_seq == asked_from > 0:
+                    # The runtime of the TypeScript SDK rejects a session without an event to replay: ask for the last one.
+                    resume = m.Resume(resume.session_id, resume.resume_token, asked_from - 1)
+                    self._retry_now.set()
+                    continue
                 # Unreachable: try again. Rejected by the runtime: that is final.
                 if error.fault.origin is None or error.fault.origin.path != "connection":
                     return error.fault

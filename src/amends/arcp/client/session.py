@@ -57,6 +57,9 @@ class Receiver(Protocol):
     def requests_to_repeat(self) -> Iterable[Envelope]:
         """The requests to send again after a resumption."""
 
+    def resumed(self) -> None:
+        """Handle a resumption, after the requests were sent again."""
+
     def end(self, fault: Fault) -> None:
         """Handle the end of the session."""
 
@@ -195,9 +198,9 @@ class Session:
         """Create a message of this session."""
         return envelope(type, payload, session_id=self.session_id, job_id=job_id, trace_id=trace_id)
 
-    def post(self, message: Envelope) -> None:
+    def post(self, message: Envelope, *, alone: bool = False) -> None:
         """Send a message; see `Outbox.post`."""
-        self._outbox.post(message)
+        self._outbox.post(message, alone=alone)
 
     def _send(self, type: str, payload: m.Message) -> None:
         self.post(self.message(type, payload))
@@ -265,9 +268,11 @@ class Session:
         if seq is not None:
             if seq > self.last_seq + 1:
                 return self._gap()
-            if seq > self.last_seq:
-                self.last_seq = seq
-                self._heartbeat.received_up_to(seq)
+            if seq <= self.last_seq:
+                # Repeated after a resumption.
+                return None
+            self.last_seq = seq
+            self._heartbeat.received_up_to(seq)
         return self._receiver.receive(message, size)
 
     async def _handle_early(self, opened: OpenedSession) -> None:
@@ -344,6 +349,7 @@ class Session:
             message.session_id = self.session_id
             self.post(message)
         await self._handle_early(opened)
+        self._receiver.resumed()
         return None
 
     def _attach(self, opened: OpenedSession) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "error_of",
     "not_opened",
     "reported_fault",
+    "result_gone",
     "result_unusable",
     "resume_expired",
 ]
@@ -87,6 +88,7 @@ _MESSAGES = {
     "no_answer": "The runtime did not answer in time",
     "disconnected": "The connection was lost, and the session cannot be resumed",
     "in_doubt": "The connection was lost before the answer; it is unknown whether the request arrived",
+    "job_lost": "The connection was lost, and the runtime does not have the job any more",
     "gap": "Events are missing, and the session cannot be resumed",
     "closed": "The client was closed; the job continues without it",
 }
@@ -114,6 +116,19 @@ def result_unusable(reason: str, trace_id: str | None, **details: Any) -> Fault:
         details={"reason": reason, **details},
         trace_id=trace_id,
         origin=Origin("arcp", "result_chunk", gap="chunks come in order and are complete"),
+    )
+
+
+def result_gone(job_id: str) -> Fault:
+    """The key belongs to a job that has ended, and the runtime does not have its end any more."""
+    return Fault(
+        code="JOB_NOT_FOUND",
+        vocabulary="arcp",
+        message="The job of this idempotency key has ended, and the runtime has no result of it any more",
+        recovery=Recovery.TERMINAL,
+        executed=Executed.YES,
+        details={"reason": "result_gone", "job_id": job_id},
+        origin=Origin("arcp", "job.accepted", gap="a repeated key gives the same job and its result"),
     )
 
 

@@ -8,18 +8,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from amends.arcp.runtime.agents import Agents
-from amends.arcp.runtime.cluster.capacity import Capacity
-from amends.arcp.runtime.cluster.control import follow_control
 from amends.arcp.runtime.cluster.dispatch import Dispatcher
 from amends.arcp.runtime.cluster.maintenance import Maintenance
 from amends.arcp.runtime.cluster.membership import Membership
-from amends.arcp.runtime.cluster.quota import Quota
+from amends.arcp.runtime.cluster.quota import Capacity, Quota
 from amends.arcp.runtime.cluster.retention import EndedJobs
 from amends.arcp.runtime.cluster.takeover import Takeover
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.credentials.provider import CredentialProvider
 from amends.arcp.runtime.entries import NodeRow
-from amends.arcp.runtime.jobs.cancel import Cancellation
+from amends.arcp.runtime.jobs.cancel import Cancellation, follow_control
 from amends.arcp.runtime.jobs.delegate import Delegation
 from amends.arcp.runtime.jobs.family import Families
 from amends.arcp.runtime.jobs.run import Runner
@@ -27,11 +25,10 @@ from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.jobs.submit import Launcher
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.server.connection import Server
+from amends.arcp.runtime.server.connection import Requests, Server
 from amends.arcp.runtime.server.handshake import Handshake
 from amends.arcp.runtime.server.heartbeat import ping_sessions
 from amends.arcp.runtime.server.job_listing import JobListing, MayObserve
-from amends.arcp.runtime.server.requests import Requests
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.runtime.server.submissions import Submissions
 from amends.arcp.runtime.tasks import Tasks

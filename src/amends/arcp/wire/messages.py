@@ -318,7 +318,8 @@ class Subscribed(Message):
     lease_constraints: dict[str, Any] | None = None
     budget: dict[str, Any] | None = None
     credentials: list[dict[str, Any]] | None = None
-    parent_job_id: str | None = None
+    parent_job_id: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Written as null if the job has no parent (7.6)."""
     trace_id: str | None = None
     subscribed_from: int | None = None
     replayed: Any = None

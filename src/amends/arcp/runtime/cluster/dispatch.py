@@ -14,8 +14,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from amends.arcp.runtime.agents import Agent, Agents
-from amends.arcp.runtime.cluster.capacity import Capacity
-from amends.arcp.runtime.cluster.quota import Quota
+from amends.arcp.runtime.cluster.quota import Capacity, Quota
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import queue_of
 from amends.arcp.runtime.jobs.cancel import Cancellation, cancellation

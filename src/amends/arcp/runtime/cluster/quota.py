@@ -1,5 +1,5 @@
 """
-The limit of unfinished jobs per principal, counted over all nodes.
+The limit of unfinished jobs per principal, counted over all nodes, and the places for running jobs on this node.
 
 Every submission checks it, so the check only adds two numbers in this node's memory: jobs that run here, and jobs known
 elsewhere. The latter are queued jobs, and jobs that other nodes report for principals with at least a tenth of the limit
@@ -20,7 +20,7 @@ from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.errors.arcp import InternalError
 
-__all__ = ["Quota"]
+__all__ = ["Capacity", "Quota"]
 
 _REPORTED_SHARE = 10
 """A node reports a principal's jobs to others from one tenth of the limit on."""
@@ -133,3 +133,44 @@ class Quota:
         for reported in peers:
             elsewhere.update(reported)
         self.elsewhere = elsewhere
+
+
+class Capacity:
+    """The places for running jobs on one node."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.running = 0
+        """Places that are taken: running jobs, and jobs that are about to run."""
+        self.draining = False
+        """Whether the node stops and takes no more jobs."""
+        self.backlog: set[str] = set()
+        """Agents whose queues are known to have jobs."""
+        self.queue_wakeup = asyncio.Event()
+        """Set when the queues should be read."""
+        self.being_written: set[str] = set()
+        """Jobs that are being written to the store by this node."""
+
+    @property
+    def full(self) -> bool:
+        """Whether no place is free."""
+        return self.running >= self._limits.running
+
+    def has_room(self, agent: str) -> bool:
+        """Whether a new job of this agent can start here at once, without overtaking jobs in its queue."""
+        return not self.full and not self.draining and agent not in self.backlog
+
+    def reserve(self) -> None:
+        """Reserve a place for a running job."""
+        self.running += 1
+
+    def release(self) -> None:
+        """Free the place of a job."""
+        self.running -= 1
+        if self.backlog:
+            self.queue_wakeup.set()
+
+    def add_to_backlog(self, agent: str) -> None:
+        """Record that the queue of an agent has a job."""
+        self.backlog.add(agent)
+        self.queue_wakeup.set()

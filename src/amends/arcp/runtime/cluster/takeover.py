@@ -13,9 +13,8 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
-from amends.arcp.runtime.cluster.capacity import Capacity
 from amends.arcp.runtime.cluster.membership import Membership
-from amends.arcp.runtime.cluster.quota import Quota
+from amends.arcp.runtime.cluster.quota import Capacity, Quota
 from amends.arcp.runtime.cluster.retention import EndedJob, EndedJobs
 from amends.arcp.runtime.entries import ACTIVE, JobEntry, JobSpec, Summary
 from amends.arcp.runtime.jobs.cancel import Cancellation, cancellation

@@ -24,22 +24,23 @@ _read_event = msgspec.json.Decoder(float_hook=Decimal).decode
 """Decodes an event with its numbers exact."""
 
 
-def number_on_wire(value: Any) -> Any:
+def number_on_wire(value: Any, field: str = "value") -> Any:
     """
-    Return a measured value as it is encoded: a number, with every digit of a Decimal; other values are unchanged.
+    Return a measured value as it is encoded: a number, with every digit of a Decimal.
 
-    >>> number_on_wire(Decimal("0.10")), number_on_wire("0.10"), number_on_wire(3)
+    >>> bytes(number_on_wire(Decimal("0.10"))), bytes(number_on_wire("0.10")), number_on_wire(3)
     (b'0.10', b'0.10', 3)
 
     Raises:
-        InvalidRequestError: the value is not a number that JSON can carry (NaN or infinite).
+        InvalidRequestError: the value is not a number that JSON can carry (text, NaN or infinite); its details name the field.
 
     """
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = Decimal(value)
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise InvalidRequestError("The value must be a finite number", details={"field": "value"})
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST:
+    finite = isinstance(value, int) or (isinstance(value, float | Decimal) and math.isfinite(value))
+    if isinstance(value, bool) or not finite:
+        raise InvalidRequestError(f"The {field} must be a finite number", details={"field": field})
+    if isinstance(value, int) and abs(value) > _LARGEST:
         value = Decimal(value)
     if isinstance(value, Decimal):
         plain = -_LONGEST < value.adjusted() < _LONGEST

@@ -10,6 +10,8 @@ Cancel a job (section 7.4) that runs here, runs on another node, or waits in a q
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from contextlib import suppress
 
@@ -20,11 +22,18 @@ from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import CANCELS, CONTROL, Control, JobEntry, JobSpec, encode
 from amends.arcp.runtime.jobs.outcome import error_outcome
 from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.limits import Limits
 from amends.errors.arcp import ARCPError, CancelledError, InvalidRequestError
-from amends.stores import ConflictError
+from amends.stores import ConflictError, Log, StoreError, TrimmedError
+from amends.stores.signal import Signal
 
-__all__ = ["Cancellation", "cancellation"]
+__all__ = ["Cancellation", "cancel_in_store", "cancellation", "follow_control"]
 
+_log = logging.getLogger("amends.arcp")
+_read_control = msgspec.json.Decoder(Control).decode
+_CONTROL_KEPT = 1_000
+_CONTROL_PAUSE = 0.02
 _CANCEL_KEPT = 86_400.0
 _LONGEST_REASON = 512
 
@@ -52,7 +61,6 @@ class Cancellation:
             InvalidRequestError: the job has already ended.
 
         """
-        store = self._ledger.store
         while True:
             job = self._jobs.get(spec.job_id)
             if job is not None:
@@ -64,8 +72,7 @@ class Cancellation:
             if tail is None or tail[1].ended:
                 raise _already_ended()
             if tail[1].node:
-                await store.table(CANCELS).put(spec.job_id, b"", expires_in=_CANCEL_KEPT)
-                await store.log(CONTROL).append(encode(Control(cancel=spec.job_id, reason=reason)))
+                await _ask_its_node(self._ledger, spec, reason)
                 return
             if await self.end_queued(spec, tail, cancellation(reason)):
                 return
@@ -87,11 +94,7 @@ class Cancellation:
             ConflictError: another node has the job.
 
         """
-        last, before = tail
-        outcome = error_outcome(error, before.run, self._jobs.limits.event_bytes)
-        payload = msgspec.Raw(outcome.payload)
-        entry = JobEntry("error", before.run, before.epoch + 1, node, time.time(), payload)
-        await self._ledger.end(spec, [entry], last, outcome.status, before.node)
+        entry = await _end(self._ledger, spec, tail, error, node, self._jobs.limits)
         self._ended.add(EndedJob(spec.job_id, spec.principal, spec.key, entry.at))
         if self._credentials is not None:
             self._jobs.tasks.spawn(self._credentials.revoke(spec.job_id))
@@ -105,5 +108,73 @@ class Cancellation:
                     await self.cancel(spec, "the job that delegated it has ended")
 
 
+async def cancel_in_store(ledger: Ledger, spec: JobSpec, reason: str | None, limits: Limits) -> None:
+    """
+    Cancel a job from a process that is no node: end it if it waits in a queue, else ask the node that runs it.
+
+    Raises:
+        InvalidRequestError: the job has already ended.
+
+    """
+    while True:
+        tail = await ledger.tail(spec.job_id)
+        if tail is None or tail[1].ended:
+            raise _already_ended()
+        if tail[1].node:
+            await _ask_its_node(ledger, spec, reason)
+            return
+        with suppress(ConflictError):
+            await _end(ledger, spec, tail, cancellation(reason), "", limits)
+            return
+
+
+async def _ask_its_node(ledger: Ledger, spec: JobSpec, reason: str | None) -> None:
+    await ledger.store.table(CANCELS).put(spec.job_id, b"", expires_in=_CANCEL_KEPT)
+    await ledger.store.log(CONTROL).append(encode(Control(cancel=spec.job_id, reason=reason)))
+
+
+async def _end(
+    ledger: Ledger, spec: JobSpec, tail: tuple[int, JobEntry], error: ARCPError, node: str, limits: Limits
+) -> JobEntry:
+    last, before = tail
+    outcome = error_outcome(error, before.run, limits.event_bytes)
+    payload = msgspec.Raw(outcome.payload)
+    entry = JobEntry("error", before.run, before.epoch + 1, node, time.time(), payload)
+    await ledger.end(spec, [entry], last, outcome.status, before.node)
+    return entry
+
+
 def _already_ended() -> InvalidRequestError:
     return InvalidRequestError("The job has already ended", details={"field": "job_id"})
+
+
+async def follow_control(jobs: RunningJobs, every: float) -> None:
+    """Read cancellations that other nodes request: when the log signals a change, and every `every` seconds."""
+    log = jobs.ledger.store.log(CONTROL)
+    async with log.watch() as signal:
+        await _follow(jobs, log, signal, every)
+
+
+async def _follow(jobs: RunningJobs, log: Log, signal: Signal, every: float) -> None:
+    position = 0
+    while True:
+        seen = signal.count
+        try:
+            if not position:
+                position = (await log.bounds()).last + 1
+            for stored in await log.read(position):
+                position = stored.seq + 1
+                request = _read_control(stored.value)
+                job = jobs.get(request.cancel)
+                if job is not None:
+                    job.stop(cancellation(request.reason))
+                if stored.seq % _CONTROL_KEPT == 0:
+                    await log.trim(stored.seq - _CONTROL_KEPT)
+        except TrimmedError as trimmed:
+            position = trimmed.first
+        except StoreError:
+            _log.warning("requests of other nodes cannot be read: the store failed")
+            await asyncio.sleep(1.0)
+        await signal.wait(seen, every)
+        # SQLite signals every commit of every job. This pause limits the reads; a cancellation can wait for it.
+        await asyncio.sleep(_CONTROL_PAUSE)

@@ -13,7 +13,7 @@ from amends.arcp.runtime.jobs.result_stream import ResultStream
 from amends.arcp.wire import new_id
 from amends.core.json_value import json_value
 from amends.errors import FaultError
-from amends.errors.arcp import ARCPError
+from amends.errors.arcp import ARCPError, is_retryable_by_default
 from amends.foreign import from_exception
 
 __all__ = ["Context", "Delegate"]
@@ -133,15 +133,15 @@ class Context:
 
     async def log(self, message: str, level: str = "info") -> None:
         """Report a log message."""
-        await self._emit("log", {"level": level, "message": message})
+        await self._emit("log", {"level": level, "message": str(message)})
 
     async def thought(self, text: str) -> None:
         """Report a step of the agent's reasoning."""
-        await self._emit("thought", {"text": text})
+        await self._emit("thought", {"text": str(text)})
 
     async def status(self, phase: str, message: str | None = None) -> None:
         """Report the phase that the job has entered."""
-        await self._emit("status", _present(phase=phase, message=message))
+        await self._emit("status", _present(phase=str(phase), message=message))
 
     async def progress(
         self,
@@ -151,10 +151,19 @@ class Context:
         units: str | None = None,
         message: str | None = None,
     ) -> None:
-        """Report progress: `current` of `total` units; omit `total` if it is unknown."""
+        """
+        Report progress: `current` of `total` units; omit `total` if it is unknown.
+
+        Raises:
+            InvalidRequestError: a value is not a finite number.
+
+        """
+        body = {"current": number_on_wire(current, "current")}
+        if total is not None:
+            body["total"] = number_on_wire(total, "total")
         if current < 0:
             raise ValueError("progress must not be negative")
-        await self._emit("progress", _present(current=current, total=total, units=units, message=message))
+        await self._emit("progress", body | _present(units=units, message=message))
 
     async def metric(
         self, name: str, value: Any, unit: str | None = None, dimensions: Mapping[str, Any] | None = None
@@ -165,7 +174,7 @@ class Context:
         A negative cost does not change the budget. A cost that is too large to be counted uses it up.
 
         Raises:
-            InvalidRequestError: the value is NaN or infinite.
+            InvalidRequestError: the value is not a finite number.
 
         """
         job = self._job
@@ -337,4 +346,6 @@ def _failed(call_id: str, error: BaseException | type[BaseException] | Mapping[s
         isinstance(given.get(name), str) for name in ("code", "message")
     ):
         raise TypeError("error= needs an exception, or a mapping with the members 'code' and 'message'")
-    return {"call_id": call_id, "error": json_value(dict(error))}
+    payload = json_value(dict(error))
+    payload.setdefault("retryable", is_retryable_by_default(payload["code"]))
+    return {"call_id": call_id, "error": payload}

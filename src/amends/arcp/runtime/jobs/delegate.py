@@ -27,7 +27,7 @@ from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.context import Context
 from amends.arcp.runtime.jobs.family import Families, check_not_stopping
 from amends.arcp.runtime.jobs.job import Job
-from amends.arcp.runtime.jobs.result_assembly import assemble, is_streamed
+from amends.arcp.runtime.jobs.result_stream import assemble, is_streamed
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.spec import accepted_payload
 from amends.arcp.runtime.jobs.submit import Launcher

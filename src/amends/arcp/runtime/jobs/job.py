@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,7 +20,6 @@ import msgspec
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.runtime.agents import Agent
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode, job_log
-from amends.arcp.runtime.jobs.followers import Claim, Follower
 from amends.arcp.runtime.jobs.outcome import Outcome
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
@@ -31,7 +30,7 @@ from amends.durable.batch import Batch
 from amends.errors.arcp import ARCPError, InvalidRequestError
 from amends.stores import ConflictError, StoreError, StoreUnavailableError
 
-__all__ = ["ENDED", "ENDING", "RUNNING", "Host", "Job"]
+__all__ = ["ENDED", "ENDING", "RUNNING", "Claim", "Follower", "Host", "Job"]
 
 RUNNING, ENDING, ENDED = "running", "ending", "ended"
 
@@ -369,3 +368,40 @@ def _limit_error(limit: str, value: int) -> InvalidRequestError:
         "The job exceeded a limit of this runtime",
         details={"limit": limit, "value": value},
     )
+
+
+class Claim(Protocol):
+    """Event numbers that a follower has reserved for the last entries of a job."""
+
+    def add_to(self, steps: Batch) -> None:
+        """Add the numbers to the job's transaction."""
+
+    def send(self) -> None:
+        """Send the entries, after the transaction succeeded."""
+
+    def release(self) -> None:
+        """Give the numbers up; the entries are pushed instead."""
+
+
+class Follower(Protocol):
+    """A subscription to a job that runs on this node."""
+
+    @property
+    def unnumbered(self) -> bool:
+        """Whether it has events to number at the moment, which prevents a claim."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it cannot keep up."""
+
+    async def wait_for_room(self) -> None:
+        """Wait until it is no longer full."""
+
+    def push(self, first: int, entries: Sequence[JobEntry]) -> None:
+        """Take entries that were written; `first` is the number of the first one in the job's log."""
+
+    def claim(self, first: int, entries: Sequence[JobEntry]) -> Claim | None:
+        """Reserve numbers for a job's last entries; None if that is not possible now."""
+
+    def begin(self) -> None:
+        """Continue with the job's log, because the job has left this node or has left its queue."""

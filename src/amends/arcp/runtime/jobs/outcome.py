@@ -1,4 +1,4 @@
-"""How a run ends: the payloads of `job.result` and `job.error`, and the final status that follows from them."""
+"""How a run ends: the payloads of `job.result` and `job.error`, the final status that follows from them, and the runtime's own refusals."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ import logging
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from amends.arcp.runtime.entries import STREAMED, JobEntry, encode
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.wire import now_text
-from amends.arcp.wire.messages import Result
+from amends.arcp.wire.messages import Error, Result
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import arcp as dialect
-from amends.dialects.beside import MEMBER, write_beside
+from amends.dialects.details_beside import join_details
 from amends.dialects.translation import translate
 from amends.errors import FaultError
 from amends.errors.arcp import InternalError, InvalidRequestError
+from amends.serving.server_errors import came_from_a_call
 
-__all__ = ["Outcome", "encode_error", "error_outcome", "in_doubt", "result_outcome", "status_of"]
+__all__ = [
+    "Outcome",
+    "encode_error",
+    "error_outcome",
+    "in_doubt",
+    "readable_error",
+    "refusal",
+    "result_outcome",
+    "status_of",
+]
 
 _log = logging.getLogger("amends.arcp")
 
@@ -79,17 +91,26 @@ def encode_error(fault: Fault) -> dict[str, Any]:
     if fault.vocabulary != "arcp":
         fault, _ = translate(fault, to="arcp")
     error = dialect.encode(fault)
-    details = error.get("details")
     assumed = dialect.decode(error)
-    beside = {} if assumed is None else write_beside(fault, assumed, VOCABULARY.row(fault.code).actor)
-    if beside and (details is None or MEMBER not in details):
-        error["details"] = {**(details or {}), MEMBER: beside}
+    if assumed is not None:
+        # The actor of the code's row was not chosen by the producer.
+        chosen = fault.actor is not VOCABULARY.row(fault.code).actor
+        written = replace(fault, details=error.get("details"))
+        details = join_details(
+            written, executed=assumed.executed, actor=assumed.actor if chosen else fault.actor
+        )
+        if details is not None:
+            error["details"] = details
     return error
 
 
 def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:
     """Return the outcome of a run that failed (R2, R4); `limit` is the most bytes of the payload."""
-    encoded = encode_error(error.fault)
+    fault = error.fault
+    if fault.retryable and came_from_a_call(error):
+        # The agent may have done something before the call that failed (M3).
+        fault = replace(fault, executed=Executed.MAYBE)
+    encoded = encode_error(fault)
     code = encoded["code"]
     status = _FINAL.get(code, "error")
     encoded |= {"final_status": status, "completed_at": now_text()}
@@ -110,7 +131,43 @@ def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:
     return Outcome("error", encode(encoded), status, code)
 
 
+def readable_error(entry: JobEntry, sdk: str) -> JobEntry:
+    """
+    Replace what the client of a published SDK does not read; it would wait for the end of the job for ever.
+
+    The Python SDK's reads no other `final_status` than error. The TypeScript SDK's discards codes that section 12 does not
+    have, and INTERNAL_ERROR that is not retryable. It gets a code that it reads, with the same `retryable`; the code that was
+    raised is in `details.code`.
+    """
+    if entry.kind != "error":
+        return entry
+    error = msgspec.json.decode(entry.payload)
+    code = error["code"]
+    if sdk == "python":
+        error["final_status"] = "error"
+    elif code not in VOCABULARY.rows or (code == "INTERNAL_ERROR" and not error["retryable"]):
+        # A job in doubt must not look retryable. CANCELLED is not, and says of the effect only "maybe", too.
+        error["details"] = {**(error.get("details") or {}), "code": code}
+        error["code"] = "INTERNAL_ERROR" if error["retryable"] else "CANCELLED"
+    return replace(entry, payload=msgspec.Raw(encode(error)))
+
+
 def status_of(entry: JobEntry) -> str:
     """Return the final status of a terminal entry."""
     status = msgspec.json.decode(entry.payload).get("final_status")
     return status if isinstance(status, str) else ("success" if entry.kind == "result" else "error")
+
+
+def refusal(error: FaultError, request_id: str | None = None, *, of_job: bool = False) -> Error:
+    """Encode an error (R2). An error that answers a request or ends a job has a final status."""
+    encoded: dict[str, Any] = dialect.encode(error.fault)
+    final = of_job or request_id is not None
+    return Error(
+        encoded["code"],
+        encoded["message"],
+        encoded["retryable"],
+        encoded.get("details"),
+        final_status="error" if final else None,
+        completed_at=now_text() if final else None,
+        request_id=request_id,
+    )

@@ -1,16 +1,26 @@
-"""Streamed results (section 8.4): numbered chunks of limited size, the last one marked as such."""
+"""
+Streamed results (section 8.4): numbered chunks of limited size, the last one marked as such.
+
+A session that did not negotiate `result_chunk` gets the whole result instead.
+"""
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import msgspec
+from msgspec.structs import replace
+
+from amends.arcp.runtime.entries import STREAMED, JobEntry, encode
 from amends.arcp.runtime.jobs.job import Job
+from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.wire import new_id
-from amends.errors.arcp import InvalidRequestError
+from amends.dialects import arcp as dialect
+from amends.errors.arcp import InternalError, InvalidRequestError
 
-__all__ = ["ResultStream"]
+__all__ = ["ResultStream", "assemble", "is_streamed", "with_whole_result"]
 
 
 class ResultStream:
@@ -87,3 +97,50 @@ class ResultStream:
         """Close the stream; after an exception the result stays incomplete and the job fails."""
         if kind is None:
             await self.close()
+
+
+def is_streamed(entry: JobEntry) -> bool:
+    """Whether this entry is the end of a job whose result was streamed."""
+    return entry.label == STREAMED
+
+
+async def assemble(ledger: Ledger, job_id: str, run: int) -> str | bytes:
+    """Join the chunks of a run; the result is bytes if any chunk is."""
+    pieces: list[str | bytes] = []
+    async for _, entry in ledger.history(job_id):
+        if entry.label == "result_chunk" and entry.run == run:
+            body = msgspec.json.decode(entry.payload)["body"]
+            pieces.append(body["data"] if body["encoding"] == "utf8" else b64decode(body["data"]))
+    if all(isinstance(piece, str) for piece in pieces):
+        return "".join(piece for piece in pieces if isinstance(piece, str))
+    return b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
+
+
+async def with_whole_result(ledger: Ledger, job_id: str, entry: JobEntry, limit: int) -> JobEntry:
+    """Replace the end of a streamed result by one that contains the whole result; an error beyond `limit` bytes."""
+    if not is_streamed(entry):
+        return entry
+    end = msgspec.json.decode(entry.payload)
+    size = end.pop("result_size")
+    too_large = {"limit": "result_bytes", "value": limit, "result_size": size}
+    if size > limit:
+        return _not_sendable(entry, end, "The result is too large to be sent in one message", too_large)
+    value = await assemble(ledger, job_id, entry.run)
+    if (len(value.encode()) if isinstance(value, str) else len(value)) != size:
+        return _not_sendable(entry, end, "The result is no longer stored", {"result_size": size})
+    del end["result_id"]
+    end["result"] = value if isinstance(value, str) else {"encoding": "base64", "data": value}
+    payload = encode(end)
+    if len(payload) > limit:
+        # JSON escapes and base64 have made it larger than the limit.
+        return _not_sendable(entry, end, "The result is too large to be sent in one message", too_large)
+    return replace(entry, payload=msgspec.Raw(payload), label="")
+
+
+def _not_sendable(entry: JobEntry, end: dict[str, Any], why: str, details: dict[str, Any]) -> JobEntry:
+    details |= {"feature": "result_chunk", "executed": "yes"}
+    error = dialect.encode(InternalError(why, retryable=False, details=details).fault)
+    error |= {"final_status": "error", "completed_at": end.get("completed_at")}
+    if "run" in end:
+        error["run"] = end["run"]
+    return replace(entry, kind="error", payload=msgspec.Raw(encode(error)), label="")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from amends.arcp.runtime.cluster.capacity import Capacity
-from amends.arcp.runtime.cluster.quota import Quota
-from amends.arcp.runtime.jobs.followers import Follower
-from amends.arcp.runtime.jobs.job import Job
+from amends.arcp.runtime.cluster.quota import Capacity, Quota
+from amends.arcp.runtime.jobs.job import Follower, Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks

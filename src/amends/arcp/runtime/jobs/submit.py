@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from amends.arcp.leases import Budget
 from amends.arcp.runtime.agents import Agent
-from amends.arcp.runtime.cluster.capacity import Capacity
 from amends.arcp.runtime.cluster.membership import Membership
-from amends.arcp.runtime.cluster.quota import Quota
+from amends.arcp.runtime.cluster.quota import Capacity, Quota
 from amends.arcp.runtime.entries import JobEntry, JobSpec
 from amends.arcp.runtime.jobs.amounts import spend
 from amends.arcp.runtime.jobs.job import Job

@@ -30,7 +30,7 @@ def authenticator(
     """
     if (tokens is None) == (authenticate is None):
         raise ValueError(
-            "pass either tokens={token: principal} or authenticate=function, or set AMENDS_RUNTIME_TOKEN, to define who "
+            "pass tokens= with a principal for each, or authenticate=function, or set AMENDS_RUNTIME_TOKEN, to define who "
             "may connect"
         )
     if authenticate is not None:

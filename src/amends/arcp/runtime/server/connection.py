@@ -10,23 +10,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
-from amends.arcp.runtime.cluster.capacity import Capacity
+from amends.arcp.runtime.cluster.quota import Capacity
+from amends.arcp.runtime.jobs.cancel import Cancellation
+from amends.arcp.runtime.jobs.outcome import refusal
+from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.server.handshake import Handshake
-from amends.arcp.runtime.server.handshakes import Handshakes
-from amends.arcp.runtime.server.refusals import refusal
-from amends.arcp.runtime.server.requests import Handler, Requests
+from amends.arcp.runtime.server.feeds import SUBMITTED
+from amends.arcp.runtime.server.handshake import Handshake, Handshakes
+from amends.arcp.runtime.server.job_listing import JobListing
 from amends.arcp.runtime.server.session import Session
 from amends.arcp.runtime.server.sessions import Sessions
+from amends.arcp.runtime.server.submissions import Submissions
 from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.transports import Connection, ConnectionLost
-from amends.arcp.wire import Envelope, Malformed, envelope, new_id, read, read_payload, write
+from amends.arcp.wire import Envelope, Malformed, envelope, new_id, now_text, read, read_payload, write
+from amends.arcp.wire.messages import Bye, Cancelled, Pong
 from amends.errors import FaultError
-from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError
+from amends.errors.arcp import (
+    ARCPError,
+    InternalError,
+    InvalidRequestError,
+    JobNotFoundError,
+    PermissionDeniedError,
+)
 from amends.stores import StoreError
 
-__all__ = ["Server"]
+__all__ = ["Handler", "Requests", "Server"]
 
 _log = logging.getLogger("amends.arcp")
 _POLICY, _TRY_LATER = 1008, 1013
@@ -131,8 +144,28 @@ async def _handle(handler: Handler, session: Session, message: Envelope) -> None
 
 
 def _refuse(session: Session, message: Envelope, error: ARCPError) -> None:
+    job_id = _job_of(message)
+    if session.sdk == "python" and message.type in _ANSWERS:
+        _refuse_for_python(session, message, error, job_id or "")
+        return
     payload = refusal(error, request_id=message.id)
-    session.send_message("job.error", payload, job_id=_job_of(message), trace=message.trace_id)
+    session.send_message("job.error", payload, job_id=job_id, trace=message.trace_id)
+
+
+def _refuse_for_python(session: Session, message: Envelope, error: ARCPError, job_id: str) -> None:
+    """
+    Refuse a request of the published Python SDK's client, which reads `job.error` only as the end of a job that it knows.
+
+    A submission and a subscription are answered, and the job ends with the error; without that the client would wait, for
+    the second one for ever. It does not wait for the answer to a cancellation, which must not end a job that it follows.
+    """
+    if message.type != "job.cancel":
+        agent = getattr(read_payload(message), "agent", None) or "unknown"
+        facts: dict[str, Any] = {"job_id": job_id, "request_id": message.id, "agent": agent, "lease": {}}
+        more = {"accepted_at": now_text(), "current_status": "error", "subscribed_from": 0, "replayed": False}
+        session.send_message(_ANSWERS[message.type], facts | more, job_id=job_id, trace=message.trace_id)
+        end = partial(session.send_message, job_id=job_id, trace=message.trace_id)
+        asyncio.get_running_loop().call_later(_ANSWER_SEEN, end, "job.error", refusal(error, of_job=True))
 
 
 def _job_of(message: Envelope) -> str | None:
@@ -144,6 +177,11 @@ def _job_of(message: Envelope) -> str | None:
     return message.job_id or getattr(read_payload(message), "job_id", None)
 
 
+_ANSWERS = {"job.submit": "job.accepted", "job.subscribe": "job.subscribed", "job.cancel": ""}
+_ANSWER_SEEN = 0.1
+"""Seconds after which the client has read an answer."""
+
+
 async def _close_with_error(session: Session, error: FaultError) -> None:
     """Send `session.error` before the connection is closed; the session can be resumed."""
     frame = write(envelope("session.error", refusal(error), session_id=session.id))
@@ -152,3 +190,85 @@ async def _close_with_error(session: Session, error: FaultError) -> None:
             await session.connection.send(frame)
     except (ConnectionLost, TimeoutError):
         pass
+
+
+Handler = Callable[[Session, Envelope], Awaitable[None]]
+"""
+Serves one request.
+
+Raises:
+    ARCPError: sent to the client as the answer to the request.
+
+"""
+
+
+class Requests:
+    """The handlers of one node by message type."""
+
+    def __init__(
+        self, ledger: Ledger, submissions: Submissions, listing: JobListing, cancellation: Cancellation
+    ) -> None:
+        self._ledger = ledger
+        self._listing = listing
+        self._cancellation = cancellation
+        self.submit: Handler = submissions.submit
+        """Serves `job.submit`; it runs until the job has ended, so it needs a task of its own."""
+        self.handlers: dict[str, Handler] = {
+            "session.ping": _ping,
+            "session.ack": _ack,
+            "session.list_jobs": _requires("list_jobs", listing.list_jobs),
+            "session.close": _close,
+            "session.bye": _close,
+            "job.cancel": self._cancel,
+            "job.subscribe": _requires("subscribe", listing.subscribe),
+            "job.unsubscribe": _requires("subscribe", listing.unsubscribe),
+        }
+        """All other handlers. Unknown types, also of later protocol versions, are ignored (section 5)."""
+
+    async def _cancel(self, session: Session, message: Envelope) -> None:
+        request = read_payload(message)
+        if isinstance(request, Malformed):
+            raise InvalidRequestError(request.reason)
+        job_id = message.job_id or request.job_id
+        spec = None if job_id is None else await self._ledger.spec(job_id)
+        if spec is None or not await self._listing.may_observe(session.principal, spec.principal):
+            raise JobNotFoundError
+        feed = session.feeds.get(spec.job_id)
+        submitted = spec.session == session.id or (feed is not None and feed.mode & SUBMITTED)
+        if spec.principal != session.principal or not submitted:
+            raise PermissionDeniedError(
+                "Only the session that submitted a job may cancel it", details={"job_id": job_id}
+            )
+        await self._cancellation.cancel(spec, request.reason)
+        session.send_message(
+            "job.cancelled", Cancelled(spec.job_id, message.id), job_id=spec.job_id, trace=spec.trace
+        )
+
+
+async def _ping(session: Session, message: Envelope) -> None:
+    ping = read_payload(message)
+    nonce = None if isinstance(ping, Malformed) else ping.nonce
+    session.send_message("session.pong", Pong(nonce, now_text()))
+
+
+async def _ack(session: Session, message: Envelope) -> None:
+    ack = read_payload(message)
+    if not isinstance(ack, Malformed):
+        session.acknowledge(ack.last_processed_seq)
+
+
+async def _close(session: Session, message: Envelope) -> None:
+    """End the connection. Jobs continue, and the session can be resumed within its window (6.7)."""
+    if message.type == "session.close":
+        session.send_message("session.closed", Bye("client asked"))
+        await session.wait_until_flushed()
+    await session.drop()
+
+
+def _requires(feature: str, handler: Handler) -> Handler:
+    async def checked(session: Session, message: Envelope) -> None:
+        if feature not in session.features:
+            raise InvalidRequestError("The feature was not negotiated", details={"feature": feature})
+        await handler(session, message)
+
+    return checked

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 from amends.arcp.runtime.entries import FRAME_TYPES, JobEntry, SessionEntry, session_log
-from amends.arcp.runtime.jobs.result_assembly import with_whole_result
+from amends.arcp.runtime.jobs.result_stream import with_whole_result
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.server.session_log import (
     SNAPSHOT_EVERY,

@@ -1,20 +1,22 @@
 """
 The handshake: read the first frame of a connection, and answer with `session.welcome` or `session.error`.
 
-Before authentication, a connection costs the runtime no more than one frame and one timer.
+Before authentication, a connection costs the runtime no more than one frame and one timer. The connections without a session
+are bounded in total and per address, so that silent ones cannot lock others out: `Handshakes`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from amends._version import __version__
 from amends.arcp.runtime.agents import inventory
 from amends.arcp.runtime.cluster.membership import Membership
+from amends.arcp.runtime.jobs.outcome import refusal
 from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.server.refusals import refusal
 from amends.arcp.runtime.server.resume import replay, trace_and_owner
 from amends.arcp.runtime.server.session import Session
 from amends.arcp.runtime.server.sessions import Sessions
@@ -25,6 +27,7 @@ from amends.arcp.wire import (
     Malformed,
     envelope,
     negotiate,
+    new_id,
     now_text,
     read,
     read_payload,
@@ -35,11 +38,14 @@ from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError, UnauthenticatedError
 from amends.stores import StoreError
 
-__all__ = ["Handshake"]
+__all__ = ["Handshake", "Handshakes", "Waiting", "address_of"]
 
 _log = logging.getLogger("amends.arcp")
 
 _WITHOUT_CREDENTIALS = tuple(feature for feature in FEATURES if feature != "provisioned_credentials")
+_ULID = 26
+_TYPESCRIPT = ["agent_versions", "model.use", "provisioned_credentials"]
+"""How the list of features of the TypeScript SDK ends; the specification has another order."""
 
 
 class Handshake:
@@ -122,9 +128,7 @@ class Handshake:
             session, token, replayed = await self._sessions.resume(
                 principal, wanted, None if named is None else features, connection
             )
-        # Only the published Python SDK names agents in its hello (an empty list). It reads budgets only as text, though
-        # 7.1 has numbers.
-        session.amounts_as_text = capabilities is not None and capabilities.agents is not None
+        session.sdk = _sdk(message.id, capabilities)
         await self._send_welcome(session, token, replayed)
         return session
 
@@ -171,10 +175,97 @@ def _whole_seconds(seconds: float) -> float:
     return int(seconds) if seconds == int(seconds) else seconds
 
 
+def _sdk(id: str, capabilities: Capabilities | None) -> str:
+    """Return the published SDK that sent a hello, if it is one. Only the Python SDK names agents, in an empty list."""
+    if capabilities is None:
+        return ""
+    if capabilities.agents == [] and len(id) == _ULID:
+        return "python"
+    return "typescript" if (capabilities.features or [])[-3:] == _TYPESCRIPT else ""
+
+
 async def _send_refusal(connection: Connection, error: FaultError) -> None:
     """Send `session.error` to a connection that has no session."""
     try:
         async with asyncio.timeout(5):
-            await connection.send(write(envelope("session.error", refusal(error))))
+            # The client of the TypeScript SDK discards messages without a session id.
+            frame = write(envelope("session.error", refusal(error), session_id=new_id("sess")))
+            await connection.send(frame)
     except (ConnectionLost, TimeoutError):
         pass
+
+
+_TRY_LATER = 1013
+
+
+class Waiting:
+    """One connection without a session."""
+
+    __slots__ = ("address", "connection", "dropped")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.address: str | None = address_of(connection.peer)
+        self.dropped = False
+        """Whether it was closed to make room for another one."""
+
+
+class Handshakes:
+    """The connections of one node that have no session yet."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._silent: dict[Waiting, None] = {}
+        """In the order of their arrival."""
+        self._per_address: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return self._per_address.total()
+
+    async def enter(self, connection: Connection) -> Waiting | None:
+        """Add a connection, and close a silent one if there are too many. Returns None if there is no room."""
+        new, address = Waiting(connection), address_of(connection.peer)
+        dropped: Waiting | None = None
+        crowded = self._per_address[address] >= self._limits.handshakes_per_address
+        if crowded or len(self) >= self._limits.handshakes:
+            dropped = self._oldest_silent(address if crowded else None)
+            if dropped is None:
+                return None
+        if dropped is not None:
+            dropped.dropped = True
+            self.leave(dropped)
+        self._per_address[address] += 1
+        self._silent[new] = None
+        if dropped is not None:
+            await dropped.connection.close(_TRY_LATER, "")
+        return new
+
+    def spoke(self, one: Waiting) -> None:
+        """Record that the first frame of a connection has arrived."""
+        self._silent.pop(one, None)
+
+    def leave(self, one: Waiting) -> None:
+        """Remove a connection that has a session now, or has ended. A second call has no effect."""
+        self._silent.pop(one, None)
+        if one.address is not None:
+            address, one.address = one.address, None
+            self._per_address[address] -= 1
+            if not self._per_address[address]:
+                del self._per_address[address]
+
+    def _oldest_silent(self, address: str | None) -> Waiting | None:
+        silent = Counter(one.address for one in self._silent)
+        if address is None and silent:
+            address = silent.most_common(1)[0][0]
+        return next((one for one in self._silent if one.address == address), None)
+
+
+def address_of(peer: str) -> str:
+    """
+    Return the host of a peer's address; the port is left out.
+
+    >>> address_of("192.0.2.1:5000"), address_of("2001:db8::1:5000"), address_of("memory")
+    ('192.0.2.1', '2001:db8::1', 'memory')
+    """
+    host, colon, port = peer.rpartition(":")
+    return host if colon and port.isdigit() else peer

@@ -27,6 +27,8 @@ MayObserve = Callable[[str, str], bool | Awaitable[bool]]
 """Whether one principal may see another's jobs: `(observer, owner) -> bool`."""
 
 _audit = logging.getLogger("amends.arcp.audit")
+_ANSWER_SEEN = 0.1
+"""Seconds within which a client has read the answer to its request."""
 _PAGE, _LARGEST = 100, 1_000
 
 
@@ -196,7 +198,12 @@ class JobListing:
         feed = Feed(session, spec.job_id, spec.trace, start, 0 if old is None else old.mode & SUBMITTED)
         feed.hides_credentials = not own
         session.subscribe(feed)
-        if not session.closing:
+        if session.closing:
+            return
+        if session.sdk == "python":
+            # Its client drops events, and the end, that arrive before it has seen the answer.
+            self._jobs.tasks.loop.call_later(_ANSWER_SEEN, feed.begin)
+        else:
             feed.begin()
 
     async def unsubscribe(self, session: Session, message: Envelope) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from amends.arcp.runtime.credentials.provider import without_secret
 from amends.arcp.runtime.entries import SessionEntry, encode, job_log, session_log
-from amends.arcp.runtime.jobs.result_assembly import with_whole_result
+from amends.arcp.runtime.jobs.result_stream import with_whole_result
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.ledger import read_entry
 from amends.arcp.runtime.server.session import Session

@@ -13,11 +13,11 @@ import msgspec
 from amends.arcp.leases import Budget
 from amends.arcp.runtime.credentials.provider import without_secret
 from amends.arcp.runtime.entries import JobEntry, SessionRow
-from amends.arcp.runtime.jobs.result_assembly import is_streamed
+from amends.arcp.runtime.jobs.outcome import readable_error, refusal
+from amends.arcp.runtime.jobs.result_stream import is_streamed
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.server.delivery import Delivery
 from amends.arcp.runtime.server.feeds import SUBMITTED, Feed
-from amends.arcp.runtime.server.refusals import refusal
 from amends.arcp.runtime.server.session_log import Attached, Detached, QueuedEvent, Subscription
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Accepted
@@ -43,7 +43,6 @@ class Session(Delivery):
         "_excluded",
         "_lagging",
         "acked",
-        "amounts_as_text",
         "features",
         "feeds",
         "last_ping",
@@ -52,6 +51,7 @@ class Session(Delivery):
         "renewed",
         "revision",
         "row",
+        "sdk",
         "unconfirmed",
         "writer",
     )
@@ -79,8 +79,8 @@ class Session(Delivery):
         self.features = features
         self.feeds: dict[str, Feed] = {}
         self.acked = 0
-        self.amounts_as_text = False
-        """Whether the client reads budgets only as text; see `handshake`."""
+        self.sdk = ""
+        """The published SDK that the client is of (python, typescript), if it is one: it does not read all that is valid."""
         self.unconfirmed = False
         """Whether the client has not sent a message since it got its new resume token."""
         self.last_received = self.last_ping = self.last_sent
@@ -116,6 +116,17 @@ class Session(Delivery):
     def excludes(self, entry: JobEntry) -> bool:
         """Whether an event belongs to a feature that this session did not negotiate."""
         return entry.label in self._excluded
+
+    def encode_entry(self, job_id: str, trace: str, entry: JobEntry, number: int) -> bytes:
+        """Encode an entry of a job's log as a message that this session's client reads."""
+        if self.sdk:
+            entry = readable_error(entry, self.sdk)
+        return super().encode_entry(job_id, trace, entry, number)
+
+    @property
+    def amounts_as_text(self) -> bool:
+        """Whether the client reads budgets only as text, though 7.1 has numbers."""
+        return self.sdk == "python"
 
     def must_assemble(self, entry: JobEntry) -> bool:
         """Whether this entry ends a streamed result that this session gets as a whole."""

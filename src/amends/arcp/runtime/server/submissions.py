@@ -19,7 +19,7 @@ from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.credentials.provider import Outstanding
 from amends.arcp.runtime.entries import JobEntry, JobSpec, SessionEntry, session_log
 from amends.arcp.runtime.jobs.job import Job
-from amends.arcp.runtime.jobs.result_assembly import is_streamed
+from amends.arcp.runtime.jobs.result_stream import is_streamed
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.jobs.spec import accepted_payload, check_lease_not_expired, spec_from_request

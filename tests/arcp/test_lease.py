@@ -1,18 +1,9 @@
 """Leases (sections 9 and 10): what they grant, and what is refused because it could be interpreted differently."""
 
-from decimal import Decimal
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from amends.arcp import leases
-from amends.arcp.leases import Budget, Lease, amount_of, covers, parse_pattern
-from amends.arcp.leases.grammar import parse_target
-from amends.arcp.leases.targets import Refused
 from amends.errors.arcp import (
-    BudgetExhaustedError,
-    InvalidRequestError,
     LeaseExpiredError,
     LeaseSubsetViolationError,
     PermissionDeniedError,
@@ -80,81 +71,6 @@ def test_what_a_pattern_grants(capability, pattern, target):
     """9.2: `*` is one segment or a part of one, `**` any number; anchored at both ends."""
     assert allowed(capability, pattern, target)
 
-
-CLIMBS = [
-    # path parameters, a query, a fragment or a stream's name behind the dots
-    "..;/etc",
-    "..;x=1/etc",
-    ".;/etc",
-    "%2e%2e;/etc",
-    "..%3b/etc",
-    "..%3B/etc",
-    ".%2e;/etc",
-    "..::$INDEX_ALLOCATION/etc",
-    "..%3f/etc",
-    "..%23/etc",
-    # overlong and otherwise invalid encodings
-    "%c0%ae%c0%ae/etc",
-    "..%c0%afetc",
-    "..%C0%AFetc",
-    "%e0%80%ae%e0%80%ae/etc",
-    "..%e0%80%afetc",
-    "%f0%80%80%ae%f0%80%80%ae/etc",
-    "..%c1%9cetc",
-    "..%c1%afetc",
-    "%u002e%u002e/etc",
-    "..%u2215etc",
-    "..%u2216etc",
-    "a%ffb",
-    "%ed%a0%80",
-    # look-alikes, plain and encoded
-    "..\u2215etc",
-    "..\u2044etc",
-    "..\u29f8etc",
-    "..\u2571etc",
-    "..\u2216etc",
-    "..\u29f5etc",
-    "..\u29f9etc",
-    "a\u2215..\u2215etc",
-    "..%e2%88%95etc",
-    "..%E2%81%84etc",
-    "..%ef%bc%8fetc",
-    "%ef%bc%8e%ef%bc%8e/etc",
-    "\u2024\u2024/etc",
-    "\u3002\u3002/etc",
-    "\uff61\uff61/etc",
-    ".\u3002/etc",
-    "\ua4f8\ua4f8/etc",
-    "\u00b7\u00b7/etc",
-    "%e3%80%82%e3%80%82/etc",
-    # invisible characters after, between and before the dots, plain and encoded
-    "..\u200b/etc",
-    ".\u200b./etc",
-    "\u200b../etc",
-    "..\ufeff/etc",
-    "..\u00ad/etc",
-    "..\u2060/etc",
-    "..\u200d/etc",
-    "..\u202e/etc",
-    "..\ufe0f/etc",
-    "..\u034f/etc",
-    "..\u115f/etc",
-    "..\u3164/etc",
-    "..\U000e0020/etc",
-    "..\U000e0101/etc",
-    "..\u00a0/etc",
-    "..\u3000/etc",
-    "..\u2800/etc",
-    "..\u0301/etc",
-    "..%e2%80%8b/etc",
-    "..%c2%a0/etc",
-    "..%20/etc",
-    "..%09/etc",
-    "..%c2%ad/etc",
-    "\u200b/etc",
-    "..\u200b;x/etc",
-    " ..;x/etc",
-]
 
 DENIED = [
     # traversal
@@ -275,47 +191,6 @@ def test_what_a_pattern_does_not_grant(capability, pattern, target):
     assert not error.retryable
 
 
-@each("climb", CLIMBS)
-def test_dots_in_disguise(climb):
-    """Also refused: what is `..` for a program that decodes, folds, ignores or cuts off characters."""
-    assert not allowed("fs.read", "/workspace/**", f"/workspace/{climb}")
-    assert not allowed("net.fetch", "https://h.example/a/**", f"https://h.example/a/{climb}")
-    assert not allowed("tool.call", "mcp:github/**", f"mcp:github/{climb}")
-
-
-def test_names_that_only_look_unusual():
-    """Semicolons, invisible joiners, middle dots and encoded letters are allowed where they change no segment."""
-    for target in (
-        "/workspace/a;v=1",
-        "/workspace/..a;b",
-        "/workspace/l\u00b7l",
-        "/workspace/\u0646\u0627\u0645\u0647\u200c\u0647\u0627",
-        "/workspace/..dots",
-        "/workspace/e\u0301.txt",
-        "/workspace/.hidden;x",
-    ):
-        assert allowed("fs.read", "/workspace/**", target), target
-    for target in ("a;v=1", "gr%C3%B6%C3%9Fe", "...x", "%7Eme", "a%20b", "b?q=%e9", "%E2%82%AC"):
-        assert allowed("net.fetch", "https://h.example/a/**", f"https://h.example/a/{target}"), target
-
-
-def test_denials_name_their_reason():
-    """Each denial says what was wrong with the target."""
-    for capability, target, reason in (
-        ("net.fetch", "https://user@h.example/", "user info"),
-        ("net.fetch", "https://h.example:0/", "an invalid port"),
-        ("net.fetch", "https://münchen.example/", "a host in another script: write it as xn--"),
-        ("net.fetch", "https://h.example/%2E%2E/", "a segment of dots"),
-        ("fs.read", "/a/../b", "a segment of dots"),
-        ("fs.read", "/a\\b", "backslash"),
-        ("fs.read", "/a/%2f", "percent-encoded separators"),
-        ("fs.read", "/a/．．", "characters that fold into separators"),
-        ("fs.read", "a", "not absolute"),
-    ):
-        pattern = "/**" if capability == "fs.read" else "https://**/**"
-        assert lease({capability: [pattern]}).check(capability, target, NOW).details["reason"] == reason
-
-
 def test_a_capability_that_was_not_granted():
     """9.1: a capability that is not in the lease is not granted, models included (9.7)."""
     for capability in ("fs.write", "model.use", "cost.budget", "nonsense"):
@@ -326,63 +201,6 @@ def test_a_capability_that_was_not_granted():
             "target": "/a",
             "reason": "the lease does not grant this capability",
         }
-
-
-def test_amounts_are_not_patterns():
-    """A budget grants no target."""
-    assert isinstance(
-        lease({"cost.budget": ["USD:1"]}).check("cost.budget", "USD:1", NOW), PermissionDeniedError
-    )
-    with pytest.raises(Refused):
-        parse_pattern("cost.budget", "USD:1")
-
-
-REFUSED = [
-    ({"fs.raed": ["/a"]}, "fs.raed"),
-    ({"FS.READ": ["/a"]}, "FS.READ"),
-    ({"x-": ["/a"]}, "x-"),
-    ({5: ["/a"]}, "5"),
-    ({"fs.read": "/a"}, "fs.read"),
-    ({"fs.read": [5]}, "fs.read"),
-    ({"fs.read": ["/a"] * 257}, "fs.read"),
-    ({"fs.read": ["a/**"]}, "fs.read"),
-    ({"fs.read": ["/a/../b"]}, "fs.read"),
-    ({"fs.read": ["/a/**b"]}, "fs.read"),
-    ({"fs.read": ["/a/***"]}, "fs.read"),
-    ({"fs.read": [""]}, "fs.read"),
-    ({"fs.read": ["/" + "a" * 3000]}, "fs.read"),
-    ({"net.fetch": ["*"]}, "net.fetch"),
-    ({"net.fetch": ["*://h.example/"]}, "net.fetch"),
-    ({"net.fetch": ["https://h.example/?q=*"]}, "net.fetch"),
-    ({"net.fetch": ["https://u@h.example/"]}, "net.fetch"),
-    ({"net.fetch": ["https://münchen.example/"]}, "net.fetch"),
-    ({"net.fetch": ["https://h.example:1*/"]}, "net.fetch"),
-    ({"net.fetch": ["https://-*.example/"]}, "net.fetch"),
-    ({"net.fetch": ["https://a**.example/"]}, "net.fetch"),
-    ({"tool.call": ["a//b"]}, "tool.call"),
-    ({"cost.budget": ["5.00"]}, "cost.budget"),
-    ({"cost.budget": ["USD:-5"]}, "cost.budget"),
-    ({"cost.budget": ["USD:1e3"]}, "cost.budget"),
-    ({"cost.budget": ["USD:٥"]}, "cost.budget"),
-    ({"cost.budget": ["USD:5", "USD:6"]}, "cost.budget"),
-]
-
-
-@pytest.mark.parametrize(("request_", "capability"), REFUSED)
-def test_invalid_leases_are_rejected(request_, capability):
-    """A pattern that would grant nothing, or something other than intended, is rejected."""
-    with pytest.raises(InvalidRequestError) as caught:
-        lease(request_)
-    assert caught.value.details["capability"] == capability
-    assert caught.value.details["reason"]
-
-
-def test_a_lease_is_an_object():
-    """Other values are rejected; a missing lease is an empty one."""
-    with pytest.raises(InvalidRequestError):
-        lease(["fs.read"])
-    assert lease(None) == Lease() == lease({})
-    assert lease({"fs.read": []}).check("fs.read", "/a", NOW) is not None
 
 
 def test_expiry():
@@ -396,94 +214,6 @@ def test_expiry():
     assert not error.retryable
     assert isinstance(short.check("net.fetch", "x", end), LeaseExpiredError)
     assert lease({}).constraints() is None
-
-
-@pytest.mark.parametrize(
-    "expires_at",
-    [
-        "2020-01-01T00:00:00Z",
-        "2026-05-13T23:42:00",
-        "2026-05-13T23:42:00+02:00",
-        "2026-05-13",
-        "2026-13-13T23:42:00Z",
-        "soon",
-        5,
-        "٢٠٢٦-05-13T23:42:00Z",
-    ],
-)
-def test_invalid_expiry_times(expires_at):
-    """9.5: times in the past, without a zone, or malformed: INVALID_REQUEST."""
-    with pytest.raises(InvalidRequestError) as caught:
-        lease({}, {"expires_at": expires_at})
-    assert caught.value.details == {"field": "lease_constraints.expires_at"}
-    assert lease({}, {"expires_at": None}).expires_at is None
-    assert lease({}, {}).expires_at is None
-
-
-def test_budget_arithmetic_is_decimal():
-    """9.6: ten times a tenth is one; a float has the value that it prints."""
-    budget = Budget.of(["USD:1.00", "credits:1000"])
-    for _ in range(10):
-        assert budget.exhausted is None
-        budget = budget.spend("USD", 0.1)
-    assert budget.left["USD"] == 0
-    assert budget.exhausted == "USD"
-    assert budget.counters() == {"USD": "0.00", "credits": "1000"}
-    assert budget.spend("USD", "0.50").counters()["USD"] == "-0.50"
-    assert budget.spend("USD", 1).amounts() == ["USD:0", "credits:1000"]
-
-
-@pytest.mark.parametrize(
-    "cost",
-    [
-        -1,
-        -0.1,
-        True,
-        None,
-        "x",
-        float("nan"),
-        "1e9999",
-        "-5",
-        [],
-        Decimal("NaN"),
-        "USD:-1",
-    ],
-)
-def test_invalid_costs_change_nothing(cost):
-    """9.6: negative values are rejected and produce no decrement."""
-    budget = Budget.of(["USD:1.00"])
-    assert budget.spend("USD", cost) is budget
-    assert budget.spend("EUR", 1) is budget
-    assert budget.spend(None, 1) is budget
-
-
-def test_the_smallest_cost_is_counted():
-    """Rounding never increases the budget."""
-    budget = Budget.of(["USD:1"]).spend("USD", 1e-300)
-    assert budget.left["USD"] < 1
-
-
-@pytest.mark.parametrize(
-    ("received", "amount"),
-    [(5.0, "5.0"), (5, "5"), ("5.00", "5.00"), ("USD:5.00", "5.00"), (0, "0"), ("0.1e-3", "0.0001")],
-)
-def test_amounts_as_peers_write_them(received, amount):
-    """A number, a string, or a string with its currency."""
-    assert amount_of(received) == Decimal(amount)
-    assert Budget.read({"USD": received}).left == {"USD": Decimal(amount)}
-    assert Budget.read({"USD": "x"}).left == {} == Budget.read(None).left
-
-
-def test_an_exhausted_budget_stops_every_operation():
-    """9.6: checked before any operation, after the permission, so that a denied target is reported as such."""
-    paid = lease({"tool.call": ["*"], "cost.budget": ["USD:0"]})
-    error = paid.check("tool.call", "shell", NOW, paid.budget)
-    assert isinstance(error, BudgetExhaustedError)
-    assert error.details == {"capability": "tool.call", "target": "shell", "currency": "USD"}
-    assert not error.retryable
-    assert isinstance(paid.check("fs.read", "/a", NOW, paid.budget), PermissionDeniedError)
-    assert paid.check("tool.call", "shell", NOW, Budget.of(["USD:0.01"])) is None
-    assert paid.check("tool.call", "shell", NOW) is None
 
 
 SUBSETS = [
@@ -537,24 +267,6 @@ def test_a_capability_that_the_parent_lacks():
     assert isinstance(lease({}).narrow(lease({"fs.read": ["/a"]}), None, NOW), LeaseSubsetViolationError)
 
 
-def test_a_delegated_budget():
-    """9.4: at most the rest of the parent's, in every currency; currencies it does not name are the parent's."""
-    parent = lease({"cost.budget": ["USD:5.00", "EUR:1"]})
-    left = parent.budget.spend("USD", 3)
-    granted = parent.narrow(lease({"cost.budget": ["USD:2.00"]}), left, NOW)
-    assert granted.grants["cost.budget"] == ("USD:2.00", "EUR:1")
-    error = parent.narrow(lease({"cost.budget": ["USD:2.01"]}), left, NOW)
-    assert isinstance(error, LeaseSubsetViolationError)
-    assert error.details == {"capability": "cost.budget", "currency": "USD", "remaining": "2.00"}
-    assert isinstance(parent.narrow(lease({"cost.budget": ["YEN:1"]}), left, NOW), LeaseSubsetViolationError)
-    assert parent.narrow(lease({}), left, NOW).grants["cost.budget"] == ("USD:2.00", "EUR:1")
-    assert parent.narrow(lease({}), None, NOW).budget == parent.budget
-    # A budget only limits: a parent without one may give its child one.
-    assert lease({}).narrow(lease({"cost.budget": ["USD:1"]}), None, NOW).budget.left == {"USD": 1}
-    overdrawn = parent.budget.spend("USD", 9)
-    assert parent.narrow(lease({}), overdrawn, NOW).budget.exhausted == "USD"
-
-
 def test_a_delegated_expiry():
     """9.4: never later than the parent's expiry, which is also the default."""
     parent = lease({}, {"expires_at": LATER})
@@ -569,61 +281,3 @@ def test_the_wire_form_is_the_requested_lease():
     """As in `job.accepted`."""
     asked = {"fs.read": ["/a/**"], "cost.budget": ["USD:5.00"]}
     assert lease(asked).wire() == asked
-
-
-SEGMENTS = st.text(st.sampled_from("ab*"), min_size=1, max_size=4).filter(lambda text: "**" not in text)
-PATTERNS = st.lists(st.one_of(st.just("**"), SEGMENTS), max_size=4).map(lambda parts: "/" + "/".join(parts))
-TARGETS = st.lists(st.text(st.sampled_from("ab"), min_size=1, max_size=3), max_size=4).map(
-    lambda parts: "/" + "/".join(parts)
-)
-
-
-def naive(pattern, target):
-    """A reference implementation of the definition, by backtracking."""
-
-    def inside(glob, text):
-        if not glob:
-            return not text
-        if glob[0] == "*":
-            return any(inside(glob[1:], text[at:]) for at in range(len(text) + 1))
-        return bool(text) and text[0] == glob[0] and inside(glob[1:], text[1:])
-
-    def walk(globs, parts):
-        if not globs:
-            return not parts
-        if globs[0] == "**":
-            return any(walk(globs[1:], parts[at:]) for at in range(len(parts) + 1))
-        return bool(parts) and inside(globs[0], parts[0]) and walk(globs[1:], parts[1:])
-
-    return walk([part for part in pattern.split("/") if part], [part for part in target.split("/") if part])
-
-
-@given(PATTERNS, TARGETS)
-def test_matching_equals_the_reference_implementation(pattern, target):
-    """The two-pointer algorithm matches exactly what backtracking matches."""
-    found = covers(parse_pattern("fs.read", pattern), parse_target("fs.read", target))
-    assert found == naive(pattern, target)
-
-
-@given(PATTERNS, PATTERNS, TARGETS)
-def test_a_covered_pattern_matches_a_subset(parent, child, target):
-    """9.4: a pattern matches everything that the patterns it covers match."""
-    if covers(parse_pattern("fs.read", parent), parse_pattern("fs.read", child)) and naive(child, target):
-        assert naive(parent, target)
-
-
-@given(st.text(), st.sampled_from(["fs.read", "net.fetch", "tool.call", "agent.delegate", "model.use"]))
-def test_no_target_makes_a_check_raise(target, capability):
-    """A check returns a result for every target, and never allows a path with `..` segments."""
-    widest = {"fs.read": "/**", "net.fetch": "https://**/**"}.get(capability, "**")
-    error = lease({capability: [widest]}).check(capability, target, NOW)
-    assert error is None or isinstance(error, PermissionDeniedError)
-    if ".." in target.split("/"):
-        assert error is not None
-
-
-def test_a_hostile_pattern_costs_little():
-    """Many wildcards: the algorithm only goes back to the last one."""
-    pattern = "/" + "*a" * 900
-    assert not allowed("fs.read", pattern, "/" + "a" * 800 + "b")
-    assert not allowed("fs.read", "/**/a" * 200, "/a" * 150 + "/b")

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from amends.arcp import Limits, Runtime, connect
-from amends.arcp.runtime.cluster import control
 from amends.arcp.runtime.cluster.dispatch import Dispatcher
 from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.cluster.retention import EndedJobs
+from amends.arcp.runtime.jobs import cancel as control
 from amends.arcp.runtime.ledger import Ledger
 from amends.stores.nats.queue import NatsQueue
 from tests.failing import first_failing

@@ -8,7 +8,7 @@ import pytest
 
 from amends.stores import ConflictError
 from tests.arcp.raw import connected
-from tests.arcp.test_credentials import Gateway, using, wait_until_revoked
+from tests.arcp.test_lifecycle import Gateway, using, wait_until_revoked
 
 
 async def test_another_submission_wins_while_credentials_are_issued(store_url, begin):

@@ -1,0 +1,85 @@
+"""How many files a failed job passes through in the runtime's process, on SQLite; docs/architecture.md has the numbers."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import websockets
+
+import amends
+from amends.arcp import Runtime
+from amends.errors.arcp import PermissionDeniedError
+
+SOURCE = Path(amends.__file__).parent
+BACKGROUND = {"arcp/runtime/cluster/dispatch.py", "stores/sqlite/queue.py", "stores/clock.py"}
+"""What the node does beside the job, when the store signals a change."""
+
+
+async def denied(given, ctx):
+    raise PermissionDeniedError("no")
+
+
+class Client:
+    """Sends frames as text, so that nothing of it is counted."""
+
+    def __init__(self, socket):
+        self._socket = socket
+        self._session = None
+
+    async def _send(self, type, payload):
+        frame = {"arcp": "1.1", "id": "m", "type": type, "payload": payload}
+        if self._session:
+            frame["session_id"] = self._session
+        await self._socket.send(json.dumps(frame))
+
+    async def hello(self):
+        await self._send("session.hello", {"auth": {"token": "t"}, "capabilities": {"features": []}})
+        self._session = json.loads(await self._socket.recv())["session_id"]
+
+    async def fail(self):
+        await self._send("job.submit", {"agent": "denied"})
+        while json.loads(await self._socket.recv())["type"] != "job.error":
+            continue
+
+
+async def walk(url):
+    """The files that are called in turn, for the third job of a session."""
+    steps = []
+
+    def called(frame, event, argument):
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(str(SOURCE)):
+            file = Path(name).relative_to(SOURCE).as_posix()
+            if file not in BACKGROUND and steps[-1:] != [file]:
+                steps.append(file)
+
+    runtime = Runtime(url, tokens={"t": "alice"})
+    runtime.register_agent("denied", denied)
+    async with runtime, runtime.listen(port=0) as listening, websockets.connect(listening.url) as socket:
+        client = Client(socket)
+        await client.hello()
+        for _ in range(2):
+            await client.fail()
+        sys.setprofile(called)
+        try:
+            await client.fail()
+        finally:
+            sys.setprofile(None)
+    return steps
+
+
+async def test_the_walk_of_a_failed_job(sqlite_url):
+    """A bounce is control that goes to another file and straight back."""
+    steps = await walk(sqlite_url)
+    bounces = sum(one == third for one, third in zip(steps, steps[2:], strict=False))
+    text = (SOURCE.parent.parent / "docs" / "architecture.md").read_text()
+    files, most = map(
+        int,
+        re.search(
+            r"A failed ARCP job on SQLite passes through (\d+) files .*?(\d+)\s+bounces", text
+        ).groups(),
+    )
+    # Which of two background tasks runs first differs from run to run.
+    assert files - 8 <= len(set(steps)) <= files
+    assert most - 8 <= bounces <= most
