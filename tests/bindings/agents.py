@@ -33,8 +33,7 @@ from starlette.applications import Starlette
 # pytest parses a module when it is imported. CPython 3.11 crashes if garbage whose finalizer writes a traceback, as the
 # SDK's server leaves some, is collected while it parses. So these modules are imported before any test runs.
 from amends.core.redaction import rules  # noqa: F401
-from amends.errors import classes  # noqa: F401
-from amends.recovery import logs  # noqa: F401
+from amends.recovery import events  # noqa: F401
 from tests.http.serving import serve
 
 

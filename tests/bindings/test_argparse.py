@@ -10,7 +10,8 @@ from uuid import UUID
 import pytest
 
 from amends import FaultError
-from amends.bindings.argparse import declared_values, parse
+from amends.bindings.argparse import parse
+from amends.bindings.argparse_parsers import declared_values
 from tests.bindings.commands import run_json, run_sample
 
 

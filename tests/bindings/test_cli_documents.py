@@ -83,6 +83,13 @@ def test_failures_and_exits(framework, kind, code, exit, retryable):
     assert "phase" not in error
 
 
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_text_of_an_error_in_a_task_group(framework):
+    """An error that a task group wraps is the author's own error."""
+    code, envelope = run_json(framework, "fail", "task group")
+    assert (code, envelope["error"]["message"]) == (4, "No such order")
+
+
 @pytest.mark.parametrize("framework", ["click", "argparse"])
 @pytest.mark.parametrize(("kind", "output"), [("value", "text"), ("reset", "json"), ("group", "problem")])
 def test_no_foreign_text_leaves(framework, kind, output):

@@ -12,8 +12,9 @@ import click
 import pytest
 import typer
 
-from amends.bindings.click import choices, main
+from amends.bindings.click import main
 from amends.bindings.click_exceptions import outcome_of
+from amends.bindings.click_parameters import choices
 from tests.bindings.commands import ENV, argv, run_json, run_sample
 
 BOTH = pytest.mark.parametrize("framework", ["click", "typer"])

@@ -23,6 +23,8 @@ from tests.http.raw_server import answer, drip, raw_server
 
 LARGE = (b"x" * 999 + b"\n") * 3000
 CUT = answer(200, b"half", length=1000, close=True)
+BUSY = 60.0
+"""Seconds that a busy machine may take. Without our bounds, the slow servers of these tests never end."""
 
 
 # Failed answers that are returned -----------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def test_a_slow_failure_is_not_read_for_long(client, monkeypatch):  # noqa: F811
         with pytest.raises(FaultError) as caught:
             client.call("GET", server.url)
         assert caught.value.fault.status == 404
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < BUSY
 
 
 # Successful answers that break off ----------------------------------------------------------------------------------
@@ -254,7 +256,7 @@ def test_a_deadline_ends_a_slow_body(client):  # noqa: F811
         with pytest.raises(FaultError) as caught:
             client.call("GET", server.url, options={"policy": Policy(deadline=0.6)})
         assert caught.value.code == "TIMEOUT"
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < BUSY
         assert len(server.requests) == 1
 
 
@@ -276,13 +278,13 @@ def stall(status=200, parts=0, close=False):
 @pytest.mark.parametrize("parts", [0, 3])
 def test_a_deadline_ends_a_body_that_stalls(client, parts):  # noqa: F811
     """The client's own time-out is far longer, or there is none."""
-    for timeout in (60, None):
+    for timeout in (10 * BUSY, None):
         with raw_server(stall(parts=parts)) as server:
             started = time.monotonic()
             with pytest.raises(FaultError) as caught:
                 client.call("GET", server.url, timeout=timeout, options={"policy": Policy(deadline=0.6)})
             assert caught.value.code == "TIMEOUT"
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < BUSY
             assert len(server.requests) == 1
 
 
@@ -294,9 +296,9 @@ def test_a_failure_that_stalls_is_not_read_for_long(client, monkeypatch):  # noq
         with raw_server(stall(404, close=close)) as server:
             started = time.monotonic()
             with pytest.raises(FaultError) as caught:
-                client.call("GET", server.url, timeout=20)
+                client.call("GET", server.url, timeout=10 * BUSY)
             assert caught.value.fault.status == 404
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < BUSY
 
 
 @pytest.mark.parametrize("streamed", ["httpx2", "httpx", "requests"])
@@ -320,7 +322,7 @@ def test_a_deadline_ends_a_streamed_body_that_stalls(streamed):
                     for _ in response.iter_raw():
                         pass
         assert caught.value.code == "TIMEOUT"
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < BUSY
 
 
 def test_a_deadline_does_not_hinder_a_body_that_arrives(client):  # noqa: F811

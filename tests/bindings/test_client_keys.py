@@ -187,6 +187,34 @@ def test_effect_unknown_is_proof(client, flaky, clock):  # noqa: F811
     assert keys[0] != keys[1] == keys[2]
 
 
+@pytest.mark.filterwarnings("ignore:Sending a large body")  # by aiohttp
+def test_a_proof_does_not_hold_for_larger_requests(client, flaky, clock):  # noqa: F811
+    """`Idempotent` runs a request of more than 1 MiB without its key, so a proof by a small one says nothing about it."""
+
+    def send(sizes, *script):
+        flaky.calls.clear()
+        flaky.script["/orders"] = list(script)
+        client.calls([("POST", f"{flaky.url}/orders", {"content": b"x" * size}) for size in sizes])
+        return len(flaky.calls["/orders"])
+
+    small, large = 1, 1024 * 1024 + 1
+    with pytest.raises(FaultError) as raised:
+        send([small, large], echo(), 500, 201)
+    assert raised.value.decision.action == "verify"
+    assert send([large, small], 201, 500, echo()) == 3, "a large request without an echo disproves nothing"
+    assert send([large, large], echo(), 500, 201) == 3, "a large request with an echo is proof for large ones"
+
+
+def test_effect_unknown_is_not_repeated(client, flaky, clock):  # noqa: F811
+    """M3: whatever a service says beside EFFECT_UNKNOWN, it is no invitation to send the request again."""
+    body = {"code": "EFFECT_UNKNOWN", "is_retriable": True, "retry_after_ms": 10}
+    flaky.script["/orders"] = [(503, {}, body), 201]
+    with pytest.raises(FaultError) as raised:
+        client.call("POST", f"{flaky.url}/orders", json={})
+    assert raised.value.decision.action == "verify"
+    assert len(flaky.calls["/orders"]) == 1
+
+
 def test_verify_settles_a_lost_answer(client, flaky):  # noqa: F811
     """At a service that ignores keys, `verify` decides: False repeats the request, None gives up."""
     orders = flaky.effects

@@ -1,6 +1,7 @@
 """What clients raise, the traceparent they send, environment proxies, and mistakes of the caller."""
 
 import asyncio
+import pickle
 import re
 from urllib.parse import urlsplit
 
@@ -198,3 +199,16 @@ def test_a_deadline_of_the_operation_around_still_counts(client, clock):  # noqa
             policy=Policy(deadline=9),
         )
         assert 0 < float(server.requests[0][2]["request-timeout"]) <= 9
+
+
+def test_errors_can_be_pickled(client, clock):  # noqa: F811
+    """An error goes through a process pool with its fault, decision and history, whatever the library's response is."""
+    with (
+        raw_server(answer(429, b"", {"Retry-After": "86400"})) as server,
+        pytest.raises(FaultError) as raised,
+    ):
+        client.call("GET", server.url)
+    copied = pickle.loads(pickle.dumps(raised.value))
+    assert (copied.fault, copied.decision) == (raised.value.fault, raised.value.decision)
+    assert len(copied.history) == 1
+    assert any("a call can succeed in 86400 s" in note for note in raised.value.__notes__)

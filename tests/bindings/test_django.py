@@ -171,6 +171,9 @@ def test_validation_errors_field_by_field(client):
     }
     (part,) = client.post("/orders", mixed, content_type="application/json").json()["errors"]
     assert (part.get("field"), part["suggestions"]) == (None, ["An order has lines"])
+    long = {**mixed, "lines": [{"sku": "ab"}], "tags": ["a", "b", "c"]}
+    (part,) = client.post("/orders", long, content_type="application/json").json()["errors"]
+    assert (part["field"], part["suggestions"]) == ("/tags", ["Send at most 2 items"])
 
 
 def test_forms_field_by_field(client):

@@ -65,6 +65,32 @@ async def test_prompt_arguments_of_the_wrong_type():
         )
 
 
+async def test_prompt_arguments_that_are_missing():
+    """VALIDATION_ERROR with the first of them as the field; FastMCP's was SERVICE_UNAVAILABLE, terminal."""
+    official, fast_server = guard(prompts(MCPServer("seats"))), fast.guard(prompts(fastmcp.FastMCP("seats")))
+    async with mcp.Client(official) as client, fastmcp.Client(fast_server) as fast_client:
+        for get in (client.get_prompt, fast_client.get_prompt_mcp):
+            absent = extract(await refused(get("seats", {})))
+            assert (absent.code, absent.field) == ("VALIDATION_ERROR", "count")
+
+
+async def test_a_listing_that_fails_while_a_failure_is_answered():
+    """The failure of the call is answered, and no text of the listing's."""
+    server = prompts(MCPServer("seats"))
+
+    async def fails():
+        raise OSError(SECRET)
+
+    server.list_tools = server.list_prompts = fails
+    guard(server)
+    async with mcp.Client(server) as client:
+        await refused(client.get_prompt("seats", {"count": "1x"}))
+        result = await client.call_tool("nothing", {})
+    assert result.is_error
+    assert SECRET not in result.model_dump_json()
+    assert extract(result) is not None
+
+
 async def test_resources_keep_their_uri_and_the_authors_sentence():
     """`data.uri` as the SDKs send it; the message of the JSON-RPC error is the author's; no note of the code."""
     for server, make in ((MCPServer("shop"), guard), (fastmcp.FastMCP("shop"), fast.guard)):

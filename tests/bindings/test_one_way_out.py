@@ -36,9 +36,11 @@ import amends.bindings.starlette
 from amends import Fault, FaultError, encode
 from amends.bindings import otel
 from amends.bindings.asgi import Problems
+from amends.bindings.tool_calls import ToolCalls
 from amends.core.enums import Executed
 from amends.core.fault import Origin
 from amends.dialects.outgoing import FORMATS
+from amends.recorder.clean import event_of
 from amends.recovery import NONE, recover
 from tests.bindings.agents import Agent, application, failing, request
 from tests.each import each
@@ -216,7 +218,24 @@ async def telemetry(raised):
     return "".join(span.to_json() for span in spans)
 
 
-BINDINGS = [asgi, starlette, fast_api, flask_app, mcp_tool, fastmcp_tool, a2a_agent, telemetry]
+async def recorded(raised):
+    facts = {"name": TEXT, "url": f"https://shop.example/?{TEXT}", "facts": {"note": TEXT}}
+    return msgspec.json.encode(event_of(0.0, "call", "gave-up", raised.fault, facts)).decode()
+
+
+async def model_text(raised):
+    """What the bindings for agent frameworks show to a model."""
+
+    def call():
+        raise raised
+
+    return ToolCalls().run("run").call("tool", {}, call).text
+
+
+BINDINGS = [
+    *(asgi, starlette, fast_api, flask_app, mcp_tool, fastmcp_tool, a2a_agent, telemetry, recorded),
+    model_text,
+]
 
 
 @pytest.mark.usefixtures("quiet")
@@ -227,6 +246,26 @@ async def test_a_secret_leaves_through_no_binding(binding, field):
     text = await binding(error(field))
     assert text
     assert SECRET not in text
+
+
+SUGGESTION = "Choose a day after the first of March"
+SHOWN = [asgi, starlette, fast_api, flask_app, mcp_tool, fastmcp_tool, a2a_agent, recorded, model_text]
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("binding", SHOWN)
+async def test_suggestions_leave_through_every_binding(binding):
+    """What the caller can do about a failure reaches the caller. Telemetry has the code and the decision only."""
+    fault = Fault(code="VALIDATION_ERROR", message="It is closed", suggestions=(SUGGESTION,))
+    assert SUGGESTION in await binding(FaultError.from_fault(fault))
+
+
+def test_suggestions_leave_through_every_output_of_a_command():
+    """The envelope, the problem document and the text on a terminal."""
+    fault = Fault(code="VALIDATION_ERROR", message="It is closed", suggestions=(SUGGESTION,))
+    raised = pickle.dumps([FaultError.from_fault(fault)])
+    done = subprocess.run([sys.executable, "-c", COMMANDS], input=raised, capture_output=True)
+    assert (done.stdout + done.stderr).count(SUGGESTION.encode()) >= 3
 
 
 def test_a_secret_leaves_through_no_command():

@@ -45,3 +45,12 @@ def test_errors_of_other_code(details, final):
     fault = from_application_error(ApplicationError("secret text", *details, non_retryable=final))
     assert (fault.code, fault.recovery) == ("INTERNAL_ERROR", "terminal" if final else "uncertain")
     assert "secret" not in str(fault)
+
+
+def test_details_that_cannot_be_stored():
+    """They become plain values, and credentials do not reach Temporal's server."""
+    secret = "Bearer abcdefghijklmnopqrstuvwxyz0123456789"
+    fault = Fault(code="TIMEOUT", details={"thing": object(), "header": f"Authorization: {secret}"})
+    error = to_application_error(fault)
+    assert secret not in repr(error.details)
+    assert from_application_error(error).code == "TIMEOUT"

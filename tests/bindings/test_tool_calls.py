@@ -128,3 +128,66 @@ def test_the_text_is_short():
 
     text = ToolCalls().run("r").call("slow", {}, slow).text
     assert len(text.encode()) <= 160
+
+
+def test_the_texts_of_the_ledger_are_short():
+    """They name their code, and have at most 700 bytes, however long the arguments are."""
+
+    def lost():
+        raise TimeoutError
+
+    with Effects("memory:") as effects:
+        run = ToolCalls(effects=effects).run("r")
+        arguments = {"to": "ann", "text": "word " * 200}
+        run.call("done", arguments, lambda: "sent")
+        texts = {
+            "EFFECT_UNKNOWN": run.call("lost", arguments, lost).text,
+            "ALREADY_DONE": run.call("done", arguments, lambda: "sent").text,
+        }
+    for code, text in texts.items():
+        assert text.startswith(f"Failed: {code}. ")
+        assert len(text.encode()) <= 700, len(text.encode())
+    assert "amends effects verify" in texts["EFFECT_UNKNOWN"]
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_the_ledger_hands_out_an_outcome_as_a_result_of_the_framework(plain):
+    """`restore` makes a result of what the ledger has: here the answer of a person. A result of the call itself is as it is."""
+
+    def restore(value):
+        return ("restored", value)
+
+    def lost():
+        raise TimeoutError
+
+    async with Effects("memory:") as effects:
+        run = ToolCalls(effects=effects).run("r")
+        assert isinstance(await run.acall("pay", {"order": 17}, lost), ToolFailure)
+        (effect,) = await effects.pending()
+        await effects.averify(effect.key, happened=True, outcome="receipt")
+        if plain:
+            found = await asyncio.to_thread(run.call, "pay", {"order": 17}, lost, restore=restore)
+            ran = await asyncio.to_thread(run.call, "pay", {"order": 18}, lambda: "paid", restore=restore)
+        else:
+            found = await run.acall("pay", {"order": 17}, lost, restore=restore)
+            ran = await run.acall("pay", {"order": 18}, lambda: "paid", restore=restore)
+    assert (found, ran) == (("restored", "receipt"), "paid")
+
+
+async def test_a_model_repeats_a_call_with_a_reason():
+    """`again` answers the ledger's question. Before it asked, and on tools without the ledger, it is an argument as any other."""
+    done = []
+    async with Effects("memory:") as effects:
+        run = ToolCalls(effects=effects, read_only=["read"]).run("r")
+
+        async def order(**arguments):
+            return await run.acall("order", arguments, lambda: done.append(arguments))
+
+        await order(item="tea", again=None)
+        assert (await order(item="tea")).fault.code == "ALREADY_DONE"
+        assert await order(item="tea", again="a guest") is None
+        assert (await order(item="tea", again="a guest")).fault.code == "ALREADY_DONE"
+        (effect,) = await effects.alist()
+        await run.acall("play", {"song": 1, "again": "yes"}, lambda: None)
+        assert len(await effects.alist()) == 2
+    assert (len(done), effect.times) == (2, 2)

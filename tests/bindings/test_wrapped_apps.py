@@ -91,6 +91,31 @@ def wrapped(app):
     return Problems(app, errors={SeatTaken: "CONFLICT"})
 
 
+def wrapped_inside(app):
+    """Quart's own way to add middleware."""
+    app.asgi_app = Problems(app.asgi_app, errors={SeatTaken: "CONFLICT"})
+    return app
+
+
+class Plain:
+    """A middleware that does not keep the application under a usual name."""
+
+    def __init__(self, wrapped):
+        self.wrapped = wrapped
+
+    async def __call__(self, scope, receive, send):
+        async def send_marked(message):
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"x-mark", b"1")]}
+            await send(message)
+
+        await self.wrapped(scope, receive, send_marked)
+
+
+def wrapped_around(app):
+    return wrapped(Plain(app))
+
+
 async def get(app, path, **headers):
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="https://shop.example") as client:
@@ -102,6 +127,8 @@ APPS = [
     pytest.param(wrapped, fastapi_app, "", id="wrapped-fastapi"),
     pytest.param(wrapped, quart_app, "", id="wrapped-quart"),
     pytest.param(wrapped, litestar_app, "", id="wrapped-litestar"),
+    pytest.param(wrapped_inside, quart_app, "", id="wrapped-inside-quart"),
+    pytest.param(mounted, quart_app, "/sub", id="quart-in-starlette"),
     pytest.param(mounted, starlette_app, "/sub", id="starlette-in-starlette"),
     pytest.param(mounted, fastapi_app, "/sub", id="fastapi-in-starlette"),
     pytest.param(mounted, litestar_app, "/sub", id="litestar-in-starlette"),
@@ -126,6 +153,15 @@ async def test_a_typed_error_arrives_as_what_it_is(outer, inner, prefix, accept,
     assert record.exc_info is None
     assert f"GET {prefix}/raise/conflict answered 409 CONFLICT" in record.getMessage()
     assert record.trace_id in response.text
+
+
+@pytest.mark.parametrize("inner", [starlette_app, fastapi_app, quart_app, litestar_app])
+async def test_headers_of_middleware_below_are_kept(inner):
+    """`Problems` around another middleware: the typed error is answered, with the headers that the middleware adds."""
+    answered = await get(wrapped_around(inner()), "/raise/conflict")
+    assert (answered.status_code, answered.json()["code"]) == (409, "CONFLICT")
+    assert (answered.headers["x-version"], answered.headers["x-mark"]) == ("7", "1")
+    assert answered.headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize(("outer", "inner", "prefix"), APPS)

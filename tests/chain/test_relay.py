@@ -7,6 +7,7 @@ from amends.chain import RULES, Rule, gather, relay, relaying
 from amends.core.enums import Executed, Recovery
 from amends.errors import NotFoundError
 from amends.errors.adcp import RateLimitedError
+from amends.foreign.bugs import bug_fault
 
 SELLER = {
     "code": "X_ACME_FLOOR",
@@ -120,3 +121,13 @@ def test_relaying_translates_foreign_exceptions_only():
     assert busy(relay(extract(result(SELLER)))).code == "X_ACME_FLOOR"
     received = FaultError.from_fault(extract({"status": 422, "headers": {}, "body": {"title": "acme"}}))
     assert busy(received).code == "SERVICE_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("number", [-32601, -32602])
+def test_an_answer_that_blames_our_request_is_our_bug(number, own):
+    """M9, row 5: for a response as it was received, as for an exception of a client."""
+    response = {"jsonrpc": "2.0", "id": 1, "error": {"code": number, "message": "No such tool"}}
+    fault = relay(response, own=own).fault
+    assert (fault.code, fault.recovery, fault.executed) == ("SERVICE_UNAVAILABLE", "terminal", "no")
+    assert fault.message == bug_fault("adcp").message

@@ -196,3 +196,38 @@ def check_recovery_and_ledger(bind: Callable[..., Run]) -> None:
     with Effects("memory:") as effects:
         texts, finished = bind(effects=effects, scope="task")(pay, 3)
     assert (len(paid), len(texts), finished) == (1, 3, True)
+
+
+def check_ledger_answers(run: Callable[..., tuple[list[str], bool]], *, parallel: bool = True) -> None:
+    """
+    Two equal calls at once have one effect, and both get its result; then "already done"; then a repeat with a reason.
+
+    `run` takes a tool, the arguments of the calls of each step of the model, and the options of `ToolCalls`. Without
+    `parallel` the framework may run the two calls one after the other.
+    """
+    done: list[int] = []
+
+    def act(order: int, again: str | None = None) -> str:
+        """
+        Act on an order.
+
+        Args:
+            order: the order.
+            again: the reason for doing it once more.
+        """
+        done.append(order)
+        return f"receipt {len(done)}"
+
+    first, again = {"order": 17}, {"order": 17, "again": "a second one"}
+    with Effects("memory:") as effects:
+        texts, finished = run(act, [[first, first], [first], [again]], effects=effects, scope="task")
+        (effect,) = effects.list()
+    assert finished
+    # Frameworks that run the calls of a step in threads hand out their results in the order in which they end.
+    once, twice = sorted(texts[:2], key=lambda text: "receipt 1" not in text)
+    assert "receipt 1" in once, texts
+    assert "receipt 1" in twice or (not parallel and "ALREADY_DONE" in twice), texts
+    assert "ALREADY_DONE" in texts[2]
+    assert 'again="reason"' in texts[2]
+    assert "receipt 2" in texts[3], texts
+    assert (done, effect.times) == ([17, 17], 2)

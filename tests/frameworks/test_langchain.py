@@ -28,6 +28,26 @@ def scripted(times):
     return Scripted(messages=iter([*calls, AIMessage("the end")]))
 
 
+def run_steps(function, steps, failures):
+    """Return the texts that the model got, and whether it answered; `steps` are the arguments of its calls."""
+    asked = [
+        AIMessage(
+            "",
+            tool_calls=[
+                {"name": "act", "args": each, "id": f"call-{step}-{index}"}
+                for index, each in enumerate(calls)
+            ],
+        )
+        for step, calls in enumerate(steps)
+    ]
+    model = Scripted(messages=iter([*asked, AIMessage("the end")]))
+    agent = create_agent(model, [StructuredTool.from_function(function, name="act")], middleware=[failures])
+    state = asyncio.run(agent.ainvoke({"messages": [{"role": "user", "content": "act"}]}))
+    messages = [each for each in state["messages"] if isinstance(each, ToolMessage)]
+    assert len({each.tool_call_id for each in messages}) == len(messages)
+    return [str(each.content) for each in messages], state["messages"][-1].content == "the end"
+
+
 def runner(failures=None, *, asynchronous=False):
     def run(tool, times):
         made = failures or Failures()
@@ -64,6 +84,13 @@ def test_another_question_is_another_run():
 def test_recovery_and_ledger():
     """A tool that only reads is repeated; another one has its effect once."""
     catalogue.check_recovery_and_ledger(lambda **options: runner(Failures(**options)))
+
+
+def test_the_ledger_hands_out_an_outcome():
+    """Two equal calls at once have one effect, and each its own message; a repeat on purpose needs a reason."""
+    catalogue.check_ledger_answers(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )
 
 
 def test_a_tool_node_of_ones_own():

@@ -95,3 +95,19 @@ def test_loops_and_success():
 def test_recovery_and_ledger():
     """A tool that only reads is repeated; another one has its effect once."""
     catalogue.check_recovery_and_ledger(lambda **options: runner(Failures(**options)))
+
+
+def test_the_ledger_hands_out_an_outcome():
+    """Two equal calls at once have one effect, and each an output; a repeat on purpose needs a reason."""
+
+    async def work(function, steps, failures):
+        guarded = failures.guard(FunctionTool.from_defaults(fn=function, name="act", description="Act"))
+        outputs = []
+        for calls in steps:
+            outputs += await asyncio.gather(*(guarded.acall(**each) for each in calls))
+        return [output.content for output in outputs], True
+
+    catalogue.check_ledger_answers(
+        lambda function, steps, **options: asyncio.run(work(function, steps, Failures(**options))),
+        parallel=False,
+    )

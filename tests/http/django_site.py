@@ -190,7 +190,7 @@ class Order(serializers.Serializer):
     currency = serializers.ChoiceField(["EUR", "USD"])
     code = serializers.RegexField("^[A-Z]+$")
     lines = Line(many=True)
-    tags = serializers.ListField(child=serializers.CharField(max_length=3))
+    tags = serializers.ListField(child=serializers.CharField(max_length=3), max_length=2)
     password = serializers.CharField(min_length=8)
 
     def validate(self, data):

@@ -56,10 +56,9 @@ class DyingTable:
 
 
 class DyingStore:
-    supports_transactions = True
-
     def __init__(self, store, steps):
         self._store, self._steps = store, steps
+        self.traits = store.traits
 
     def table(self, name):
         return DyingTable(self._store.table(name), self._steps)

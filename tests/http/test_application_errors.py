@@ -8,11 +8,12 @@ import httpx
 import pydantic
 import pytest
 
-from amends import FaultError, chain, extract
+from amends import FaultError, Policy, Upstream, chain, extract, recover
 from amends.core.vocabulary import vocabulary
-from amends.errors import ServiceUnavailableError
+from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.http.application_errors import exception_response, fault_for
 from amends.http.responses import RequestInfo, Settings
+from amends.testing import FakeClock
 
 
 def test_an_upstreams_adcp_code_is_kept():
@@ -33,9 +34,43 @@ def failing_upstream():
     return FaultError.from_fault(extract(answer, via="http"))
 
 
+def given_up(call):
+    """Return the error that recovery raises about a call."""
+    with FakeClock(), pytest.raises(FaultError) as raised:
+        recover(call, policy=Policy(attempts=1))
+    return raised.value
+
+
+def refused():
+    raise httpx.ConnectError("refused")
+
+
+def busy():
+    raise ServiceUnavailableError("Busy", retry_after=1)
+
+
+def held_back():
+    """Return the error of a call that an Upstream did not send."""
+    upstream = Upstream("shop")
+    with FakeClock():
+        for _ in range(2):
+            with pytest.raises(FaultError) as raised:
+                recover(
+                    lambda: (_ for _ in ()).throw(RateLimitedError("Slow", retry_after=900)),
+                    upstream=upstream,
+                    policy=Policy(attempts=1, max_wait=0),
+                )
+    return raised.value
+
+
 @pytest.mark.parametrize(
     ("raised", "method", "executed"),
     [
+        (given_up(refused), "POST", "maybe"),
+        (given_up(refused), "GET", "no"),
+        (given_up(busy), "POST", "no"),
+        (held_back(), "POST", "maybe"),
+        (chain.relay(given_up(refused)), "POST", "no"),
         (httpx.ConnectError("refused"), "POST", "maybe"),
         (httpx.ConnectError("refused"), "GET", "no"),
         (failing_upstream(), "POST", "maybe"),

@@ -73,14 +73,15 @@ def failing(*errors):
         ([RateLimitedError("x", retry_after=2), RateLimitedError("x", retry_after=7)], 429, "no", 7000),
         ([ServiceUnavailableError(retry_after=2), ServiceUnavailableError(retry_after=1)], 503, "no", 2000),
         ([RateLimitedError("x"), RateLimitedError("x")], 429, "no", 5000),
-        ([RateLimitedError("x", retry_after=2), ServiceUnavailableError(retry_after=1)], 422, "no", 1000),
-        ([ServiceUnavailableError(), ServiceUnavailableError()], 422, "maybe", 1000),
+        ([RateLimitedError("x", retry_after=2), ServiceUnavailableError(retry_after=1)], 422, "no", 2000),
+        ([RateLimitedError("x", retry_after=2), RateLimitedError("x")], 429, "no", 5000),
+        ([ServiceUnavailableError(), ServiceUnavailableError()], 422, "maybe", 5000),
         ([ValidationError("x"), ValidationError("x")], 422, "no", None),
         ([ValidationError("x"), RateLimitedError("x")], 422, "no", None),
     ],
 )
 def test_the_status_if_all_items_failed(errors, status, executed, wait):
-    """P10: the items' common status with the longest wait if all can be sent again; otherwise 422."""
+    """P10: the items' common status if all can be sent again, otherwise 422; the wait is the longest of the items."""
     batch = failing(*errors)
     body = batch.body()
     assert (batch.status, body["status"], body["executed"]) == (status, status, executed)
@@ -258,3 +259,13 @@ def test_reading_other_responses():
     )
     items = read(FaultError.from_fault(fault), 2).items
     assert items[1].fault.message == "d"
+
+
+def test_errors_without_an_index_take_their_place():
+    """An error that names no item is about the item at its place; the others of the batch share the failure."""
+    errors = [{"code": "VALIDATION_ERROR", "status": 422, "title": "A", "detail": text} for text in "ab"]
+    problem = {"status": 422, "code": "VALIDATION_ERROR", "title": "T", "detail": "whole", "errors": errors}
+    headers = {"content-type": "application/problem+json"}
+    found = read(httpx2.Response(422, json=problem, headers=headers), 3)
+    outcomes = [(item.index, item.fault.message) for item in found.items]
+    assert outcomes == [(0, "a"), (1, "b"), (2, "whole")]

@@ -23,6 +23,7 @@ class Shop:
     def __init__(self):
         self.stopped, self.finished, self.read = [], [], []
         self.release = threading.Event()
+        self.cleaned = asyncio.Event()
 
     async def invoice(self, request):
         declare(operation="create_invoice", resource_id="inv-17", state="started", customer="c-1")
@@ -47,7 +48,7 @@ class Shop:
         try:
             await asyncio.sleep(30)
         finally:
-            await asyncio.sleep(0.4)
+            await self.cleaned.wait()
 
     def thread(self, request):
         self.release.wait(20)
@@ -142,11 +143,10 @@ async def test_a_slow_clean_up_is_recorded_when_it_ends(store):
         response = await session.post("/slow", headers={"Request-Timeout": "0.1", "Idempotency-Key": "t"})
         assert response.status_code == 408
         assert (await session.get("/operations/t")).json()["outcome"] == "running"
-        for _ in range(100):
-            outcome = (await session.get("/operations/t")).json()["outcome"]
-            if outcome != "running":
-                break
-            await asyncio.sleep(0.05)
+        shop.cleaned.set()
+        async with asyncio.timeout(60):
+            while (outcome := (await session.get("/operations/t")).json()["outcome"]) == "running":
+                await asyncio.sleep(0.01)
         assert outcome == "cancelled"
 
 

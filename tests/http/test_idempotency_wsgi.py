@@ -237,3 +237,28 @@ def test_django_behind_a_real_server():
         assert post("/ok", "c").headers["idempotency-key"] == "c"
         assert post("/ok", "c").headers["idempotency-replayed"] == "true"
     keyed.close()
+
+
+def test_the_result_of_the_application_is_closed(shop):
+    """The server's `close` reaches the iterable of the application, once the response is sent."""
+    closed = []
+
+    class Result:
+        def __iter__(self):
+            return iter([b"done"])
+
+        def close(self):
+            closed.append(1)
+
+    def app(environ, start_response):
+        start_response("200 OK", [("content-length", "4")])
+        return Result()
+
+    keyed = IdempotentWSGI(app, "memory:")
+    try:
+        response = Client(keyed).post("/", headers={"Idempotency-Key": "k"}, data=b"")
+        assert response.get_data() == b"done"
+        response.close()
+        assert closed == [1]
+    finally:
+        keyed.close()

@@ -28,3 +28,10 @@ def test_errors_of_one_status_share_a_response():
     (response,) = problems(ConflictError, SeatSold).values()
     assert ";" in response["description"]
     assert len(response["content"]["application/problem+json"]["examples"]) == 2
+
+
+def test_the_schema_has_no_keywords_of_a_document():
+    """Keys such as `$schema` and `$id` belong to a document and are left out; references point to its place."""
+    schema = add_problems({})["components"]["schemas"]["Problem"]
+    assert schema["properties"]
+    assert not [key for key in schema if key.startswith("$")]

@@ -105,3 +105,18 @@ def test_all_fields_appear():
     assert len(fault_from_validation(Mistake((place,), "missing") for place in range(5000)).errors) == 1000
     twice = fault_from_validation([Mistake(("a",), "missing"), Mistake(("a",), "int"), Mistake((), "json")])
     assert [(part.field, len(part.suggestions)) for part in twice.errors] == [("/a", 2), (None, 1)]
+
+
+def test_the_first_rule_is_the_message():
+    """A field with two mistakes has both rules, and the first one in its message; a rule is not repeated."""
+    mistakes = [
+        Mistake(("a",), rule="Send one."),
+        Mistake(("a",), rule="Send two."),
+        Mistake(("a",), rule="Send one."),
+    ]
+    fault = fault_from_validation(
+        [*mistakes, Mistake((), rule="Send a body."), Mistake((), rule="Send JSON.")]
+    )
+    field, whole = fault.errors
+    assert (field.message, field.suggestions) == ("Send one at /a", ("Send one.", "Send two."))
+    assert (whole.message, whole.field, fault.field) == ("Send a body.", None, "/a")

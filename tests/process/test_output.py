@@ -309,7 +309,24 @@ def test_an_interrupt_during_a_wait_prints_the_document(tmp_path):
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert json.loads(out)["data"]["exit"] == 9
+    document = json.loads(out)
+    assert document["data"]["exit"] == 9
+    assert [(run["exit"], run["code"]) for run in document["meta"]["runs"]] == [(9, "RATE_LIMITED")]
+
+
+def test_an_interrupt_of_a_second_run_prints_both(tmp_path):
+    """The document counts the run that was interrupted, and has what is known about the first."""
+    ran, again = tmp_path / "ran", tmp_path / "again"
+    os.mkfifo(again)
+    script = f"test -e {ran} && {{ echo > {again}; exec sleep 60; }}; touch {ran}; echo '{LIMITED}'; exit 9"
+    process = subprocess.Popen(
+        [*AMENDS, "--output", "json", "--", "sh", "-c", script], stdout=subprocess.PIPE
+    )
+    again.read_text()
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    meta = json.loads(out)["meta"]
+    assert (process.returncode, meta["attempt"], [run["exit"] for run in meta["runs"]]) == (130, 2, [9])
 
 
 def test_an_interrupt_in_text_passes_on_what_was_held(tmp_path):

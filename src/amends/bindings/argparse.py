@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from amends.bindings.argparse_parsers import all_parsers, declared_values
 from amends.cli.awaitables import run_awaitable
 from amends.cli.command_retry import CommandRetry, operation
 from amends.cli.options import USAGE, parse_common_options
@@ -61,43 +62,6 @@ def main(
 
 def _never(exc: BaseException) -> bool:
     return False
-
-
-def declared_values(
-    parser: argparse.ArgumentParser, arguments: Sequence[str], flag: str
-) -> tuple[str, ...] | None:
-    """
-    Return the values that the application's own flag accepts (empty: any value), or None if it has no such flag.
-
-    Only the parser and the subparsers that `arguments` select are searched.
-    """
-    for each in selected_parsers(parser, arguments):
-        for action in each._actions:  # noqa: SLF001 - argparse has no public list of a parser's actions
-            if flag in action.option_strings:
-                return tuple(map(str, action.choices or ()))
-    return None
-
-
-def selected_parsers(
-    parser: argparse.ArgumentParser, arguments: Sequence[str]
-) -> list[argparse.ArgumentParser]:
-    """Return the parser and the subparsers that the arguments select, outermost first."""
-    selected = [parser]
-    for argument in arguments:
-        for action in selected[-1]._actions:  # noqa: SLF001
-            if isinstance(action, argparse._SubParsersAction) and argument in action.choices:  # noqa: SLF001
-                selected.append(action.choices[argument])
-                break
-    return selected
-
-
-def all_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Yield a parser and all of its subparsers, at every depth."""
-    yield parser
-    for action in parser._actions:  # noqa: SLF001
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            for subparser in dict.fromkeys(action.choices.values()):
-                yield from all_parsers(subparser)
 
 
 class _ParserError(Exception):

@@ -16,7 +16,7 @@ from enum import EnumType
 from io import StringIO
 from typing import Any, NoReturn
 
-from amends.bindings.argparse import all_parsers, selected_parsers
+from amends.bindings.argparse_parsers import all_parsers, selected_parsers
 from amends.cli.arguments import Mistake, bad_value, surplus, unknown
 from amends.cli.type_names import describe_type, type_name
 
@@ -35,18 +35,20 @@ def find_mistakes(parser: argparse.ArgumentParser, argv: list[str], first: Excep
     """Return the mistakes in `argv`: at least one, made from `first` if the second pass found none."""
     found: list[Mistake] = []
     commands: dict[int, str] = {}
+    rest: list[str] = []
+    stopped: Exception | None = None
     with _recording(parser, found, commands), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         try:
             _, rest = parser.parse_known_args(argv)
-        except _StopError as stop:
-            if str(stop):  # without a message it is --help or --version, which an earlier mistake overrides
-                found += [*_unknown_flags(parser, argv), _parser_mistake(stop.parser, str(stop))]
-        except argparse.ArgumentError as error:
-            found += _argument_mistakes(parser, error, argv, commands)
-        except Exception:  # noqa: BLE001, S110 - an application's own action may fail when it runs a second time
-            pass
-        else:
-            found += _unrecognised(parser, argv, rest)
+        except Exception as error:  # noqa: BLE001 - an application's own action may fail when it runs a second time
+            stopped = error
+    if stopped is None:
+        found += _unrecognised(parser, argv, rest)
+    elif isinstance(stopped, _StopError):
+        if str(stopped):  # without a message it is --help or --version, which an earlier mistake overrides
+            found += [*_unknown_flags(parser, argv), _parser_mistake(stopped.parser, str(stopped))]
+    elif isinstance(stopped, argparse.ArgumentError):
+        found += _argument_mistakes(parser, stopped, argv, commands)
     return found or [Mistake("USAGE_ERROR", None, str(first), [f"See {parser.prog} --help"])]
 
 
@@ -154,13 +156,21 @@ def _name(action: argparse.Action) -> str:
 def _parser_mistake(parser: argparse.ArgumentParser, message: str) -> Mistake:
     """Return the mistake for argparse's own message; usually it lists the missing arguments."""
     _, _, listed = message.partition(": ")
-    steps = [f"Give {listed}"] if listed else []
-    choice = _subparsers_action(parser)
-    if choice is not None and listed == _positional_name(choice):
-        steps = [f"Give {listed}, one of {', '.join(choice.choices)}"]
-    return Mistake(
-        "USAGE_ERROR", listed or None, f"{parser.prog}: {message}", [*steps, f"See {parser.prog} --help"]
-    )
+    see = f"See {parser.prog} --help"
+    if not message.startswith("the following arguments are required: "):
+        return Mistake(
+            "USAGE_ERROR",
+            listed or None,
+            f"{parser.prog}: {message}",
+            [*([f"Give {listed}"] if listed else []), see],
+        )
+    *others, last = listed.split(", ")
+    needed = f"{', '.join(others)} and {last}" if others else last
+    step = f"Give {needed}"
+    for action in parser._actions:  # noqa: SLF001
+        if action.choices is not None and listed == _positional_name(action):
+            step = f"Give {needed}, one of {', '.join(map(str, action.choices))}"
+    return Mistake("USAGE_ERROR", listed, f"{parser.prog} needs {needed}", [step, see])
 
 
 def _argument_mistakes(
@@ -221,4 +231,11 @@ def _unrecognised(parser: argparse.ArgumentParser, argv: list[str], rest: list[s
         yield unknown("flag", flag, _known_flags(selected), program)
     positional = [each for each in rest if not each.startswith("-")]
     if positional and not flags:  # the argument after an unknown flag is probably its value
-        yield surplus(positional, program)
+        yield surplus(positional, program, _url_flags(selected[-1], positional))
+
+
+def _url_flags(parser: argparse.ArgumentParser, given: list[str]) -> list[str]:
+    """Return the flags that take a URL, if the only argument left over is one."""
+    if len(given) != 1 or "://" not in given[0]:
+        return []
+    return [_name(each) for each in parser._actions if each.option_strings and each.metavar == "URL"]  # noqa: SLF001

@@ -16,24 +16,32 @@ the connection, so that the client does not take a partial body for a complete o
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
-    exception_response,
     fault_for,
     is_expected,
     unwrap_group,
     with_header_wait,
 )
-from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, header, request_info, send_response
+from amends.http.asgi import (
+    FAULT,
+    App,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    exception_answer,
+    header,
+    request_info,
+    send_response,
+)
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
 from amends.http.current import CURRENT
-from amends.http.negotiation import preferred_form
+from amends.http.handled import begin_request, handled_exception, watch_quart
 from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path
 from amends.serving.tracing import trace_id
 
@@ -42,9 +50,6 @@ __all__ = ["Problems"]
 _WAITING, _PASSING, _HOLDING, _DONE, _REPLACED = range(5)
 """No response yet; the response is passed on; an error response is held back to be rewritten; the response is sent; the
 application's response was replaced, and the rest of it is dropped."""
-
-_HANDLED: ContextVar[list[BaseException] | None] = ContextVar("amends_http_handled", default=None)
-"""Exceptions that Quart handled in the current request."""
 
 
 class Problems:
@@ -79,7 +84,7 @@ class Problems:
         self.app = app
         self.settings = settings or Settings(pages=pages, base_url=base_url, hosts=hosts, errors=errors or {})
         self._passes = passes or (lambda exc: False)
-        self._quart = _watch_quart(app)
+        self._quart = watch_quart(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
@@ -87,11 +92,10 @@ class Problems:
             await self.app(scope, receive, send)
             return
         phase, held, start = _WAITING, bytearray(), None
-        around, answered = sys.exception(), None
+        if self._quart:
+            begin_request()
+        around, answered = handled_exception(), None
         CURRENT.set(lambda: (request_info(scope), self.settings))
-        seen: list[BaseException] | None = [] if self._quart else None
-        if seen is not None:
-            _HANDLED.set(seen)
 
         async def send_or_hold(message: Message) -> None:
             nonlocal phase, start, answered
@@ -100,11 +104,10 @@ class Problems:
                 return
             if kind == "http.response.start":
                 if message["status"] == 500:
-                    # Frameworks send their plain 500 while they handle the exception.
-                    answered = seen[-1] if seen else _handled(around)
+                    answered = handled_exception(around)
                     if answered is not None and self._is_typed(answered):
                         phase = _REPLACED
-                        await self._send_error(scope, send, answered)
+                        await self._send_error(scope, send, answered, _decoded(message["headers"]))
                         return
                 if message["status"] >= 400 and self._may_rewrite(scope, message):
                     phase, start = _HOLDING, message
@@ -155,7 +158,7 @@ class Problems:
         return may_rewrite(
             start["status"],
             header(headers, b"content-type") or "",
-            preferred_form(header(scope["headers"], b"accept")),
+            header(scope["headers"], b"accept"),
             header(headers, b"content-encoding"),
         )
 
@@ -163,7 +166,7 @@ class Problems:
         self, scope: Scope, send: Send, start: Message, body: bytes, cause: BaseException | None
     ) -> bool:
         """Send the framework's error response as a problem document; return False if it must stay as it is."""
-        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start["headers"]]
+        headers = _decoded(start["headers"])
         fields = {name.lower(): value for name, value in headers}
         fault = fault_from_body(start["status"], fields.get("content-type", ""), body)
         if fault is None:
@@ -174,9 +177,10 @@ class Problems:
         await send_response(scope, send, response)
         return True
 
-    async def _send_error(self, scope: Scope, send: Send, exc: BaseException) -> None:
-        scope[FAULT], response = exception_response(exc, request_info(scope), self.settings)
-        await send_response(scope, send, response)
+    async def _send_error(
+        self, scope: Scope, send: Send, exc: BaseException, headers: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        await send_response(scope, send, exception_answer(scope, exc, self.settings, headers))
 
     def _error_response(self, scope: Scope, fault: Fault, **options: Any) -> RawResponse:
         scope[FAULT] = fault
@@ -198,33 +202,5 @@ class Problems:
         )
 
 
-def _handled(around: BaseException | None) -> BaseException | None:
-    """Return the exception that the calling code is handling; `around` is one that the server handles."""
-    exc = sys.exception()
-    return None if exc is around else exc
-
-
-def _watch_quart(app: App) -> bool:
-    """
-    Remember the exceptions that a Quart application handles, which sends their responses afterwards.
-
-    Quart is not imported: an application that uses it has loaded it already.
-    """
-    quart = sys.modules.get("quart")
-    if quart is None or not isinstance(app, quart.Quart):
-        return False
-
-    def remember(sender: Any, exception: BaseException, **_: Any) -> None:
-        seen = _HANDLED.get()
-        if seen is not None:
-            seen.append(exception)
-
-    async def handle(error: FaultError) -> Any:
-        remember(None, error)
-        return "", 500
-
-    quart.got_request_exception.connect(remember, app, weak=False)
-    if FaultError not in app.error_handler_spec[None][None]:
-        # Without a handler Quart logs typed errors as unexpected ones.
-        app.register_error_handler(FaultError, handle)
-    return True
+def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]

@@ -14,9 +14,10 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from amends.bindings.click_parameters import declared_values
 from amends.cli.awaitables import run_awaitable
 from amends.cli.command_retry import CommandRetry, operation
 from amends.cli.options import USAGE, parse_common_options
@@ -98,35 +99,6 @@ def _program(command: Any) -> str:
         return os.path.basename(path) or command.name or "command"  # noqa: PTH119
     module = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     return f"python -m {package if module == '__main__' else f'{package}.{module}'.lstrip('.')}"
-
-
-def declared_values(command: Any, arguments: Sequence[str], flag: str) -> Collection[str] | None:
-    """
-    Return the values that the application's own flag accepts (empty: any value), or None if it has no such flag.
-
-    Only the command and the subcommands that `arguments` select are searched.
-    """
-    for each in _selected_commands(command, arguments):
-        for param in getattr(each, "params", ()):
-            if flag in (*getattr(param, "opts", ()), *getattr(param, "secondary_opts", ())):
-                return choices(param)
-    return None
-
-
-def choices(param: Any) -> list[str]:
-    """Return the values a parameter accepts, or an empty list for any value. Typer 0.28 moved them to `type_descriptor`."""
-    kind = getattr(param, "type", None) or getattr(param, "type_descriptor", None)
-    return [str(getattr(choice, "value", choice)) for choice in getattr(kind, "choices", None) or ()]
-
-
-def _selected_commands(command: Any, arguments: Sequence[str]) -> Iterator[Any]:
-    """Yield the command and the subcommands that the arguments select. Lazily loaded subcommands are not loaded."""
-    yield command
-    for argument in arguments:
-        subcommand = (getattr(command, "commands", None) or {}).get(argument)
-        if subcommand is not None:
-            yield subcommand
-            command = subcommand
 
 
 def _prepare(command: Any, retry: CommandRetry, program: str) -> None:

@@ -9,12 +9,55 @@ from __future__ import annotations
 
 from typing import Any, get_args, get_origin
 
-from amends.bindings.click import choices
-from amends.bindings.click_exceptions import class_names, mistake_of
+from amends.bindings.click_parameters import choices
 from amends.cli.arguments import Mistake, bad_value, missing, surplus, unknown
 from amends.cli.type_names import describe_range, type_name
 
-__all__ = ["find_mistakes"]
+__all__ = ["class_names", "field_of", "find_mistakes", "message_of", "mistake_of", "of_framework"]
+
+
+def class_names(exc: BaseException) -> frozenset[str]:
+    """Return the names of the classes of Click or Typer that an exception is an instance of."""
+    return frozenset(cls.__name__ for cls in type(exc).__mro__ if of_framework(cls))
+
+
+def of_framework(cls: type) -> bool:
+    """Return whether a class is defined by Click or Typer."""
+    return cls.__module__.split(".")[0] in {"click", "typer"}
+
+
+def mistake_of(exc: Any) -> Mistake:
+    """Return the one mistake that an exception reports."""
+    names, field, context = class_names(exc), field_of(exc), getattr(exc, "ctx", None)
+    program = context.command_path if context is not None else "the command"
+    if "NoArgsIsHelpError" in names:
+        return missing("an argument", program)  # the exception does not name the argument
+    if "MissingParameter" in names:
+        return missing(field or "an argument", program, message_of(exc))
+    if "BadParameter" in names:
+        return bad_value(field, message_of(exc), program)
+    return Mistake("USAGE_ERROR", field, message_of(exc), [f"See {program} --help"])
+
+
+def message_of(exc: Any) -> str:
+    """Return the message of an exception of Click or Typer, with the hint at the parameter."""
+    return str(exc.format_message())
+
+
+def field_of(exc: Any) -> str | None:
+    """Return the name of the parameter that an exception is about, or None."""
+    param = getattr(exc, "param", None)
+    name = getattr(exc, "option_name", None)
+    if name is None and param is not None:
+        opts = list(getattr(param, "opts", ()))
+        is_option = any(opt.startswith("-") for opt in opts)
+        name = (
+            max(opts, key=len)
+            if is_option
+            else str(getattr(param, "human_readable_name", None) or param.name).upper()
+        )
+    hint = getattr(exc, "param_hint", None)
+    return name or (hint if isinstance(hint, str) else None)
 
 
 def find_mistakes(context: Any, argv: list[str]) -> list[Mistake]:

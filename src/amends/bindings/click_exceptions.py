@@ -11,33 +11,32 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from amends.bindings.click_errors import (
+    class_names,
+    field_of,
+    find_mistakes,
+    message_of,
+    mistake_of,
+    of_framework,
+)
 from amends.cli import command_errors
-from amends.cli.arguments import Mistake, bad_value, missing
+from amends.cli.arguments import argument_error
 from amends.cli.command_errors import Outcome
 from amends.core.exits import exit_code
 from amends.core.fault import Fault
 from amends.foreign.registry import registered_class
 
-__all__ = ["class_names", "is_exit", "is_registered", "mistake_of", "outcome_of"]
+__all__ = ["command_ran", "is_exit", "is_registered", "outcome_of"]
 
 _EXITS = frozenset({"Exit", "Abort", "UsageError"})
-
-
-def class_names(exc: BaseException) -> frozenset[str]:
-    """Return the names of the classes of Click or Typer that an exception is an instance of."""
-    return frozenset(cls.__name__ for cls in type(exc).__mro__ if _of_framework(cls))
-
-
-def _of_framework(cls: type) -> bool:
-    return cls.__module__.split(".")[0] in {"click", "typer"}
 
 
 def is_registered(exc: BaseException, errors: Mapping[type[BaseException], Any] | None) -> bool:
     """Return whether the application registered a class of this exception that is no base class of a framework's class."""
     found = registered_class(type(exc), errors)
     return found is not None and (
-        _of_framework(found)
-        or not any(_of_framework(cls) and issubclass(cls, found) for cls in type(exc).__mro__)
+        of_framework(found)
+        or not any(of_framework(cls) and issubclass(cls, found) for cls in type(exc).__mro__)
     )
 
 
@@ -59,7 +58,7 @@ def outcome_of(exc: BaseException, profile: str, argv: list[str]) -> Outcome | N
         fault = _fault_of_command(exc) if command_ran(exc.__traceback__) else _fault_of_arguments(exc, argv)
     else:
         code = "VALIDATION_ERROR" if "FileError" in names else "INTERNAL_ERROR"
-        fault = Fault(code=code, message=_message(exc), vocabulary="cli")
+        fault = Fault(code=code, message=message_of(exc), vocabulary="cli")
     fault = command_errors.as_cli_fault(fault)
     return Outcome(fault, exit_code(fault, profile))
 
@@ -72,10 +71,6 @@ def command_ran(trace: TracebackType | None) -> bool:
             return True
         trace = trace.tb_next
     return False
-
-
-def _message(exc: Any) -> str:
-    return str(exc.format_message())
 
 
 def _aborted(exc: BaseException, profile: str) -> Outcome:
@@ -104,7 +99,7 @@ def _fault_of_command(exc: Any) -> Fault:
         return Fault(
             code="INTERNAL_ERROR", message=row_for("cli", "INTERNAL_ERROR").message, vocabulary="cli"
         )
-    return Fault(code="VALIDATION_ERROR", message=_message(exc), vocabulary="cli", field=_field(exc))
+    return Fault(code="VALIDATION_ERROR", message=message_of(exc), vocabulary="cli", field=field_of(exc))
 
 
 def _root_context(exc: BaseException) -> Any:
@@ -117,39 +112,8 @@ def _root_context(exc: BaseException) -> Any:
     return None
 
 
-def _field(exc: Any) -> str | None:
-    param = getattr(exc, "param", None)
-    name = getattr(exc, "option_name", None)
-    if name is None and param is not None:
-        opts = list(getattr(param, "opts", ()))
-        is_option = any(opt.startswith("-") for opt in opts)
-        name = (
-            max(opts, key=len)
-            if is_option
-            else str(getattr(param, "human_readable_name", None) or param.name).upper()
-        )
-    hint = getattr(exc, "param_hint", None)
-    return name or (hint if isinstance(hint, str) else None)
-
-
 def _fault_of_arguments(exc: Any, argv: list[str]) -> Fault:
     """Return the fault of a mistake in the arguments, together with all other mistakes that can be found."""
-    from amends.bindings.click_errors import find_mistakes
-    from amends.cli.arguments import argument_error
-
     context = getattr(exc, "ctx", None)
     found = find_mistakes(context, argv) if context is not None else []
     return argument_error(found or [mistake_of(exc)]).fault
-
-
-def mistake_of(exc: Any) -> Mistake:
-    """Return the one mistake that an exception reports."""
-    names, field, context = class_names(exc), _field(exc), getattr(exc, "ctx", None)
-    program = context.command_path if context is not None else "the command"
-    if "NoArgsIsHelpError" in names:
-        return missing("an argument", program)  # the exception does not name the argument
-    if "MissingParameter" in names:
-        return missing(field or "an argument", program, _message(exc))
-    if "BadParameter" in names:
-        return bad_value(field, _message(exc), program)
-    return Mistake("USAGE_ERROR", field, _message(exc), [f"See {program} --help"])

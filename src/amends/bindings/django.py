@@ -39,6 +39,7 @@ from amends.http.application_errors import (
     exception_response,
     fault_from_status,
     is_expected,
+    unwrap_group,
 )
 from amends.http.asgi import FAULT
 from amends.http.current import CURRENT
@@ -105,7 +106,8 @@ class ProblemMiddleware:
 
     def _is_typed(self, exc: BaseException) -> bool:
         """Return whether an exception has a code of its own."""
-        return isinstance(exc, FaultError) or is_expected(exc, self.settings)
+        raised = unwrap_group(exc)
+        return isinstance(raised, FaultError) or is_expected(raised, self.settings)
 
     def _exception_response(
         self, request: HttpRequest, exc: BaseException, headers: Any = ()

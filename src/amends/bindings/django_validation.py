@@ -24,6 +24,8 @@ _KINDS = {
     "incorrect_type": "type",
     "max_string_length": "too_long",
 }
+_LENGTHS = {"min_length": "too_short", "max_length": "too_long"}
+"""The kinds of mistakes in the length of a list."""
 _LIMITS = frozenset({"min_value", "max_value", "min_length", "max_length"})
 
 
@@ -96,7 +98,11 @@ def _mistake(
         rule = rule_for("enum", {"expected": choices}) if choices else None
     elif code in _LIMITS:
         limit = params.get("limit_value", getattr(field, code, None))
-        rule = None if limit is None else rule_for(code, {"limit_value": limit})
+        if code in _LENGTHS and isinstance(value, list):
+            kind = _LENGTHS[code]
+            rule = None if limit is None else rule_for(kind, {code: limit})
+        else:
+            rule = None if limit is None else rule_for(code, {"limit_value": limit})
     elif code == "invalid":
         pattern = _pattern(field, text)
         rule = rule_for("string_pattern_mismatch", {"pattern": pattern}) if pattern else None

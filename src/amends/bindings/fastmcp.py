@@ -41,7 +41,7 @@ from amends.bindings.mcp.callbacks import guard_callback  # noqa: E402
 from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise  # noqa: E402
 from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected  # noqa: E402
 from amends.bindings.mcp.guard import FindMissing, Guard  # noqa: E402
-from amends.bindings.mcp.handler_errors import Translate, is_not_found, not_found  # noqa: E402
+from amends.bindings.mcp.handler_errors import Translate, absent_arguments, is_not_found, not_found  # noqa: E402
 from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
 from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task  # noqa: E402
 from amends.bindings.mcp.tool_effects import ToolEffects  # noqa: E402
@@ -103,16 +103,25 @@ def guard(
         change={GET_TASK: without_exception_text},
     )
     if guarded.install():
-        guarded.wrap(server, "call_tool", find_missing=_find_missing("tool"), error=ToolError)
+        guarded.wrap(server, "call_tool", find_missing=_find_missing_tool, error=ToolError)
         guarded.wrap(server, "read_resource")
-        guarded.wrap(server, "render_prompt", find_missing=_find_missing("prompt"))
+        guarded.wrap(server, "render_prompt", find_missing=_find_missing_prompt(server))
         guard_background_tools(guarded, server)
     return server
 
 
-def _find_missing(what: str) -> FindMissing:
-    async def find_missing(exc: BaseException, *_: Any, **__: Any) -> Fault | None:
-        return not_found(what) if is_not_found(exc) else None
+async def _find_missing_tool(exc: BaseException, *_: Any, **__: Any) -> Fault | None:
+    return not_found("tool") if is_not_found(exc) else None
+
+
+def _find_missing_prompt(server: fastmcp.FastMCP[Any]) -> FindMissing:
+    async def find_missing(
+        exc: BaseException, name: str, arguments: Any = None, *_: Any, version: Any = None, **__: Any
+    ) -> Fault | None:
+        if is_not_found(exc):
+            return not_found("prompt")
+        prompt = await server.get_prompt(name, version)
+        return None if prompt is None else absent_arguments(prompt.arguments, arguments)
 
     return find_missing
 

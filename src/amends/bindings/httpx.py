@@ -31,7 +31,6 @@ else:
             raise ImportError("amends.bindings.httpx needs an extra: pip install 'amends[http]'") from missing
 
 from amends.bindings.httpx_proxies import AsyncEnvironmentTransport, EnvironmentTransport
-from amends.bindings.httpx_requests import attempt_request, limit_reads, mistakes, without_credentials
 from amends.bindings.httpx_responses import (
     answer,
     apeek,
@@ -44,14 +43,16 @@ from amends.bindings.httpx_responses import (
 )
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
+from amends.http import call_bodies
 from amends.http.call_bodies import broken_body_error
 from amends.http.calls import Call, CallOptions, is_effect_unknown
 from amends.http.key_support import KeySupport, shared_proofs
 from amends.http.mistakes import mistakes_pass, raise_if_mistake
 from amends.http.raising import return_or_raise
-from amends.http.redirects import same_party
+from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import arecover, recover
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
+from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 
 __all__ = ["AsyncTransport", "Transport"]
@@ -129,7 +130,7 @@ class _Base:
             method=request.method,
             origin=origin,
             path=url.path,
-            headers=without_credentials(request) if redirected else request.headers,
+            headers=_without_credentials(request) if redirected else request.headers,
             redirected=redirected,
             replayable=isinstance(request.stream, module_of(request).ByteStream),
             key=key,
@@ -153,12 +154,12 @@ class Transport(_Base, library.BaseTransport):
             self._show(call.take_failed())
             call.release()
             try:
-                sent = attempt_request(request, call)
+                sent = _attempt_request(request, call)
                 response = self._inner.handle_request(sent)
             except Exception as error:
-                raise_if_mistake(error, mistakes(request))
+                raise_if_mistake(error, _mistakes(request))
                 raise
-            limit_reads(sent, response)
+            _limit_reads(sent, response)
             raise_for_failure(response, call, request)
             peek(response, call, request)
             return answer(response, call, again)
@@ -228,9 +229,9 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
             await self._show(call.take_failed())
             await call.arelease()
             try:
-                response = await self._inner.handle_async_request(attempt_request(request, call))
+                response = await self._inner.handle_async_request(_attempt_request(request, call))
             except Exception as error:
-                raise_if_mistake(error, mistakes(request))
+                raise_if_mistake(error, _mistakes(request))
                 raise
             await araise_for_failure(response, call, request)
             await apeek(response, call, request)
@@ -329,3 +330,57 @@ async def _aagain(attempt: Callable[[], Any], call: Call, broken: Exception) -> 
         response = return_or_raise(error, call.options.raises)
     await response.aread()
     return response
+
+
+def _attempt_request(request: Any, call: Call) -> Any:
+    """
+    Return the request of one attempt: a copy with our headers, and with time-outs limited to the time left.
+
+    The caller's request stays as it is. The library copies its headers when it follows a redirect, so ours would follow.
+    """
+    extensions = dict(request.extensions)
+    extensions["timeout"] = given = dict(extensions.get("timeout") or {})
+    left = time_left()
+    if left is not None:
+        for name in ("connect", "read", "write", "pool"):
+            given[name] = _shorter(given.get(name), left)
+    sent = module_of(request).Request(
+        request.method, request.url, headers=call.headers, stream=request.stream, extensions=extensions
+    )
+    sent.headers.update(call.attempt_headers())
+    if call.replayable:
+        sent.read()  # transports for tests look at `request.content`
+    return sent
+
+
+def _limit_reads(sent: Any, response: Any) -> None:
+    """
+    Limit the time-out for reading the body to the time left for it.
+
+    The library looks at the time-out once, when it begins to read a body. The time-out applies to each read, so a body
+    that stalls after it began to arrive may end after the deadline, but not later than twice the deadline.
+    """
+    left = time_left()
+    if response.status_code >= 400:
+        left = _shorter(left, call_bodies.SECONDS)
+    if left is not None:
+        given = sent.extensions["timeout"]
+        given["read"] = _shorter(given.get("read"), left)
+
+
+def _shorter(seconds: float | None, limit: float) -> float:
+    return limit if seconds is None else min(seconds, limit)
+
+
+def _without_credentials(request: Any) -> Any:
+    """Return the headers of a request that was redirected to another origin, without credentials and keys."""
+    headers = request.headers.copy()
+    for name in [name for name in headers if is_credential(name)]:
+        del headers[name]
+    return headers
+
+
+def _mistakes(request: Any) -> tuple[type[Exception], ...]:
+    """Return the library's exceptions for mistakes of the caller."""
+    module = module_of(request)
+    return module.LocalProtocolError, module.UnsupportedProtocol, module.InvalidURL, module.StreamError

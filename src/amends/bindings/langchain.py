@@ -12,6 +12,7 @@ The message for the model is a `ToolMessage` with status "error"; its `artifact`
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -45,7 +46,11 @@ class Failures(AgentMiddleware[Any, Any]):
         """Call a tool."""
         call = request.tool_call
         result = self._run(request).call(
-            call["name"], call["args"], lambda: handler(request), passing=(GraphBubbleUp,)
+            call["name"],
+            call["args"],
+            lambda: handler(request),
+            passing=(GraphBubbleUp,),
+            restore=lambda value: _restored(value, call),
         )
         return _message(result, call)
 
@@ -53,7 +58,11 @@ class Failures(AgentMiddleware[Any, Any]):
         """Call a tool in an event loop."""
         call = request.tool_call
         result = await self._run(request).acall(
-            call["name"], call["args"], lambda: handler(request), passing=(GraphBubbleUp,)
+            call["name"],
+            call["args"],
+            lambda: handler(request),
+            passing=(GraphBubbleUp,),
+            restore=lambda value: _restored(value, call),
         )
         return _message(result, call)
 
@@ -63,6 +72,14 @@ class Failures(AgentMiddleware[Any, Any]):
         messages = state.get("messages", ()) if isinstance(state, Mapping) else getattr(state, "messages", ())
         asked = [message for message in messages or () if isinstance(message, HumanMessage)]
         return self.calls.run((len(asked), getattr(asked[-1], "id", None)) if asked else None)
+
+
+def _restored(value: Any, call: Mapping[str, Any]) -> ToolMessage:
+    """Return the message of a call whose outcome the ledger has: a stored message, or a value that a person gave."""
+    if isinstance(value, Mapping) and value.get("type") == "tool":
+        value = value.get("content")
+    content = value if isinstance(value, str | list) else json.dumps(value)
+    return ToolMessage(content=content, tool_call_id=call["id"], name=call["name"])
 
 
 def _message(result: Any, call: Mapping[str, Any]) -> Any:

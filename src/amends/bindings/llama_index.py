@@ -66,7 +66,11 @@ class _Guarded(FunctionTool):
         """Call the tool."""
         given = self._arguments(args, kwargs)
         result = self._failures.run(kwargs).call(
-            self._name, given, lambda: self._guarded.call(*args, **kwargs), passing=_waiting()
+            self._name,
+            given,
+            lambda: self._guarded.call(*args, **kwargs),
+            passing=_waiting(),
+            restore=lambda value: self._restored(value, given),
         )
         return self._output(result, given)
 
@@ -74,7 +78,11 @@ class _Guarded(FunctionTool):
         """Call the tool in an event loop."""
         given = self._arguments(args, kwargs)
         result = await self._failures.run(kwargs).acall(
-            self._name, given, lambda: self._guarded.acall(*args, **kwargs), passing=_waiting()
+            self._name,
+            given,
+            lambda: self._guarded.acall(*args, **kwargs),
+            passing=_waiting(),
+            restore=lambda value: self._restored(value, given),
         )
         return self._output(result, given)
 
@@ -86,6 +94,12 @@ class _Guarded(FunctionTool):
     def _arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         named = {name: value for name, value in kwargs.items() if not isinstance(value, Context)}
         return {**named, **({"args": list(args)} if args else {})}
+
+    def _restored(self, value: Any, given: dict[str, Any]) -> ToolOutput:
+        """Return the output of a call whose outcome the ledger has: a stored output, or a value that a person gave."""
+        stored = isinstance(value, Mapping) and "raw_output" in value
+        raw = value["raw_output"] if stored else value
+        return ToolOutput(tool_name=self._name, content=str(raw), raw_input=given, raw_output=raw)
 
     def _output(self, result: Any, given: dict[str, Any]) -> ToolOutput:
         if not isinstance(result, ToolFailure):

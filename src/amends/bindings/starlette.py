@@ -31,13 +31,12 @@ from amends.bindings.asgi import Problems
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
-    exception_response,
     fault_from_status,
     is_expected,
     unwrap_group,
     with_header_wait,
 )
-from amends.http.asgi import FAULT, encode_headers, request_info
+from amends.http.asgi import FAULT, encode_headers, exception_answer, request_info
 from amends.http.idempotency import commit
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.stores.contract import Transaction
@@ -85,8 +84,7 @@ def install(
         return respond(request, with_header_wait(fault, exc.headers), settings, headers=headers)
 
     async def handle_exception(request: Request, exc: Exception) -> Response:
-        request.scope[FAULT], found = exception_response(exc, request_info(request.scope), settings)
-        return _response(found)
+        return _response(exception_answer(request.scope, exc, settings))
 
     handlers = app.exception_handlers
 
@@ -143,8 +141,7 @@ class _TypedErrors:
             raised = unwrap_group(exc)
             if started or not (isinstance(raised, FaultError) or is_expected(raised, self.settings)):
                 raise
-            scope[FAULT], found = exception_response(exc, request_info(scope), self.settings)
-            await _response(found)(scope, receive, send)
+            await _response(exception_answer(scope, exc, self.settings))(scope, receive, send)
 
 
 def respond(

@@ -19,8 +19,8 @@ except ImportError as missing:
     raise ImportError("amends.bindings.structlog needs structlog: pip install structlog") from missing
 
 from amends.core.vocabulary import row_for
-from amends.recovery.events import Event, add_hook, remove_hook
-from amends.recovery.logs import log_level
+from amends.recovery.events import Event, log_level
+from amends.recovery.hooks import add_hook, remove_hook
 
 __all__ = ["install", "log_event", "remove"]
 
@@ -36,7 +36,7 @@ def remove() -> None:
 
 
 def log_event(event: Event) -> None:
-    """Write one event as one record, at the level that the standard log has for it (`amends.recovery.logs`)."""
+    """Write one event as one record, at the level that the standard log has for it (`amends.recovery.events`)."""
     fields: dict[str, Any] = {
         "operation": event.operation,
         "attempt": event.attempt,

@@ -26,6 +26,7 @@ except ImportError as missing:
 
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
+from amends.dialects.outgoing import outgoing
 from amends.errors.base import FaultError
 
 __all__ = ["from_application_error", "to_application_error"]
@@ -48,7 +49,8 @@ def to_application_error(fault: Fault | FaultError, *, repeatable: bool = False)
         repeatable: whether a repeat of the activity is safe, because it is idempotent or its service honours keys. If not, a
             failure that may have had its effect is not retried.
     """
-    found = fault.fault if isinstance(fault, FaultError) else fault
+    # Temporal's server stores the error: values become plain, and credentials are removed.
+    found = outgoing(fault.fault if isinstance(fault, FaultError) else fault, "envelope")
     can_help = found.recovery in {Recovery.TRANSIENT, Recovery.UNCERTAIN}
     safe = repeatable or found.executed is Executed.NO
     wait = found.retry_after

@@ -36,6 +36,8 @@ CLOSED_AFTER = 5
 """Failures of one kind in a row after which a tool is closed for the run."""
 MAX_WAIT = 60.0
 """Seconds that recovery waits for one tool call: a person usually waits for the agent."""
+AGAIN, _ASKING = "again", frozenset({"ALREADY_DONE", "SIMILAR_CALL"})
+"""The argument with which a model answers the ledger, and the codes of its questions."""
 MAX_RUNS = 1000
 """Runs whose failures are counted at the same time; the oldest is forgotten first."""
 
@@ -110,6 +112,8 @@ class Run:
         self._calls, self._key, self.owner = calls, key, owner
         self._failed: dict[str, dict[str, int]] = {}
         self._closed: dict[str, Fault] = {}
+        self._asked: set[str] = set()
+        """The tools about which the ledger asked for a reason: their argument `again` is the answer."""
 
     async def acall(
         self,
@@ -119,6 +123,7 @@ class Run:
         *,
         read_only: bool = False,
         passing: tuple[type[BaseException], ...] = (),
+        restore: Callable[[Any], Any] | None = None,
     ) -> Any:
         """
         Call a tool, and return its result or a `ToolFailure`.
@@ -129,13 +134,14 @@ class Run:
             call: calls the tool with them.
             read_only: the tool itself says that it only reads.
             passing: exceptions of the framework that are not for the model; they pass through.
+            restore: makes the framework's result of a plain value, if the ledger hands out the outcome of another call.
 
         """
         closed = self._if_closed(name)
         if closed is not None:
             return closed
         try:
-            result = await self._acall(name, arguments, call, read_only=read_only)
+            result = await self._acall(name, arguments, call, read_only=read_only, restore=restore)
         except passing:
             raise
         except Exception as error:  # noqa: BLE001 - every failure becomes a text; cancellation is no Exception
@@ -144,9 +150,19 @@ class Run:
         return result
 
     async def _acall(
-        self, name: str, arguments: Mapping[str, Any], call: Callable[[], Any], *, read_only: bool
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        call: Callable[[], Any],
+        *,
+        read_only: bool,
+        restore: Callable[[Any], Any] | None,
     ) -> Any:
+        ran = False
+
         async def once() -> Any:
+            nonlocal ran
+            ran = True
             result = call()
             return await result if inspect.isawaitable(result) else result
 
@@ -156,7 +172,9 @@ class Run:
             return await arecover(once, policy=made.policy, operation=operation, timeout=made.timeout)
         if made.effects is None:
             return await once()
-        return await made.effects.acall(name, once, arguments, scope=self._scope())
+        arguments, again = self._reason(name, arguments)
+        result = await made.effects.acall(name, once, arguments, scope=self._scope(), again=again)
+        return result if ran or restore is None else restore(result)
 
     def call(
         self,
@@ -166,12 +184,19 @@ class Run:
         *,
         read_only: bool = False,
         passing: tuple[type[BaseException], ...] = (),
+        restore: Callable[[Any], Any] | None = None,
     ) -> Any:
         """Do the same as `acall`, for a plain function."""
         closed = self._if_closed(name)
         if closed is not None:
             return closed
-        made = self._calls
+        made, ran = self._calls, False
+
+        def once() -> Any:
+            nonlocal ran
+            ran = True
+            return call()
+
         try:
             if read_only or name in made.read_only:
                 operation = Operation(name=name, read_only=True)
@@ -179,7 +204,9 @@ class Run:
             elif made.effects is None:
                 result = call()
             else:
-                result = made.effects.call(name, call, arguments, scope=self._scope())
+                given, again = self._reason(name, arguments)
+                result = made.effects.call(name, once, given, scope=self._scope(), again=again)
+                result = result if ran or restore is None else restore(result)
         except passing:
             raise
         except Exception as error:  # noqa: BLE001
@@ -190,6 +217,8 @@ class Run:
     def failed(self, name: str, arguments: Mapping[str, Any], error: Exception) -> ToolFailure:
         """Count a failure, and return it. Bindings call this for failures that a framework hands them."""
         fault = from_exception(error)
+        if fault.code in _ASKING and fault.field == AGAIN:
+            self._asked.add(name)
         counts = self._failed.setdefault(name, {})
         repeats = counts[fault.code] = counts.get(fault.code, 0) + 1
         text = log_and_describe(
@@ -218,6 +247,13 @@ class Run:
         if self._calls.on_failure is not None:
             self._calls.on_failure(failure)
         return failure
+
+    def _reason(self, name: str, arguments: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+        """Return the arguments of the tool, and the reason for which the model does it once more."""
+        again = arguments.get(AGAIN)
+        if again and not (isinstance(again, str) and name in self._asked):
+            return arguments, None  # an argument of the tool's own
+        return {each: value for each, value in arguments.items() if each != AGAIN}, again or None
 
     def _scope(self) -> str | None:
         scope = self._calls.scope

@@ -27,6 +27,8 @@ __all__ = [
 VALIDATION = {"phase": "validation"}
 MAX_LISTED = 12
 """A suggestion lists all commands only if there are at most this many; otherwise it points to --help."""
+MUCH_LESS = 0.1
+"""A name whose similarity is lower than the closest one's by this much is not suggested."""
 MAX_MISTAKES = 20
 """The most mistakes that one error reports."""
 
@@ -52,10 +54,21 @@ class Mistake:
 
 
 def close_matches(given: str, known: Iterable[str]) -> list[str]:
-    """Return up to three of the known names that resemble `given`, the closest first."""
-    from difflib import get_close_matches
+    """
+    Return up to three of the known names that resemble `given`, the closest first.
 
-    return get_close_matches(given, list(known), n=3, cutoff=0.6)
+    The dashes of flags do not count, and neither do names that are much less alike than the closest.
+
+    >>> close_matches("--onec", ["--once", "--json", "--store"])
+    ['--once']
+    """
+    from difflib import SequenceMatcher, get_close_matches
+
+    bare = {name.lstrip("-"): name for name in known}
+    word = given.lstrip("-")
+    found = get_close_matches(word, bare, n=3, cutoff=0.6)
+    alike = [SequenceMatcher(None, name, word).ratio() for name in found]
+    return [bare[name] for name, ratio in zip(found, alike, strict=True) if ratio > alike[0] - MUCH_LESS]
 
 
 def unknown(kind: str, given: str, known: Iterable[str], program: str) -> Mistake:
@@ -76,11 +89,12 @@ def missing(field: str, program: str, message: str = "") -> Mistake:
     )
 
 
-def surplus(arguments: Sequence[str], program: str) -> Mistake:
-    """Return the mistake for arguments that the command does not take."""
+def surplus(arguments: Sequence[str], program: str, flags: Iterable[str] = ()) -> Mistake:
+    """Return the mistake for arguments that the command does not take; `flags` take such a value."""
     listed = " ".join(arguments)
     noun = "argument" if len(arguments) == 1 else "arguments"
-    return Mistake("USAGE_ERROR", None, f"{program} does not take the {noun} {listed}", [f"Remove {listed}"])
+    steps = [f"Did you mean {flag} {listed}?" for flag in flags] or [f"Remove {listed}"]
+    return Mistake("USAGE_ERROR", None, f"{program} does not take the {noun} {listed}", steps)
 
 
 def bad_value(

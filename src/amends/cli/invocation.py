@@ -129,6 +129,8 @@ def _outcome(
     from amends.cli import command_errors
 
     try:
+        while isinstance(ended, BaseExceptionGroup) and len(ended.exceptions) == 1:
+            ended = ended.exceptions[0]  # a task group raised it
         found = framework_outcome(ended, profile) if framework_outcome is not None else None
         return found or command_errors.outcome_of(ended, profile, arguments, errors)
     except Exception:  # noqa: BLE001 - an exception whose attributes raise is still reported as a failure

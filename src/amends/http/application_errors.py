@@ -2,7 +2,7 @@
 Turn an exception raised inside an application into the fault that its caller receives.
 
 - A FaultError keeps its own fault.
-- A failure of an upstream service (an exception of an HTTP client, or a fault that recovery read from a response)
+- A failure of an upstream service (an exception of an HTTP client, or an error that recovery raised about a call)
   becomes one of the three codes of `from_upstream`: the caller can neither see nor correct the request that failed.
 - An exception class that the application registered (`amends.register`, `errors=`) has its code.
 - A failure of the network, of a database or of another resource that the tables of `amends.foreign` know as transient is an
@@ -24,7 +24,7 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY
-from amends.errors.base import FaultError
+from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_exception, from_upstream
 from amends.foreign.bugs import is_bug
 from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
@@ -73,7 +73,8 @@ def exception_response(
     fault = fault_for(raised, request.method, settings)
     expected = fault is CLIENT_DISCONNECTED or is_expected(raised, settings)
     own = raised.headers if isinstance(raised, FaultError) else ()
-    fault = with_header_wait(fault, dict(own))
+    if own:
+        fault = with_header_wait(fault, dict(own))
     response = error_response(
         fault, request, settings, headers=[*own, *headers], cause=None if expected else exc
     )
@@ -100,7 +101,7 @@ def fault_for(exc: BaseException, method: str = "POST", settings: Settings | Non
     """
     if isinstance(exc, FaultError):
         fault = exc.fault
-        if fault.origin is not None:
+        if is_about_a_call(exc):
             return _from_upstream(exc, method)
         # M5: in HTTP's vocabulary a cancellation is transient.
         return (
@@ -131,7 +132,7 @@ def _is_known_transient(exc: BaseException, settings: Settings | None) -> bool:
 def is_expected(exc: BaseException, settings: Settings | None = None) -> bool:
     """Return whether the application raised the error on purpose, so that its traceback need not be logged."""
     if isinstance(exc, FaultError):
-        return exc.fault.origin is None
+        return not is_about_a_call(exc)
     return registered_fault(type(exc), _errors(settings)) is not None
 
 

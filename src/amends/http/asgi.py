@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from amends.http.responses import RawResponse, RequestInfo
+from amends.http.application_errors import exception_response
+from amends.http.responses import RawResponse, RequestInfo, Settings
 
 __all__ = [
+    "ECHO",
     "FAULT",
     "App",
     "Message",
@@ -15,6 +17,7 @@ __all__ = [
     "Scope",
     "Send",
     "encode_headers",
+    "exception_answer",
     "header",
     "request_info",
     "send_response",
@@ -28,6 +31,8 @@ App = Callable[[Any, Any, Any], Awaitable[None]]
 
 FAULT = "amends.fault"
 """The scope's key for the fault of the response, for the middlewares around."""
+ECHO = "amends.echo"
+"""The scope's key for the idempotency key of a request whose exception left `Idempotent`: the answer has to carry it."""
 
 
 def request_info(scope: Scope) -> RequestInfo:
@@ -64,6 +69,17 @@ def header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str | None:
         if each.lower() == name:
             return str(value, "latin-1")
     return None
+
+
+def exception_answer(
+    scope: Scope, exc: BaseException, settings: Settings, headers: Iterable[tuple[str, str]] = ()
+) -> RawResponse:
+    """Return the response for an exception, with the given headers, and store its fault in the scope."""
+    added = [*headers]
+    if ECHO in scope:
+        added.append(("idempotency-key", str(scope[ECHO], "latin-1")))
+    scope[FAULT], response = exception_response(exc, request_info(scope), settings, added)
+    return response
 
 
 async def send_response(scope: Scope, send: Send, response: RawResponse) -> None:

@@ -38,7 +38,7 @@ from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.http.application_errors import fault_for, is_expected, unwrap_group
 from amends.http.current import current_request
-from amends.http.responses import LOG, problem_document, retry_after
+from amends.http.responses import LOG, problem_document, retry_after, with_wait
 from amends.recovery.clock import CLOCK
 
 __all__ = ["Batch", "Item", "aresend", "read", "resend", "run", "run_sync"]
@@ -108,14 +108,13 @@ class Batch:
                 executed=Executed.YES,
             )
         if status != 422:
-            waits = [each.retry_after for each in failed if each.retry_after]
             return Fault(
                 code=VOCABULARY.status_row(status).code,
                 vocabulary="http",
                 status=status,
                 message=message,
                 recovery=Recovery.TRANSIENT,
-                retry_after=max(waits, default=None),
+                retry_after=_longest_wait(failed),
                 errors=failed,
                 executed=Executed.NO,
             )
@@ -123,12 +122,15 @@ class Batch:
         kinds = {each.recovery for each in failed}
         # M1: transient only if all items are, terminal if any is.
         recovery = Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
+        transient = kinds == {Recovery.TRANSIENT}
         return Fault(
             code="VALIDATION_ERROR",
             vocabulary="http",
             status=status,
             message=message,
-            recovery=Recovery.TRANSIENT if kinds == {Recovery.TRANSIENT} else recovery,
+            recovery=Recovery.TRANSIENT if transient else recovery,
+            retry_after=_longest_wait(failed) if transient else None,
+            suggestions=("Look at each failed item, and correct it or send it again as it says",),
             errors=failed,
             executed=max((each.executed for each in failed), key=_EFFECTS.index),
         )
@@ -147,6 +149,11 @@ class Batch:
                 return {"results": results}
             self._problem = problem_document(fault, *current_request())
         return {**self._problem, "results": results} if results else dict(self._problem)
+
+
+def _longest_wait(failed: Iterable[Fault]) -> float | None:
+    """Return the longest wait of the items, with those that are written for items without one."""
+    return max((with_wait(each).retry_after or 0.0 for each in failed), default=None)
 
 
 _EFFECTS = (Executed.NO, Executed.MAYBE, Executed.YES)

@@ -14,7 +14,7 @@ import msgspec
 
 from amends.core.fault import Fault
 from amends.http.application_errors import fault_from_status
-from amends.http.negotiation import HTML
+from amends.http.negotiation import HTML, preferred_form
 from amends.http.validation import Mistake, fault_from_validation, pydantic_mistake
 
 __all__ = ["LIMIT", "fault_from_body", "may_rewrite"]
@@ -23,14 +23,14 @@ LIMIT = 65536
 """Bytes of a body that are read; a larger one is taken for the application's own."""
 
 
-def may_rewrite(status: int, content_type: str, form: str, encoding: str | None = None) -> bool:
+def may_rewrite(status: int, content_type: str, accept: str | None, encoding: str | None = None) -> bool:
     """
     Return whether a response may be an unstructured error, by what is known before its body.
 
     Args:
         status: the response's status.
         content_type: the response's content type, or "".
-        form: the form that the client prefers, from `preferred_form`.
+        accept: the request's `Accept` header, or None.
         encoding: the response's content encoding, or None.
 
     """
@@ -38,7 +38,7 @@ def may_rewrite(status: int, content_type: str, form: str, encoding: str | None 
         return False
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type == "text/html":
-        return form != HTML
+        return preferred_form(accept) != HTML
     if encoding is not None and encoding.lower() != "identity":
         # A compressed body cannot be read here, and frameworks do not compress short error texts.
         return False

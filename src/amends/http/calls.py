@@ -24,8 +24,8 @@ from uuid import uuid4
 import msgspec
 from msgspec.structs import replace
 
-from amends.carriers.allowance import allowance
 from amends.carriers.extraction import extract
+from amends.carriers.limits import allowance
 from amends.core.decision import Decision
 from amends.core.enums import Action, Executed
 from amends.core.fault import Fault
@@ -38,10 +38,9 @@ from amends.http.key_support import KEY, KeySupport, shared_proofs, vendor_honou
 from amends.http.raising import check_raises, return_or_raise
 from amends.http.services import Service, service_of
 from amends.recovery.clock import CLOCK
-from amends.recovery.origins import PER_ORIGIN, PerOrigin, upstream_for
+from amends.recovery.origins import PER_ORIGIN, PerOrigin, route_scope, upstream_for
 from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
-from amends.recovery.scoping import route_scope
 from amends.recovery.upstream import Upstream
 from amends.serving.effect_unknown import EFFECT_UNKNOWN
 from amends.serving.tracing import current_span, trace_id, traceparent
@@ -142,6 +141,9 @@ class Call:
         self.path = path
         self.headers = headers
         self.accept = headers.get("Accept")
+        length = headers.get("Content-Length") or ""
+        self.size = int(length) if length.isdecimal() else 0
+        """The bytes of the request's body, as far as its headers tell."""
         self.made = 0
         """The attempts made so far."""
         self.sent = 0.0
@@ -223,7 +225,7 @@ class Call:
         return (
             (self._by_hand and not self._redirected)
             or vendor_honours_keys(self.origin, self.method)
-            or options.support.proved(self.origin, self.path)
+            or options.support.proved(self.origin, self.path, self.size)
         )
 
     def recover_options(self, left: float | None = None) -> dict[str, Any]:
@@ -278,7 +280,9 @@ class Call:
         """Note what an answer, failed or not, proves about the service. `headers` are looked up without case."""
         if self.key is not None:
             succeeded = 200 <= status < 300
-            self.options.support.answered(self.origin, self.path, self.key, headers, succeeded=succeeded)
+            self.options.support.answered(
+                self.origin, self.path, self.key, headers, succeeded=succeeded, size=self.size
+            )
         if self.upstream is not None:
             allowed = allowance(headers, time())
             if allowed is not None:
@@ -289,7 +293,7 @@ class Call:
         self._failed = response
         error = error_from_response(status, headers, body, response, vendor=self.service.vendor)
         if self.key is not None and error.fault.code == EFFECT_UNKNOWN:
-            self.options.support.prove(self.origin, self.path)
+            self.options.support.prove(self.origin, self.path, size=self.size)
         return error
 
     def failure_inside(
@@ -408,8 +412,12 @@ def error_from_response(
         vendor: the service whose error format to expect, if known.
 
     """
-    fault = extract({"status": status, "headers": dict(headers), "body": body}, "http", vendor=vendor)
-    error = FaultError.from_fault(fault or Fault(code="INTERNAL_ERROR", status=status))
+    found = extract({"status": status, "headers": dict(headers), "body": body}, "http", vendor=vendor)
+    fault = found or Fault(code="INTERNAL_ERROR", status=status)
+    if fault.code == EFFECT_UNKNOWN:
+        # Not repeated with its key, even if the service says so: the effect has to be verified first (M3).
+        fault = replace(fault, max_retries=0)
+    error = FaultError.from_fault(fault)
     error.response = response  # type: ignore[attr-defined]
     return error
 

@@ -18,44 +18,53 @@ is never in doubt: its effect happens once, even if the process dies.
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Collection, Coroutine
-from inspect import isawaitable, iscoroutinefunction
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from amends.core.enums import Executed
 from amends.core.fault import Fault
-from amends.durable.keys import key_name
-from amends.errors.base import FaultError
-from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, header, request_info, send_response
+from amends.http.asgi import (
+    ECHO,
+    FAULT,
+    App,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    header,
+    request_info,
+    send_response,
+)
+from amends.http.handled import handled_exception
+from amends.http.idempotency_middleware import (
+    CLAIM,
+    KEYS,
+    Answered,
+    KeyedMiddleware,
+    Refused,
+    log_store_error,
+    renew_lease,
+    replayed,
+    settle,
+    settle_failure,
+)
 from amends.http.idempotency_request import (
     KeyedRequest,
-    after_failure,
     caller_of,
+    ended_early_fault,
     fault_of_raised,
-    fingerprint,
-    invalid_key_error,
-    kept_headers,
-    not_stored_fault,
-    parse_key,
-    store_down_fault,
-    verified_response,
+    too_large_fault,
     warn_unkeyed,
 )
-from amends.http.idempotency_store import Claim, Keys, Record, Verify
-from amends.http.responses import LOG, RawResponse, Settings, error_response
-from amends.http.storage import Storage
-from amends.stores import Store, StoreError
+from amends.http.idempotency_store import Claim, Keys, Record
+from amends.http.responses import Settings
+from amends.stores import Store
 from amends.stores.contract import Transaction
 
 __all__ = ["Idempotent", "KeyedRequest", "caller_id", "commit"]
 
 T = TypeVar("T")
-
-CLAIM = "amends.claim"
-KEYS = "amends.keys"
 
 
 def caller_id(scope: Scope) -> str:
@@ -70,7 +79,7 @@ def caller_id(scope: Scope) -> str:
     return caller_of(headers, str(tls.get("client_cert_name") or ""))
 
 
-class Idempotent:
+class Idempotent(KeyedMiddleware):
     """
     ASGI middleware that runs a request with an idempotency key once.
 
@@ -111,17 +120,19 @@ class Idempotent:
             settings: the settings given to `Problems`.
 
         """
-        self.app = app
-        self._storage = Storage(store)
-        self._keys: Keys | None = None
-        self._expires_in, self._lease = expires_in, lease
-        self._methods = frozenset(methods)
-        self._required = required
-        self._transactional = transactional
-        self._caller = caller
-        self._verify = verify
-        self._max_body = max_body
-        self._settings = settings or Settings()
+        super().__init__(
+            app,
+            store,
+            expires_in=expires_in,
+            lease=lease,
+            methods=methods,
+            required=required,
+            transactional=transactional,
+            caller=caller,
+            verify=verify,
+            max_body=max_body,
+            settings=settings,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
@@ -134,90 +145,54 @@ class Idempotent:
         # `commit` needs the store for requests without a key, too.
         scope[KEYS] = self._open_keys
         values = [value for name, value in scope["headers"] if name.lower() == b"idempotency-key"]
-        try:
-            key = parse_key([str(value, "latin-1") for value in values])
-            if key is None and self._required:
-                raise invalid_key_error()
-        except FaultError as error:
-            await send_response(scope, send, self._error_response(scope, error.fault))
-            return
-        if key is None:
+        key = self._key([str(value, "latin-1") for value in values])
+        if isinstance(key, Refused):
+            await self._refuse(scope, send, key)
+        elif key is None:
             await self.app(scope, receive, send)
         else:
             await self._call_with_key(scope, receive, send, key, values[0])
 
     async def _call_with_key(self, scope: Scope, receive: Receive, send: Send, key: str, sent: bytes) -> None:
-        try:
-            body = await _read_body(scope, receive, self._max_body)
-            if self._required:
-                body.check_size()
-        except FaultError as error:
-            await send_response(scope, send, self._error_response(scope, error.fault))
+        body = await _read_body(scope, receive, self._max_body)
+        if body is None:
+            await self._refuse(scope, send, Refused(ended_early_fault()))
             return
         if not body.fits:
+            if self._required:
+                await self._refuse(scope, send, Refused(too_large_fault()))
+                return
             # The key is not echoed: it is not honoured for this request.
             warn_unkeyed(scope["method"], scope["path"], self._max_body)
             await self.app(scope, body.receive, send)
             return
-        send = _echo(send, sent)
-        try:
-            keys = await self._open_keys()
-            claimed = await self._claim(scope, keys, key, body.content)
-        except FaultError as error:
-            await send_response(scope, send, self._error_response(scope, error.fault))
-            return
-        except StoreError as error:
-            await send_response(scope, send, self._error_response(scope, store_down_fault(), cause=error))
-            return
-        if isinstance(claimed, Record):
-            await send_response(scope, send, self._replay(scope, claimed))
-        else:
-            await _Run(scope, send, keys, claimed, self._max_body).run(self.app, body.receive)
-
-    async def _claim(self, scope: Scope, keys: Keys, key: str, body: bytes | None) -> Claim | Record:
-        caller = self._caller(scope)
-        query = scope.get("query_string", b"")
-        transactional = self._transactional
-
-        async def verify(record: Record) -> RawResponse | bool | None:
-            request = KeyedRequest(
-                key=key,
-                caller=caller,
-                method=scope["method"],
-                path=scope["path"],
-                query=str(query, "latin-1"),
-                body=body,
-                status=record.status,
-            )
-            return await run_verify(self._verify, request, self._lease)
-
-        hook: Verify | None = None if self._verify is None else verify
-        return await keys.claim(
-            key_name(caller, key),
-            fingerprint(scope["method"], scope["path"], query, body),
-            transactional=transactional(scope) if callable(transactional) else transactional,
-            verify=hook,
+        request = KeyedRequest(
+            key=key,
+            caller="",
+            method=scope["method"],
+            path=scope["path"],
+            query=str(scope.get("query_string", b""), "latin-1"),
+            body=body.content,
+            status=0,
         )
+        claimed = await self._claim(request, scope)
+        if isinstance(claimed, Refused):
+            await self._refuse(scope, _echo(send, sent), claimed)
+        elif isinstance(claimed, Record):
+            await send_response(scope, _echo(send, sent), replayed(claimed))
+        else:
+            try:
+                await _Run(scope, _echo(send, sent), *claimed, self._max_body).run(self.app, body.receive)
+            except BaseException:
+                scope[ECHO] = sent
+                raise
 
     async def close(self) -> None:
         """Close the store if this middleware opened it. Needed only with servers that do not send lifespan events."""
         await self._storage.close()
 
-    async def _open_keys(self) -> Keys:
-        store = await self._storage.get()
-        if self._keys is None or self._keys.store is not store:
-            self._keys = Keys(store, expires_in=self._expires_in, lease=self._lease)
-        return self._keys
-
-    def _error_response(self, scope: Scope, fault: Fault, cause: BaseException | None = None) -> RawResponse:
-        return error_response(fault, request_info(scope), self._settings, cause=cause, serve_pages=False)
-
-    def _replay(self, scope: Scope, record: Record) -> RawResponse:
-        """Return the stored response of the first request."""
-        if record.body is None:
-            return self._error_response(scope, not_stored_fault())
-        headers = [*record.headers, ("idempotency-replayed", "true")]
-        return RawResponse(record.status, headers, record.body)
+    async def _refuse(self, scope: Scope, send: Send, refused: Refused) -> None:
+        await send_response(scope, send, self._response(request_info(scope), refused))
 
 
 class _Run:
@@ -233,7 +208,7 @@ class _Run:
         self._keys, self._claim = keys, claim
         self._max_body = max_body
         self._start: Message | None = None
-        self._around = sys.exception()
+        self._around = handled_exception()
         self._fault: Fault | None = None
         self._started = self._settled = False
         self._length: int | None = None
@@ -262,8 +237,7 @@ class _Run:
             self._start = message
             if message["status"] >= 500 and FAULT not in self._scope:
                 # Frameworks send their plain 500 while they handle the exception, which a layer around may answer.
-                exc = sys.exception()
-                self._fault = fault_of_raised(None if exc is self._around else exc, self._scope["method"])
+                self._fault = fault_of_raised(handled_exception(self._around), self._scope["method"])
             self._length = _content_length(message.get("headers", ()))
             return
         if kind == "http.response.body" and not self._settled:
@@ -285,33 +259,21 @@ class _Run:
             await self._settle()
 
     async def _settle(self) -> None:
-        """
-        Store the outcome of a request.
-
-        If the store fails, the error is logged and the response is still sent; the key is then in doubt.
-        """
-        keys, claim, start = self._keys, self._claim, self._start
+        """Store the outcome of a request."""
+        start = self._start
         assert start is not None
-        status = start["status"]
-        if claim.committed:
-            return await log_store_error(keys.release_lease(claim))
-        if status >= 400:
-            content_type = header(start.get("headers", ()), b"content-type") or ""
-            fault = self._scope.get(FAULT) or self._fault
-            then = after_failure(fault, status, content_type, bytes(self._copy))
-            if is_rolled_back(claim):
-                then = "release"
-            elif then == "keep" and self._fault is not None and FAULT not in self._scope:
-                then = "doubt"  # what was sent is the framework's plain 500, and not the answer of the layer around
-            if then == "release":
-                return await log_store_error(keys.release(claim))
-            if then == "doubt":
-                return await log_store_error(keys.mark_in_doubt(claim, status=status))
-        headers = kept_headers(
-            (str(name, "latin-1"), str(value, "latin-1")) for name, value in start.get("headers", ())
+        fault = self._scope.get(FAULT)
+        answered = Answered(
+            status=start["status"],
+            headers=[
+                (str(name, "latin-1"), str(value, "latin-1")) for name, value in start.get("headers", ())
+            ],
+            body=bytes(self._copy),
+            whole=self._size <= self._max_body,
+            fault=fault or self._fault,
+            rewritten=fault is None and self._fault is not None,
         )
-        body = bytes(self._copy) if self._size <= self._max_body else None
-        return await log_store_error(keys.complete(claim, status=status, headers=headers, body=body))
+        await log_store_error(settle(self._keys, self._claim, answered))
 
     async def _settle_failure(self, fault: Fault | None = None) -> None:
         """Store the outcome of a request that ended without a complete response."""
@@ -350,54 +312,6 @@ async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int 
     return status, body
 
 
-def settle_failure(keys: Keys, claim: Claim, fault: Fault | None = None) -> Coroutine[Any, Any, None]:
-    """Store the outcome of a request that ended without a complete response; `fault` is that of a typed error."""
-    if claim.committed:
-        return keys.release_lease(claim)
-    without_effect = fault is not None and fault.executed is Executed.NO
-    return keys.release(claim) if without_effect or is_rolled_back(claim) else keys.mark_in_doubt(claim)
-
-
-def is_rolled_back(claim: Claim) -> bool:
-    """Return whether all effects of the request were in a transaction that was not committed."""
-    return claim.record.transactional and not claim.committed
-
-
-async def run_verify(
-    verify: Callable[[KeyedRequest], Any] | None, request: KeyedRequest, seconds: float
-) -> RawResponse | bool | None:
-    """Call a `verify` hook. A hook that fails or takes too long is logged and has found out nothing."""
-    if verify is None:
-        return None
-    try:
-        async with asyncio.timeout(seconds):
-            found = (
-                verify(request) if iscoroutinefunction(verify) else await asyncio.to_thread(verify, request)
-            )
-            return verified_response(await found if isawaitable(found) else found)
-    except Exception:  # noqa: BLE001 - a hook of the application may raise anything
-        LOG.exception("the verify hook failed; the effect of the request stays unknown")
-        return None
-
-
-async def log_store_error(writing: Awaitable[None]) -> None:
-    """Await a write and log its failure; the lease then expires by itself."""
-    try:
-        await writing
-    except StoreError:
-        LOG.exception("the record of an idempotency key could not be written")
-
-
-async def renew_lease(keys: Keys, claim: Claim) -> None:
-    """Renew the lease of a running request until the task is cancelled or another process has the lease."""
-    while True:
-        await asyncio.sleep(keys.lease / 3)
-        try:
-            await keys.renew(claim)
-        except StoreError:
-            return
-
-
 def _echo(send: Send, key: bytes) -> Send:
     """Return a `send` that adds the key, as the client sent it, to the response."""
 
@@ -416,19 +330,12 @@ class _Body(NamedTuple):
     """Delivers what was read, then the connection's further messages."""
     fits: bool = True
 
-    def check_size(self) -> None:
-        """Refuse a body that does not fit."""
-        if not self.fits:
-            raise FaultError(code="CONTENT_TOO_LARGE", vocabulary="http", status=413)
 
-
-async def _read_body(scope: Scope, receive: Receive, limit: int) -> _Body:
+async def _read_body(scope: Scope, receive: Receive, limit: int) -> _Body | None:
     """
     Read the request's body. A streamed body, whose length is not declared, is left to the application.
 
-    Raises:
-        FaultError: the client disconnected.
-
+    Returns None if the client disconnected.
     """
     length = _content_length(scope["headers"])
     if length is not None and length > limit:
@@ -438,7 +345,7 @@ async def _read_body(scope: Scope, receive: Receive, limit: int) -> _Body:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise FaultError("The request ended early", code="BAD_REQUEST", vocabulary="http", status=400)
+            return None
         messages.append(message)
         size += len(message.get("body", b""))
         more = message.get("more_body", False)

@@ -20,28 +20,29 @@ from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.http.application_errors import fault_for, is_expected, unwrap_group
 from amends.http.current import current_request
+from amends.http.redirects import is_credential
 from amends.http.responses import LOG, RawResponse, quote_path
 
 __all__ = [
     "KeyedRequest",
     "after_failure",
     "caller_of",
+    "ended_early_fault",
     "fingerprint",
     "invalid_key_error",
     "kept_headers",
     "not_stored_fault",
     "parse_key",
     "store_down_fault",
+    "too_large_fault",
     "verified_response",
     "warn_unkeyed",
 ]
 
-# Headers that prove who the caller is, by their names.
-_CREDENTIALS = re.compile(
-    r"authori[sz]ation|cookie|token|secret|session|credential|api-?key|access-?key|subscription-key|auth-?key"
-    r"|(?:^|-)(?:auth|user|principal|identity|client-cert|client-id|tenant)(?:-|$)"
-)
-_NOT_CREDENTIALS = re.compile(r"csrf|xsrf|^user-agent$|^idempotency-key$")
+_IDENTITY = re.compile(r"cookie|(?:^|-)(?:user|principal|identity|client-cert|client-id|tenant)(?:-|$)")
+"""Headers beside credentials that say who the caller is."""
+_NOT_IDENTITY = re.compile(r"csrf|xsrf|signature|^user-agent$|^idempotency-key$")
+"""Headers that may differ between a request and its repeat."""
 _NOT_REPLAYED = frozenset(
     {"date", "server", "connection", "transfer-encoding", "set-cookie", "idempotency-key"}
 )
@@ -79,7 +80,7 @@ def caller_of(headers: Iterable[tuple[str, str]], more: str = "") -> str:
     parts = []
     for spelled, value in headers:
         name = spelled.lower()
-        if _CREDENTIALS.search(name) and not _NOT_CREDENTIALS.search(name):
+        if (is_credential(name) or _IDENTITY.search(name)) and not _NOT_IDENTITY.search(name):
             # The order of cookies says nothing.
             values = (
                 sorted(each.strip() for each in value.split(";")) if name == "cookie" else [value.strip()]
@@ -137,6 +138,16 @@ def not_stored_fault() -> Fault:
         suggestions=("Read the resource that it created instead of sending the request again",),
         executed=Executed.YES,
     )
+
+
+def ended_early_fault() -> Fault:
+    """Return the fault of a request whose client disconnected before its body was complete. The request did not run."""
+    return FaultError("The request ended early", code="BAD_REQUEST", vocabulary="http", status=400).fault
+
+
+def too_large_fault() -> Fault:
+    """Return the fault of a request that needs a key and whose body is too large for one."""
+    return FaultError(code="CONTENT_TOO_LARGE", vocabulary="http", status=413).fault
 
 
 def fingerprint(method: str, path: str, query: bytes, body: bytes | None) -> str:

@@ -16,38 +16,34 @@ from io import BytesIO
 from typing import Any
 
 from amends.core.fault import Fault
-from amends.durable.keys import key_name
 from amends.durable.loop_thread import LoopThread
-from amends.errors.base import FaultError
 from amends.http.asgi import FAULT
-from amends.http.idempotency import (
+from amends.http.idempotency import commit
+from amends.http.idempotency_middleware import (
     CLAIM,
     KEYS,
-    commit,
-    is_rolled_back,
+    Answered,
+    KeyedMiddleware,
+    Refused,
     log_store_error,
     renew_lease,
-    run_verify,
+    replayed,
+    settle,
     settle_failure,
 )
 from amends.http.idempotency_request import (
     KeyedRequest,
-    after_failure,
     caller_of,
+    ended_early_fault,
     fault_of_raised,
-    fingerprint,
-    invalid_key_error,
-    kept_headers,
-    not_stored_fault,
-    parse_key,
     store_down_fault,
+    too_large_fault,
     warn_unkeyed,
 )
 from amends.http.idempotency_store import Claim, Keys, Record
-from amends.http.responses import LOG, RawResponse, Settings, error_response
-from amends.http.storage import Storage
+from amends.http.responses import LOG, RawResponse, Settings
 from amends.http.wsgi import request_info
-from amends.stores import Store, StoreError
+from amends.stores import Store
 from amends.stores.contract import Transaction
 
 __all__ = ["IdempotentWSGI", "commit_sync", "environ_caller"]
@@ -72,7 +68,7 @@ def environ_caller(environ: Environ) -> str:
     return caller_of(headers, "\n".join(str(environ[name]) for name in names if environ.get(name)))
 
 
-class IdempotentWSGI:
+class IdempotentWSGI(KeyedMiddleware):
     """WSGI middleware that runs a request with an idempotency key once."""
 
     def __init__(
@@ -91,120 +87,95 @@ class IdempotentWSGI:
         settings: Settings | None = None,
     ) -> None:
         """The options are those of `amends.http.idempotency.Idempotent`, with the environ in place of the scope."""
-        self.app = app
-        self._storage = Storage(store)
-        self._keys: Keys | None = None
-        self._expires_in, self._lease = expires_in, lease
-        self._methods = frozenset(methods)
-        self._required = required
-        self._transactional = transactional
-        self._caller = caller
-        self._verify = verify
-        self._max_body = max_body
-        self._settings = settings or Settings()
+        super().__init__(
+            app,
+            store,
+            expires_in=expires_in,
+            lease=lease,
+            methods=methods,
+            required=required,
+            transactional=transactional,
+            caller=caller,
+            verify=verify,
+            max_body=max_body,
+            settings=settings,
+        )
         self._loop = LoopThread(lease + _PATIENCE)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Handle one request."""
         if environ["REQUEST_METHOD"] not in self._methods:
-            return self.app(environ, start_response)
+            return self._app(environ, start_response)
         # For `commit_sync`, which needs the store for requests without a key, too.
         environ[KEYS], environ[_LOOP] = self._open_keys, self._loop
         sent = environ.get("HTTP_IDEMPOTENCY_KEY")
-        try:
-            key = parse_key([] if sent is None else [sent])
-            if key is None and self._required:
-                raise invalid_key_error()
-            if key is None:
-                fits, body = False, None
-            else:
-                fits, body = self._read_body(environ)
-        except FaultError as error:
-            return self._answer(environ, start_response, error.fault)
-        if key is None:
-            return self.app(environ, start_response)
-        if not fits:
+        key = self._key([] if sent is None else [sent])
+        if isinstance(key, Refused):
+            return self._refuse(environ, start_response, key)
+        return (
+            self._app(environ, start_response)
+            if key is None
+            else self._call_with_key(environ, start_response, key, str(sent))
+        )
+
+    def _app(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        response: Iterable[bytes] = self.app(environ, start_response)
+        return response
+
+    def _call_with_key(
+        self, environ: Environ, start_response: StartResponse, key: str, sent: str
+    ) -> Iterable[bytes]:
+        body = self._read_body(environ)
+        if body is _TOO_LARGE and not self._required:
             # The key is not echoed: it is not honoured for this request.
             warn_unkeyed(environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""), self._max_body)
-            return self.app(environ, start_response)
-        start_response = _echo(start_response, str(sent))
+            return self._app(environ, start_response)
+        if isinstance(body, Refused):
+            return self._refuse(environ, start_response, body)
+        start_response = _echo(start_response, sent)
+        request = KeyedRequest(
+            key=key,
+            caller="",
+            method=environ["REQUEST_METHOD"],
+            path=environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", ""),
+            query=environ.get("QUERY_STRING", ""),
+            body=body,
+            status=0,
+        )
         try:
-            keys = self._loop.run(self._open_keys())
-            claimed = self._loop.run(self._claim(environ, keys, key, body))
-        except FaultError as error:
-            return self._answer(environ, start_response, error.fault)
-        except (StoreError, TimeoutError) as error:
-            return self._answer(environ, start_response, store_down_fault(), error)
+            claimed = self._loop.run(self._claim(request, environ))
+        except TimeoutError as error:
+            claimed = Refused(store_down_fault(), error)
+        if isinstance(claimed, Refused):
+            return self._refuse(environ, start_response, claimed)
         if isinstance(claimed, Record):
-            if claimed.body is None:
-                return self._answer(environ, start_response, not_stored_fault())
-            headers = [*claimed.headers, ("idempotency-replayed", "true")]
-            return _send(start_response, RawResponse(claimed.status, headers, claimed.body))
-        return _Run(self.app, environ, start_response, self._loop, keys, claimed, self._max_body)
+            return _send(start_response, replayed(claimed))
+        return _Run(self.app, environ, start_response, self._loop, *claimed, self._max_body)
 
     def close(self) -> None:
         """Close the store if this middleware opened it, and end its thread."""
         self._loop.run(self._storage.close())
         self._loop.stop()
 
-    async def _open_keys(self) -> Keys:
-        store = await self._storage.get()
-        if self._keys is None or self._keys.store is not store:
-            self._keys = Keys(store, expires_in=self._expires_in, lease=self._lease)
-        return self._keys
+    def _refuse(self, environ: Environ, start_response: StartResponse, refused: Refused) -> Iterable[bytes]:
+        return _send(start_response, self._response(request_info(environ), refused))
 
-    def _answer(
-        self,
-        environ: Environ,
-        start_response: StartResponse,
-        fault: Fault,
-        cause: BaseException | None = None,
-    ) -> Iterable[bytes]:
-        response = error_response(
-            fault, request_info(environ), self._settings, cause=cause, serve_pages=False
-        )
-        return _send(start_response, response)
-
-    def _read_body(self, environ: Environ) -> tuple[bool, bytes | None]:
-        """Return whether the body is small enough for its key, and the body; None for a body that is streamed."""
+    def _read_body(self, environ: Environ) -> bytes | Refused | None:
+        """Return the body, None for a body that is streamed, or why it was not read."""
         length = str(environ.get("CONTENT_LENGTH") or "")
         if not length.isdigit():
             streamed = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
-            return True, None if streamed else b""
+            return None if streamed else b""
         if int(length) > self._max_body:
-            if self._required:
-                raise FaultError(code="CONTENT_TOO_LARGE", vocabulary="http", status=413)
-            return False, None
+            return _TOO_LARGE
         body: bytes = environ["wsgi.input"].read(int(length))
         if len(body) < int(length):
-            raise FaultError("The request ended early", code="BAD_REQUEST", vocabulary="http", status=400)
+            return Refused(ended_early_fault())
         environ["wsgi.input"] = BytesIO(body)
-        return True, body
+        return body
 
-    async def _claim(self, environ: Environ, keys: Keys, key: str, body: bytes | None) -> Claim | Record:
-        caller, method = self._caller(environ), environ["REQUEST_METHOD"]
-        path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-        query = environ.get("QUERY_STRING", "")
-        transactional = self._transactional
 
-        async def verify(record: Record) -> RawResponse | bool | None:
-            request = KeyedRequest(
-                key=key,
-                caller=caller,
-                method=method,
-                path=path,
-                query=query,
-                body=body,
-                status=record.status,
-            )
-            return await run_verify(self._verify, request, self._lease)
-
-        return await keys.claim(
-            key_name(caller, key),
-            fingerprint(method, path, query.encode("latin-1", "replace"), body),
-            transactional=transactional(environ) if callable(transactional) else transactional,
-            verify=None if self._verify is None else verify,
-        )
+_TOO_LARGE = Refused(too_large_fault())
 
 
 def commit_sync(
@@ -295,23 +266,14 @@ class _Run:
         """Store the outcome of the request, once."""
         if self._settled:
             return
-        keys, claim, status = self._keys, self._claim, self._status
-        headers = kept_headers(self._headers)
-        body = bytes(self._copy) if self._size <= self._max_body else None
-        then = "keep"
-        if status >= 400:
-            content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
-            then = after_failure(self._environ.get(FAULT), status, content_type, bytes(self._copy))
-            if is_rolled_back(claim):
-                then = "release"
-        if claim.committed:
-            self._write(keys.release_lease(claim))
-        elif then == "release":
-            self._write(keys.release(claim))
-        elif then == "doubt":
-            self._write(keys.mark_in_doubt(claim, status=status))
-        else:
-            self._write(keys.complete(claim, status=status, headers=headers, body=body))
+        answered = Answered(
+            status=self._status,
+            headers=self._headers,
+            body=bytes(self._copy),
+            whole=self._size <= self._max_body,
+            fault=self._environ.get(FAULT),
+        )
+        self._write(settle(self._keys, self._claim, answered))
 
     def _fail(self, fault: Fault | None = None) -> None:
         """Store that the request ended without a complete response, unless its outcome is stored."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from amends.vendors.hosts import vendor_of_origin
 from amends.vendors.registry import vendor
@@ -26,6 +26,9 @@ REPLAYED = ("Idempotency-Replayed", "Idempotent-Replayed")
 """Response headers whose value "true" says that the answer is a replay: ours, and Stripe's."""
 LIMIT = 1024
 """Proofs that a process keeps, or a transport with its own."""
+SIZE = 1024 * 1024
+"""Bytes of a request body that every proof holds for. Services do not honour the keys of arbitrarily large requests; this is
+the limit of `Idempotent`. A proof by a larger request holds for requests of its size."""
 
 
 def vendor_honours_keys(origin: str, method: str) -> bool:
@@ -40,17 +43,30 @@ def vendor_honours_keys(origin: str, method: str) -> bool:
     return keys is not None and keys.header is not None
 
 
+class _Proof(NamedTuple):
+    echoes: bool
+    """Whether the service was seen to send our key back, so that its answers are expected to have it."""
+    size: int
+    """The bytes of the largest request body that the proof holds for."""
+
+
 class KeySupport:
     """The proofs that were received, by origin and path. Threads may share it."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._lock = Lock()
-        self._proofs: OrderedDict[tuple[str, str], bool] = OrderedDict()
-        """Whether the service was seen to send our key back, so that its answers are expected to have it."""
+        self._proofs: OrderedDict[tuple[str, str], _Proof] = OrderedDict()
 
     def answered(
-        self, origin: str, path: str, key: str, headers: Mapping[str, str], *, succeeded: bool
+        self,
+        origin: str,
+        path: str,
+        key: str,
+        headers: Mapping[str, str],
+        *,
+        succeeded: bool,
+        size: int = 0,
     ) -> None:
         """
         Note what the answer to a request with a key proves.
@@ -64,31 +80,37 @@ class KeySupport:
             key: the key that the request carried.
             headers: the response's headers, looked up without regard to case.
             succeeded: whether the status was 2xx.
+            size: the bytes of the request's body.
 
         """
         if headers.get(KEY) == key:
-            self.prove(origin, path, echoes=True)
+            self.prove(origin, path, echoes=True, size=size)
         elif any((headers.get(name) or "").strip().lower() == "true" for name in REPLAYED):
-            self.prove(origin, path)
-        elif succeeded and self._proofs.get((origin, path)):
+            self.prove(origin, path, size=size)
+        elif succeeded:
             with self._lock:
-                self._proofs.pop((origin, path), None)
+                proof = self._proofs.get((origin, path))
+                # A request that the proof does not hold for disproves nothing about others.
+                if proof is not None and proof.echoes and size <= proof.size:
+                    del self._proofs[origin, path]
 
-    def prove(self, origin: str, path: str, *, echoes: bool = False) -> None:
+    def prove(self, origin: str, path: str, *, echoes: bool = False, size: int = 0) -> None:
         """Note that this address honours keys; beyond the limit the least recently used address is forgotten."""
         with self._lock:
-            self._proofs[origin, path] = echoes
+            known = self._proofs.get((origin, path))
+            self._proofs[origin, path] = _Proof(echoes, max(size, SIZE if known is None else known.size))
             self._proofs.move_to_end((origin, path))
             if len(self._proofs) > self._limit:
                 self._proofs.popitem(last=False)
 
-    def proved(self, origin: str, path: str) -> bool:
-        """Return whether this address has proved that it honours keys."""
+    def proved(self, origin: str, path: str, size: int = 0) -> bool:
+        """Return whether this address has proved that it honours the keys of requests with a body of `size` bytes."""
         with self._lock:
-            found = (origin, path) in self._proofs
-            if found:
-                self._proofs.move_to_end((origin, path))
-            return found
+            proof = self._proofs.get((origin, path))
+            if proof is None:
+                return False
+            self._proofs.move_to_end((origin, path))
+            return size <= proof.size
 
     def clear(self) -> None:
         """Forget all proofs."""

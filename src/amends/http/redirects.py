@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 __all__ = ["is_credential", "same_party"]
 
-# The last part of a header's name: X-Api-Key, Api-Key, X-Auth-Token, X-Amz-Security-Token, Idempotency-Key …
+# X-Api-Key, AccessKey, X-Auth-Token, X-Session-Id, X-Goog-IAP-JWT-Assertion, X-Amzn-Oidc-Data, Idempotency-Key …
 _CREDENTIAL = re.compile(
-    r"(?:^|[-_])(?:key|apikey|token|secret|password|passwd|auth|authorization|credential|credentials|session|sessionid|sid"
-    r"|signature|jwt|csrf|xsrf)$",
+    r"authori[sz]ation|authentication|token|secret|session|credential|passw(?:or)?d|jwt|assertion|oidc|signature|csrf|xsrf"
+    r"|(?:api|access|auth)key|(?:^|[-_])(?:key|auth|sid)(?:[-_]|$)",
     re.IGNORECASE,
 )
 _PORTS = {"http": 80, "https": 443}

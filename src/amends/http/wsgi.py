@@ -8,7 +8,6 @@ from typing import Any
 from amends.core.fault import Fault
 from amends.http.application_errors import fault_for, unwrap_group, with_header_wait
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
-from amends.http.negotiation import preferred_form
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
 __all__ = ["request_info", "rewrite"]
@@ -51,7 +50,7 @@ def rewrite(
     content_type = fields.get("content-type", "")
     if len(body) > LIMIT and not content_type.startswith("text/html"):
         return None
-    if not may_rewrite(status, content_type, preferred_form(request.accept), fields.get("content-encoding")):
+    if not may_rewrite(status, content_type, request.accept, fields.get("content-encoding")):
         return None
     fault = fault_from_body(status, content_type, body)
     if fault is None:

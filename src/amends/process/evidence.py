@@ -18,6 +18,7 @@ from amends.carriers.reading import Reading
 from amends.core.enums import Executed, Recovery
 from amends.core.exits import PROFILES
 from amends.core.fault import Fault, Origin
+from amends.core.hints import excluded
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.wire import MAX_BYTES
 from amends.process.finished import Finished
@@ -30,6 +31,7 @@ PROFILE_NAMES = (*PROFILES, *NAMES)
 """The profiles a command may have: an exit table it conforms to, or the name of a known tool."""
 
 _TIMEOUT_EXIT = VOCABULARY.rows["TIMEOUT"].exit
+_DONE = (Executed.MAYBE, Executed.YES)
 _NOT_STARTED = {"ENOENT": "NOT_FOUND", "EACCES": "PERMISSION_DENIED"}
 
 
@@ -70,17 +72,15 @@ def _invites_repeat(done: Finished, reading: Reading) -> bool:
     """
     Return whether the tool itself says that a repeat is safe: `retryable: true`, or S2's exit 7 (M3).
 
-    The reading has the code TIMEOUT for exit 7 only if the tool wrote an envelope or was named conformant.
+    An envelope that says `executed: maybe` or `yes`, or whose code says so, does not. TIMEOUT is S2's exception: the
+    reading has this code for exit 7 only if the tool wrote an envelope or was named conformant.
     """
     fault = reading.fault
-    if reading.path == "envelope" and reading.error.get("retryable") is True:
-        return True
-    return (
-        fault is not None
-        and fault.code == "TIMEOUT"
-        and fault.recovery is Recovery.TRANSIENT
-        and done.exit == _TIMEOUT_EXIT
-    )
+    assert fault is not None
+    retryable = reading.path == "envelope" and reading.error.get("retryable") is True
+    if fault.code == "TIMEOUT":
+        return retryable or (fault.recovery is Recovery.TRANSIENT and done.exit == _TIMEOUT_EXIT)
+    return retryable and reading.error.get("executed") not in _DONE and not excluded(fault.code)
 
 
 def _profile_row(done: Finished, name: str | None) -> tuple[Row | None, str]:

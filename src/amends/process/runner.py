@@ -50,8 +50,8 @@ def run(
     """
     Run a command, and retry it until it succeeds or a retry cannot help.
 
-    Without `read_only` or `mutating` a command is retried if its envelope has `retryable: true`, if a tool that conforms
-    to the s2 table exits with 7, or if it certainly did not run. Exit code 0 is never retried; it counts as a failure if the envelope reports one.
+    Without `read_only` or `mutating` a command is retried if its envelope has `retryable: true` and does not say that it
+    may have run, if a tool that conforms to the s2 table exits with 7, or if it certainly did not run. Exit code 0 is never retried; it counts as a failure if the envelope reports one.
 
     Args:
         argv: the command and its arguments; no shell is involved.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple, Self
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from amends.core.crosswalk import transfer_plainly
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY, check_code
-from amends.errors.base import FaultError
+from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_upstream
 from amends.foreign.bugs import bug_fault, is_bug
 from amends.foreign.registry import Known, known_errors, registered_fault
@@ -97,16 +98,27 @@ class OwnErrors(NamedTuple):
             check_code(f"X_{code_prefix.replace('_', '-')}_CODE")
         return cls(known_errors(errors) if errors else None, code_prefix)
 
-    def fault_of(self, exc: BaseException) -> Fault | None:
-        """Return the fault of a typed error that was raised here, or of a registered class; None for all others."""
+    def failure_of(self, exc: BaseException, translate: Callable[[BaseException], Fault]) -> Failure | None:
+        """
+        Return the failure of a typed error or of a registered class; None for all other exceptions.
+
+        Args:
+            exc: what the server's code raised.
+            translate: returns the fault for a typed error that was received from another service.
+
+        """
         error = find_fault_error(exc)
         if error is None:
             fault = registered_fault(type(exc), self.errors)
+            if fault is None:
+                return None
+        elif error.fault.origin is None:
+            fault = error.fault
         else:
-            fault = error.fault if error.fault.origin is None else None
-        if fault is None or fault.vocabulary == VOCABULARY.name:
-            return fault
-        return transfer_plainly(fault, VOCABULARY.name, prefix=self.prefix)
+            return Failure(translate(exc), exc, expected=True)
+        if fault.vocabulary != VOCABULARY.name:
+            fault = transfer_plainly(fault, VOCABULARY.name, prefix=self.prefix)
+        return Failure(fault, exc, expected=True, settled=error is None)
 
 
 PLAIN = OwnErrors()
@@ -129,14 +141,11 @@ def fault_for(
     ('SERVICE_UNAVAILABLE', 'terminal', 'Something went wrong inside the service')
 
     """
-    fault = PLAIN.fault_of(exc)
-    if fault is not None:
-        return fault
-    error = find_fault_error(exc)
-    if error is None and is_bug(exc):
-        return bug_fault(VOCABULARY.name)
-    failure = exc if error is None else error
-    return from_upstream(failure, own=own, caller_can_fix=caller_can_fix, rules=rules)
+    upstream = partial(from_upstream, own=own, caller_can_fix=caller_can_fix, rules=rules)
+    failure = PLAIN.failure_of(exc, lambda received: upstream(find_fault_error(received)))
+    if failure is not None:
+        return failure.fault
+    return bug_fault(VOCABULARY.name) if is_bug(exc) else upstream(exc)
 
 
 def came_from_a_call(exc: BaseException) -> bool:
@@ -150,10 +159,7 @@ def came_from_a_call(exc: BaseException) -> bool:
     if error is None:
         return True
     try:
-        if error.relayed:
-            return False
-        last = error.history[-1].error if error.history else None
-        return error.fault.origin is not None or (last is not None and not isinstance(last, FaultError))
+        return not error.relayed and is_about_a_call(error)
     except Exception:  # noqa: BLE001 - a subclass may define these as properties that raise
         return True
 
@@ -168,7 +174,7 @@ def with_executed(failure: Failure, *, read_only: bool) -> Failure:
 
     """
     fault = failure.fault
-    if failure.settled or not fault.retryable or not came_from_a_call(failure.cause):
+    if failure.settled or not came_from_a_call(failure.cause) or not fault.retryable:
         return failure
     return failure._replace(fault=replace(fault, executed=Executed.NO if read_only else Executed.MAYBE))
 
@@ -185,11 +191,7 @@ def classify(
         translate: returns the fault for every other exception.
 
     """
-    error = find_fault_error(exc)
-    fault = own_errors.fault_of(exc)
-    if fault is None:
-        return Failure(translate(exc), exc, expected=error is not None)
-    return Failure(fault, exc, expected=True, settled=error is None)
+    return own_errors.failure_of(exc, translate) or Failure(translate(exc), exc, expected=False)
 
 
 def classify_safely(

@@ -39,6 +39,8 @@ def fail(kind):
         raise KeyboardInterrupt
     if kind == "reset":
         raise BrokenPipeError("secret-host.internal")
+    if kind == "task group":
+        raise ExceptionGroup("tasks", [ExceptionGroup("inner", [errors.NotFoundError("No such order")])])
     if kind == "group":
         raise ExceptionGroup("many", [ConnectionRefusedError("secret-host"), ConnectionRefusedError("other")])
     return sys.exit(int(kind))

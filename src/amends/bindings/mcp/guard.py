@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial, wraps
@@ -28,9 +29,9 @@ from pydantic import ValidationError
 
 from amends.bindings.mcp.handler_errors import (
     Translate,
+    absent_arguments,
     classify,
     is_time_limit,
-    missing_arguments,
     not_found,
     raised_by_client,
     unwrap,
@@ -43,6 +44,7 @@ from amends.bindings.mcp.tool_declarations import (
     GetTool,
     find_declaration,
     listed_by,
+    tool_of,
 )
 from amends.bindings.mcp.tool_effects import ToolEffects
 from amends.core.fault import Fault
@@ -109,7 +111,7 @@ def guard(
             show=show,
             translate=translate,
             own_errors=own_errors,
-            get_tool=_tool_of(server),
+            get_tool=tool_of(server),
             ledger=ledger,
         )
         if guarded.install():
@@ -320,7 +322,12 @@ class Guard:
                 if isinstance(first, MCPError):
                     # The handler decides whether it is the author's or an upstream's.
                     raise first from None
-                fault = None if find_missing is None else await find_missing(exc, *args, **kwargs)
+                fault = None
+                if find_missing is not None:
+                    with suppress(
+                        Exception
+                    ):  # listing is the application's code; its failure is not the call's
+                        fault = await find_missing(exc, *args, **kwargs)
                 failure = self.classify(exc) if fault is None else Failure(fault, exc, expected=True)
                 if name != "call_tool":
                     raise _Classified(failure) from None
@@ -353,13 +360,6 @@ class _Classified(Exception):
         self.failure = failure
 
 
-def _tool_of(server: MCPServer[Any]) -> GetTool:
-    async def get_tool(name: str) -> Any:
-        return next((tool for tool in await server.list_tools() if tool.name == name), None)
-
-    return get_tool
-
-
 def _find_missing_tool(server: MCPServer[Any]) -> FindMissing:
     async def find_missing(exc: BaseException, name: str, *_: Any, **__: Any) -> Fault | None:
         if exc.__cause__ is not None or any(tool.name == name for tool in await server.list_tools()):
@@ -375,9 +375,7 @@ def _find_missing_prompt(server: MCPServer[Any]) -> FindMissing:
     ) -> Fault | None:
         for prompt in await server.list_prompts():
             if prompt.name == name:
-                required = [argument.name for argument in prompt.arguments or () if argument.required]
-                missing = [each for each in required if each not in (arguments or {})]
-                return missing_arguments(missing) if missing else None
+                return absent_arguments(prompt.arguments, arguments)
         return not_found("prompt")
 
     return find_missing

@@ -19,17 +19,14 @@ from amends.core.fault import Fault
 from amends.core.text import strip, truncate
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.foreign import validation
-from amends.foreign.classes import names
-from amends.foreign.safe_attr import attribute
-from amends.serving.server_errors import PLAIN, Failure, OwnErrors, fault_for, find_fault_error, modules_of
-from amends.serving.server_errors import classify as serving_classify
+from amends.serving.server_errors import PLAIN, Failure, OwnErrors, fault_for, modules_of
 
 __all__ = [
     "Translate",
+    "absent_arguments",
     "classify",
     "is_not_found",
     "is_time_limit",
-    "missing_arguments",
     "not_found",
     "raised_by_client",
     "unwrap",
@@ -58,6 +55,10 @@ _DEPTH = 16
 _MOST = 10
 """Validation issues in one error, which has to stay below 4096 bytes."""
 
+# Read past the properties of a subclass, which may raise.
+_cause: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__cause__"].__get__
+_context: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__context__"].__get__
+
 
 def unwrap(exc: BaseException) -> BaseException:
     """Return the exception that was raised first, without the frameworks' wrappers."""
@@ -66,8 +67,8 @@ def unwrap(exc: BaseException) -> BaseException:
             # The task groups of a client wrap what is raised inside their block.
             exc = exc.exceptions[0]
             continue
-        cause = attribute(exc, "__cause__")
-        if not isinstance(cause, BaseException) or not (_is(exc, _WRAPPERS) or _is_sdk_wrapper(exc)):
+        cause = _cause(exc)
+        if cause is None or not (_is(exc, _WRAPPERS) or _is_sdk_wrapper(exc)):
             break
         exc = cause
     return exc
@@ -111,8 +112,9 @@ def classify(
     if refused is not None:
         return Failure(refused, exc, expected=True)
     inner = unwrap(exc)
-    if own_errors.fault_of(inner) is not None or find_fault_error(inner) is not None:
-        return serving_classify(inner, own_errors, translate)
+    failure = own_errors.failure_of(inner, translate)
+    if failure is not None:
+        return failure
     if _is(inner, _MISSING):
         return Failure(_standard("REFERENCE_NOT_FOUND"), inner, expected=True)
     if _is(inner, _DENIED):
@@ -152,24 +154,24 @@ def is_not_found(exc: BaseException) -> bool:
 
 
 def _is(exc: BaseException, known: frozenset[str]) -> bool:
-    return any(name in known for name in names(type(exc)))
+    return any(f"{base.__module__}.{base.__qualname__}" in known for base in type(exc).__mro__)
 
 
 def _is_for_the_caller(exc: BaseException) -> bool:
     """Whether the exception has a text, and no other exception that the text could quote."""
-    other = attribute(exc, "__cause__") or attribute(exc, "__context__")
+    other = _cause(exc) or _context(exc)
     return other is None and not _is(exc, _CRASHED) and bool(str(exc).strip())
 
 
 def _refused_arguments(exc: BaseException) -> Fault | None:
     """Return the fault if the framework refused the arguments, else None."""
-    cause = attribute(exc, "__cause__")
+    cause = _cause(exc)
     if _is_prompt_wrapper(exc):
         cause = unwrap(exc)
         if not _is(cause, _INVALID) or not _raised_by_framework(cause):
             return None
         return _invalid((issue["loc"], issue["type"]) for issue in _issues(cause))
-    invalid = isinstance(cause, BaseException) and _is(cause, _INVALID)
+    invalid = cause is not None and _is(cause, _INVALID)
     if invalid and _is(exc, _PROMPTS) and not _raised_by_framework(cause):
         return None
     if _is(exc, _ARGUMENTS):
@@ -197,9 +199,11 @@ def _issues(exc: Any) -> list[Any]:
     return issues[:_MOST]
 
 
-def missing_arguments(names: list[str]) -> Fault:
-    """Return the fault for required arguments of a prompt that the request does not have."""
-    return _invalid(((name,), "missing") for name in names[:_MOST])
+def absent_arguments(declared: Any, given: Any) -> Fault | None:
+    """Return the fault for required arguments of a prompt that the request does not have; None if it has all."""
+    required = [argument.name for argument in declared or () if argument.required]
+    absent = [name for name in required if name not in (given or {})]
+    return _invalid(((name,), "missing") for name in absent[:_MOST]) if absent else None
 
 
 def _invalid(issues: Iterable[tuple[tuple[Any, ...], str]]) -> Fault:

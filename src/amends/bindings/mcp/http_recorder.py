@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import httpx2
 import msgspec
+from mcp.client.auth import OAuthFlowError
 from msgspec.structs import replace
 
 from amends.carriers.extraction import extract
@@ -37,6 +38,8 @@ _JSON_LIMIT = 64 * 1024 * 1024
 _NOTIFICATION_TIMEOUT = 3.0
 """Seconds for requests whose outcome no caller waits for: notifications, and the end of a session."""
 _SESSION = "mcp-session-id"
+_PROBE = "server/discover"
+"""If this request is answered with an error, the SDK sends the handshake of earlier protocols, and the user would sign in again."""
 _BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -89,12 +92,14 @@ class HttpRecorder:
             if request.method == "DELETE":
                 _shorten_timeouts(request)
             return await self._client.send(request, **options)
-        id = _request_id(request)
+        id, method = _request_in(request)
         if id is None:
             return await self._send_notification(request, options)
         try:
             response = await self._client.send(request, **options)
-        except Exception as exc:  # noqa: BLE001 - whatever a transport or an auth flow raises
+        except Exception as exc:
+            if method == _PROBE and isinstance(exc, OAuthFlowError):
+                raise
             return _failure_response(request, id, transport_fault(exc))
         if response.status_code >= 400:
             return await _read_error(request, response, id)
@@ -110,15 +115,15 @@ class HttpRecorder:
             return httpx2.Response(202, request=request)
 
 
-def _request_id(request: httpx2.Request) -> Any:
-    """Return the id of the JSON-RPC request in a body; None for notifications, responses and other content."""
+def _request_in(request: httpx2.Request) -> tuple[Any, str | None]:
+    """Return id and method of the JSON-RPC request in a body; no id for notifications, responses and other content."""
     try:
         message = msgspec.json.decode(request.content)
     except (msgspec.DecodeError, httpx2.StreamError):
-        return None
+        return None, None
     if not isinstance(message, dict) or "method" not in message:
-        return None
-    return message.get("id")
+        return None, None
+    return message.get("id"), message["method"]
 
 
 def _shorten_timeouts(request: httpx2.Request) -> None:

@@ -9,9 +9,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from mcp.server.mcpserver import MCPServer
 from mcp_types import PaginatedRequestParams
 
-__all__ = ["DECLARES_NOTHING", "Declaration", "GetTool", "find_declaration", "is_read_only", "listed_by"]
+__all__ = [
+    "DECLARES_NOTHING",
+    "Declaration",
+    "GetTool",
+    "find_declaration",
+    "is_read_only",
+    "listed_by",
+    "tool_of",
+]
 
 GetTool = Callable[[str], Awaitable[Any]]
 """Returns the tool of a name, or None."""
@@ -48,6 +57,15 @@ async def find_declaration(get_tool: GetTool, name: Any) -> Declaration:
 def is_read_only(tool: Any) -> bool:
     """Return whether a tool's annotations say that it only reads."""
     return getattr(getattr(tool, "annotations", None), "read_only_hint", None) is True
+
+
+def tool_of(server: MCPServer[Any]) -> GetTool:
+    """Return a function that finds a tool of an MCPServer."""
+
+    async def get_tool(name: str) -> Any:
+        return next((tool for tool in await server.list_tools() if tool.name == name), None)
+
+    return get_tool
 
 
 def listed_by(entry: Any, ctx: Any) -> GetTool:

@@ -1,0 +1,70 @@
+"""
+Microsoft Agent Framework: a tool's failure becomes a text that the model can act on, and does not end the run.
+
+    from agent_framework import Agent
+    from amends.bindings.agent_framework import Failures
+
+    agent = Agent(client=client, tools=[search, pay], middleware=[Failures(read_only=["search"])])
+
+The framework alone shows the model "Error: Function failed." and ends the loop after three errors in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+try:
+    from agent_framework import FunctionMiddleware
+    from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
+except ImportError as missing:
+    raise ImportError(
+        "amends.bindings.agent_framework needs the Microsoft Agent Framework: pip install agent-framework-core"
+    ) from missing
+
+from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+
+__all__ = ["Failures"]
+
+_PASSING = (MiddlewareException, UserInputRequiredException)
+"""Exceptions that end a run or ask a person, on purpose."""
+
+
+class Failures(FunctionMiddleware):
+    """
+    The middleware. It covers all tools of an agent.
+
+    The options are those of `amends.bindings.tool_calls.ToolCalls`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.calls = ToolCalls(**options)
+
+    async def process(self, context: Any, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Call a tool."""
+
+        async def call() -> Any:
+            await call_next()
+            return _plain(context.result)
+
+        result = await self._run(context).acall(
+            context.function.name, _arguments(context.arguments), call, passing=_PASSING
+        )
+        context.result = result.text if isinstance(result, ToolFailure) else result
+
+    def _run(self, context: Any) -> Run:
+        tools = context.tools  # one list for all calls of a run
+        return self.calls.run(id(tools), owner=tools)
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    dump = getattr(given, "model_dump", None)
+    plain = dump() if callable(dump) else given
+    return dict(plain) if isinstance(plain, Mapping) else {}
+
+
+def _plain(result: Any) -> Any:
+    """Return the text of a result that is only text, so that the ledger can store it."""
+    if not isinstance(result, list) or any(getattr(part, "type", "") != "text" for part in result):
+        return result
+    return "\n".join(str(part.text) for part in result)

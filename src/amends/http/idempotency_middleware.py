@@ -1,0 +1,209 @@
+"""What `Idempotent` and `IdempotentWSGI` do the same way: claim a key, answer its repeats, and store how a request ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from amends.core.enums import Executed
+from amends.core.fault import Fault
+from amends.durable.keys import key_name
+from amends.errors.base import FaultError
+from amends.http.idempotency_request import (
+    KeyedRequest,
+    after_failure,
+    fingerprint,
+    invalid_key_error,
+    kept_headers,
+    not_stored_fault,
+    parse_key,
+    store_down_fault,
+    verified_response,
+)
+from amends.http.idempotency_store import Claim, Keys, Record
+from amends.http.responses import LOG, RawResponse, RequestInfo, Settings, error_response
+from amends.http.storage import Storage
+from amends.stores import Store, StoreError
+
+__all__ = [
+    "CLAIM",
+    "KEYS",
+    "Answered",
+    "KeyedMiddleware",
+    "Refused",
+    "log_store_error",
+    "renew_lease",
+    "replayed",
+    "settle",
+    "settle_failure",
+]
+
+CLAIM = "amends.claim"
+"""The key of the scope or environ for the claim of the running request."""
+KEYS = "amends.keys"
+"""The key of the scope or environ for a function that opens the application's keys."""
+
+
+class Refused(NamedTuple):
+    """Why a request with a key does not run: the fault that it is answered with, and the exception behind it."""
+
+    fault: Fault
+    cause: BaseException | None = None
+
+
+class Answered(NamedTuple):
+    """The response of the first request with a key, and the fault behind it."""
+
+    status: int
+    headers: Sequence[tuple[str, str]]
+    body: bytes
+    whole: bool
+    """Whether `body` is all of it; False for a response that is too large to be stored."""
+    fault: Fault | None = None
+    rewritten: bool = False
+    """Whether a layer around will answer the fault instead, so that this response is not the one to store."""
+
+
+class KeyedMiddleware:
+    """The options of both middlewares, which `Idempotent` describes. `source` is the ASGI scope or the WSGI environ."""
+
+    def __init__(
+        self,
+        app: Callable[..., Any],
+        store: Store | str,
+        *,
+        expires_in: float,
+        lease: float,
+        methods: Collection[str],
+        required: bool,
+        transactional: bool | Callable[[Any], bool],
+        caller: Callable[[Any], str],
+        verify: Callable[[KeyedRequest], Any] | None,
+        max_body: int,
+        settings: Settings | None,
+    ) -> None:
+        self.app = app
+        self._storage = Storage(store)
+        self._keys: Keys | None = None
+        self._expires_in, self._lease = expires_in, lease
+        self._methods = frozenset(methods)
+        self._required = required
+        self._transactional = transactional
+        self._caller = caller
+        self._verify = verify
+        self._max_body = max_body
+        self._settings = settings or Settings()
+
+    def _key(self, values: Sequence[str]) -> str | Refused | None:
+        """Return the key in a request's headers; None if it has none and needs none."""
+        try:
+            key = parse_key(values)
+        except FaultError as error:
+            return Refused(error.fault)
+        return Refused(invalid_key_error().fault) if key is None and self._required else key
+
+    async def _open_keys(self) -> Keys:
+        store = await self._storage.get()
+        if self._keys is None or self._keys.store is not store:
+            self._keys = Keys(store, expires_in=self._expires_in, lease=self._lease)
+        return self._keys
+
+    async def _claim(self, request: KeyedRequest, source: Any) -> tuple[Keys, Claim] | Record | Refused:
+        """Return the claim of a request that is to run, the stored response of a repeat, or why it does not run."""
+        transactional = self._transactional
+        try:
+            request = replace(request, caller=self._caller(source))
+            keys = await self._open_keys()
+            claimed = await keys.claim(
+                key_name(request.caller, request.key),
+                fingerprint(
+                    request.method, request.path, request.query.encode("latin-1", "replace"), request.body
+                ),
+                transactional=transactional(source) if callable(transactional) else transactional,
+                verify=None
+                if self._verify is None
+                else lambda record: self._ask(replace(request, status=record.status)),
+            )
+        except FaultError as error:
+            return Refused(error.fault)
+        except StoreError as error:
+            return Refused(store_down_fault(), error)
+        if not isinstance(claimed, Record):
+            return keys, claimed
+        return Refused(not_stored_fault()) if claimed.body is None else claimed
+
+    async def _ask(self, request: KeyedRequest) -> RawResponse | bool | None:
+        """Call the `verify` hook. A hook that fails or takes too long is logged and has found out nothing."""
+        verify = self._verify
+        assert verify is not None
+        try:
+            async with asyncio.timeout(self._lease):
+                found = (
+                    verify(request)
+                    if iscoroutinefunction(verify)
+                    else await asyncio.to_thread(verify, request)
+                )
+                return verified_response(await found if isawaitable(found) else found)
+        except Exception:  # noqa: BLE001 - a hook of the application may raise anything
+            LOG.exception("the verify hook failed; the effect of the request stays unknown")
+            return None
+
+    def _response(self, request: RequestInfo, refused: Refused) -> RawResponse:
+        return error_response(refused.fault, request, self._settings, cause=refused.cause, serve_pages=False)
+
+
+def replayed(record: Record) -> RawResponse:
+    """Return the stored response of the first request."""
+    assert record.body is not None
+    return RawResponse(record.status, [*record.headers, ("idempotency-replayed", "true")], record.body)
+
+
+def settle(keys: Keys, claim: Claim, answered: Answered) -> Coroutine[Any, Any, None]:
+    """Store the outcome of a request that was answered."""
+    if claim.committed:
+        return keys.release_lease(claim)
+    status, headers = answered.status, kept_headers(answered.headers)
+    if status >= 400:
+        content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
+        then = after_failure(answered.fault, status, content_type, answered.body)
+        if then == "release" or _is_rolled_back(claim):
+            return keys.release(claim)
+        if then == "doubt" or answered.rewritten:
+            return keys.mark_in_doubt(claim, status=status)
+    body = answered.body if answered.whole else None
+    return keys.complete(claim, status=status, headers=headers, body=body)
+
+
+def settle_failure(keys: Keys, claim: Claim, fault: Fault | None = None) -> Coroutine[Any, Any, None]:
+    """Store the outcome of a request that ended without a complete response; `fault` is that of a typed error."""
+    if claim.committed:
+        return keys.release_lease(claim)
+    without_effect = fault is not None and fault.executed is Executed.NO
+    return keys.release(claim) if without_effect or _is_rolled_back(claim) else keys.mark_in_doubt(claim)
+
+
+def _is_rolled_back(claim: Claim) -> bool:
+    """Return whether all effects of the request were in a transaction that was not committed."""
+    return claim.record.transactional and not claim.committed
+
+
+async def log_store_error(writing: Awaitable[None]) -> None:
+    """Await a write and log its failure. The response is still sent; the lease expires, and the key is then in doubt."""
+    try:
+        await writing
+    except StoreError:
+        LOG.exception("the record of an idempotency key could not be written")
+
+
+async def renew_lease(keys: Keys, claim: Claim) -> None:
+    """Renew the lease of a running request until the task is cancelled or another process has the lease."""
+    while True:
+        await asyncio.sleep(keys.lease / 3)
+        try:
+            await keys.renew(claim)
+        except StoreError:
+            return

@@ -1,0 +1,85 @@
+"""Microsoft Agent Framework's agent with a scripted model."""
+
+import asyncio
+
+from agent_framework import (
+    Agent,
+    BaseChatClient,
+    ChatResponse,
+    Content,
+    FunctionInvocationLayer,
+    Message,
+    tool,
+)
+
+from amends.bindings.agent_framework import Failures
+from tests.frameworks import catalogue
+
+
+class Scripted(FunctionInvocationLayer, BaseChatClient):
+    """A model that calls the tool a number of times and then answers."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps, self.number = iter(steps), 0
+
+    async def _inner_get_response(self, *, messages, stream, options, **more):
+        asked = next(self.steps, ())
+        self.number += 1
+        contents = [
+            Content.from_function_call(f"call-{self.number}-{index}", "act", arguments=arguments)
+            for index, arguments in enumerate(asked)
+        ]
+        return ChatResponse(
+            messages=[Message("assistant", contents or [Content.from_text("the end")])],
+            response_id=str(self.number),
+        )
+
+
+def run_steps(function, steps, failures):
+    """Return the texts that the model got, and its last answer."""
+
+    async def work():
+        made = tool(function, name="act", approval_mode="never_require")
+        agent = Agent(client=Scripted(steps), tools=[made], middleware=[failures])
+        response = await agent.run("act")
+        texts = [
+            str(part.result)
+            for message in response.messages
+            for part in message.contents
+            if part.type == "function_result"
+        ]
+        return texts, response.text.endswith("the end")
+
+    return asyncio.run(work())
+
+
+def runner(failures=None):
+    def run(function, times):
+        return run_steps(function, [[{"order": 17}]] * times, failures or Failures())
+
+    return run
+
+
+def test_the_catalogue():
+    """The model reads the same facts as everywhere, and the run goes on."""
+    catalogue.check(runner())
+
+
+def test_loops_and_success():
+    """Loops are broken; results pass; the next run starts anew."""
+    failures = Failures()
+    catalogue.check_loop(runner(failures))
+    catalogue.check_success(runner(failures))
+
+
+def test_recovery_and_ledger():
+    """A tool that only reads is repeated; another one has its effect once."""
+    catalogue.check_recovery_and_ledger(lambda **options: runner(Failures(**options)))
+
+
+def test_the_ledger_hands_out_an_outcome():
+    """Two equal calls at once have one effect and one result; a repeat on purpose needs a reason."""
+    catalogue.check_ledger_answers(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )

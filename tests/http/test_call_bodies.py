@@ -1,0 +1,236 @@
+"""Bodies of answers: limits in bytes and time, breaks, and failures inside the stream of a model."""
+
+import httpx2
+import pytest
+
+from amends import FaultError, Operation, Policy, Upstream
+from amends.core.enums import Action
+from amends.errors import ServiceUnavailableError
+from amends.http import call_bodies
+from amends.http.call_bodies import (
+    ENCODED_LIMIT,
+    LIMIT,
+    PEEKED,
+    SECONDS,
+    BodyReading,
+    FailedBody,
+    WatchedBody,
+    broken_body_error,
+    in_time,
+)
+from amends.http.calls import Call, CallOptions
+from amends.recovery.scope import SCOPE, Scope
+from amends.testing import FakeClock
+from amends.vendors.watch import StreamWatch
+
+OUTPUT = b'data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n'
+FAILURE = b'data: {"error": {"type": "overloaded_error", "message": "x"}}\n\n'
+
+
+@pytest.fixture
+def clock():
+    with FakeClock() as fake:
+        yield fake
+
+
+@pytest.fixture
+def five_seconds(clock):
+    """An operation with five seconds left."""
+    token = SCOPE.set(Scope(Operation(), clock.now() + 5))
+    yield clock
+    SCOPE.reset(token)
+
+
+def call(method="GET", **options):
+    return Call(
+        CallOptions(**options),
+        method=method,
+        origin="https://shop.example",
+        path="/",
+        headers=httpx2.Headers(),
+        replayable=True,
+    )
+
+
+def test_a_failed_body_is_read_up_to_its_limit(clock):
+    """A compressed body has a smaller limit; the limit itself may be reached."""
+    for encoded, limit in [(False, LIMIT), (True, ENCODED_LIMIT)]:
+        body = FailedBody(encoded=encoded)
+        assert body.add(b"a" * (limit - 1))
+        assert body.add(b"b")
+        assert not body.add(b"c")
+        assert (body.size, len(body.content), body.content[-2:]) == (limit + 1, limit + 1, b"bc")
+        assert not body.complete
+
+
+def test_a_failed_body_is_read_for_a_while(clock):
+    """Reading ends after SECONDS."""
+    body = FailedBody(encoded=False)
+    assert body.left == SECONDS
+    clock.advance(SECONDS - 1)
+    assert body.add(b"a")
+    assert body.left == 1
+    clock.advance(1)
+    assert not body.add(b"a")
+    clock.advance(1)
+    assert body.left == 0
+
+
+def test_the_deadline_is_earlier(five_seconds):
+    """The deadline of the operation ends the reading of both kinds of bodies; `slack` makes it earlier."""
+    body, reading = FailedBody(encoded=False), BodyReading(call())
+    assert (body.left, reading.left) == (5, 5)
+    five_seconds.advance(4)
+    reading.check_time()
+    assert reading.left == 1
+    with pytest.raises(FaultError) as late:
+        reading.check_time(slack=1.0)
+    assert (late.value.fault.code, late.value.fault.executed) == ("TIMEOUT", "maybe")
+    five_seconds.advance(1)
+    with pytest.raises(FaultError):
+        reading.check_time()
+    five_seconds.advance(1)
+    assert reading.left == 0
+
+
+def test_errors_near_the_deadline(five_seconds):
+    """An error that ends a read at the deadline, or up to SLACK before it, is a time-out."""
+    reading, error = BodyReading(call()), ConnectionError("a")
+    five_seconds.advance(5 - 2 * call_bodies.SLACK)
+    assert in_time(error, reading) is error
+    five_seconds.advance(1.5 * call_bodies.SLACK)
+    late = in_time(error, reading)
+    assert (late.fault.code, late.__cause__) == ("TIMEOUT", error)
+
+
+def test_without_a_deadline(clock):
+    """Without a deadline a body may take any time."""
+    reading = BodyReading(call())
+    clock.advance(1e6)
+    reading.check_time()
+    assert reading.left is None
+
+
+def test_a_body_that_breaks_off(clock):
+    """A streamed body raises a typed error with a decision, and the Upstream learns of the failure."""
+    upstream, failed = Upstream("a"), []
+    upstream.failed = lambda fault, *_: failed.append(fault)
+    reading = BodyReading(call(upstream=upstream, policy=Policy(attempts=3)))
+    reading.call.attempt_headers()
+    error = ConnectionResetError("a")
+    typed = reading.broke(error)
+    assert isinstance(typed, FaultError)
+    assert typed.__cause__ is error
+    assert typed.decision.action is Action.RETRY
+    assert failed == [typed.fault]
+    own = ServiceUnavailableError()
+    assert reading.broke(own) is own
+    assert own.__cause__ is None
+    assert own.decision is not None
+
+
+def test_the_decision_about_a_broken_body_counts_the_attempts(clock):
+    """When all attempts were used, the decision is to give up."""
+    reading = BodyReading(call(upstream=None, policy=Policy(attempts=1)))
+    reading.call.attempt_headers()
+    assert reading.broke(ConnectionResetError("a")).decision.action is Action.ESCALATE
+
+
+def test_what_a_broken_body_raises(clock):
+    """`raises` decides: the library's exception as it is, or with the fault; a whole body is left to the binding."""
+    error = ConnectionResetError("a")
+    whole = BodyReading(call(upstream=None))
+    whole.whole = True
+    assert whole.broke(error) is error
+    assert not hasattr(error, "fault")
+    assert BodyReading(call(upstream=None, raises="nothing")).broke(error) is error
+    assert not hasattr(error, "fault")
+    assert BodyReading(call(upstream=None, raises="original")).broke(error) is error
+    assert error.fault.code
+    assert error.decision is not None
+
+
+def test_a_broken_body_counts_the_attempts_before():
+    """The fault has the number of attempts if there was more than one."""
+    error = ConnectionResetError("a")
+    once, twice = broken_body_error(error, 1), broken_body_error(error, 2)
+    assert (once.fault.attempt, twice.fault.attempt) == (None, 2)
+    assert once.__cause__ is error
+    own = ServiceUnavailableError()
+    assert broken_body_error(own, 3) is own
+    assert (own.fault.attempt, own.__cause__) == (3, None)
+
+
+def watched(raises="fault"):
+    return WatchedBody(StreamWatch(), call(upstream=None, raises=raises))
+
+
+def test_peeking_into_a_stream():
+    """Parts are read until the first output, a failure, or PEEKED bytes."""
+    body = watched()
+    assert body.peeking
+    body.add(b": comment\n\n")
+    assert body.peeking
+    body.add(OUTPUT)
+    assert not body.peeking
+    assert (body.early(), body.size) == (None, 11 + len(OUTPUT))
+    failed = watched()
+    failed.add(FAILURE)
+    assert not failed.peeking
+    assert failed.early().fault.code == "OVERLOADED"
+    assert b"".join(failed.parts) == b""
+    long = watched()
+    long.add(b": " + b"a" * (PEEKED - 3))
+    assert long.peeking
+    long.add(b"a")
+    assert not long.peeking
+    assert long.early() is None
+
+
+def test_a_failure_without_a_line_end():
+    """A stream that ends with an unfinished line is looked at when it ends."""
+    body = watched()
+    body.add(FAILURE.strip())
+    assert body.early().fault.code == "OVERLOADED"
+
+
+async def test_a_failure_after_the_first_output():
+    """What comes before the failure is delivered, then the typed error with the number of events is raised."""
+    for parts in ([FAILURE], [FAILURE.strip()], [OUTPUT + FAILURE]):
+        for mode in ("sync", "async"):
+            body, got = watched(), []
+            body.add(OUTPUT)
+            with pytest.raises(FaultError) as raised:
+                if mode == "sync":
+                    got.extend(body.rest(iter(parts)))
+                else:
+                    async for part in body.arest(stream(parts)):
+                        got.append(part)
+            assert raised.value.fault.code == "OVERLOADED"
+            assert raised.value.delivered == 1 + parts[0].count(OUTPUT)
+
+
+async def test_a_failure_in_the_peeked_part():
+    """Output and failure in one part: the failure is raised when the rest is read."""
+    body = watched()
+    body.add(OUTPUT + FAILURE)
+    assert body.early() is None
+    assert b"".join(body.parts) == OUTPUT
+    with pytest.raises(FaultError):
+        list(body.rest(iter([])))
+    with pytest.raises(FaultError):
+        [part async for part in body.arest(stream([]))]
+
+
+async def test_nothing_is_raised_if_the_library_reads_the_failure():
+    """With raises="nothing" the failure stays in the stream."""
+    body = watched("nothing")
+    body.add(OUTPUT + FAILURE)
+    assert b"".join(body.parts) == OUTPUT + FAILURE
+    assert list(body.rest(iter([FAILURE, FAILURE.strip()]))) == [FAILURE, FAILURE.strip()]
+    assert [part async for part in body.arest(stream([FAILURE]))] == [FAILURE]
+
+
+async def stream(parts):
+    for part in parts:
+        yield part

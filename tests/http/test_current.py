@@ -1,0 +1,18 @@
+"""The request that is being handled."""
+
+from amends.http.current import CURRENT, current_request
+from amends.http.responses import RequestInfo, Settings
+
+
+def test_the_current_request():
+    """A binding gives the request and the settings; outside of a request they are empty."""
+    empty = current_request()
+    assert empty[0].path == ""
+    assert empty[1].pages is None
+    request, settings = RequestInfo(path="/a"), Settings()
+    for found, expected in [((request, settings), "/a"), (None, "")]:
+        before = CURRENT.set(lambda found=found: found)
+        try:
+            assert current_request()[0].path == expected
+        finally:
+            CURRENT.reset(before)

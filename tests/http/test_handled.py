@@ -1,0 +1,60 @@
+"""The exception behind a plain 500 that a framework has answered."""
+
+import sys
+from types import SimpleNamespace
+
+import quart
+
+from amends import FaultError
+from amends.errors import ConflictError
+from amends.http.handled import _HANDLED, begin_request, handled_exception, watch_quart
+
+
+def test_the_exception_that_is_being_handled():
+    """Starlette answers while it handles the exception; one that surrounds the middleware itself does not count."""
+    assert handled_exception() is None
+    try:
+        raise KeyError("a")
+    except KeyError as error:
+        found = error, handled_exception(), handled_exception(around=error)
+    assert found == (found[0], found[0], None)
+
+
+async def test_quart_handles_it_before_it_answers():
+    """The exceptions of Quart applications are remembered for the current request, also below other middleware."""
+    app = quart.Quart("app")
+
+    @app.get("/raises")
+    async def raises():
+        raise KeyError("a")
+
+    @app.get("/typed")
+    async def typed():
+        raise ConflictError("taken")
+
+    assert watch_quart(SimpleNamespace(app=SimpleNamespace(app=app.asgi_app)))
+    assert FaultError in app.error_handler_spec[None][None]
+    for path, expected in [("/raises", KeyError), ("/typed", ConflictError)]:
+        begin_request()
+        response = await app.test_client().get(path)
+        assert response.status_code == 500
+        assert [type(each) for each in _HANDLED.get()] == [expected]
+        assert isinstance(handled_exception(), expected)
+        assert handled_exception(around=_HANDLED.get()[-1]) is None
+        begin_request()
+        assert handled_exception() is None
+
+
+def test_quart_is_not_imported(monkeypatch):
+    """Without Quart nothing is watched; an application with its own handler of typed errors keeps it."""
+    app = quart.Quart("app")
+
+    @app.errorhandler(ConflictError.__mro__[1])
+    async def own(error):
+        return "", 418
+
+    spec = dict(app.error_handler_spec[None][None])
+    assert watch_quart(app)
+    assert {**app.error_handler_spec[None][None]}.items() >= spec.items()
+    monkeypatch.delitem(sys.modules, "quart")
+    assert not watch_quart(app)

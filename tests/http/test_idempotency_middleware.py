@@ -1,0 +1,124 @@
+"""`Idempotent` in the other order, inside of the layer that answers errors: keys and answers are the same."""
+
+from collections import Counter
+
+import httpx2
+import pytest
+from fastapi import FastAPI, Request
+from litestar import Litestar, post
+from litestar import Request as LitestarRequest
+from litestar.params import FromPath
+from quart import Quart
+from quart import request as quart_request
+from starlette.applications import Starlette
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from amends.bindings.asgi import Problems
+from amends.bindings.starlette import install
+from amends.errors import ServiceUnavailableError
+from amends.http.idempotency import Idempotent
+
+CALLS = Counter()
+
+
+def act(kind, key):
+    """Fail at the first call with a key: without an effect, perhaps with one, or by a bug."""
+    CALLS[key] += 1
+    if CALLS[key] == 1:
+        if kind == "bug":
+            raise KeyError("s3cr3t")
+        raise ServiceUnavailableError("Later", retry_after=1, executed=kind)
+    return "done"
+
+
+def raw():
+    async def app(scope, receive, send):
+        text = act(scope["path"][1:], dict(scope["headers"])[b"idempotency-key"].decode())
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": text.encode()})
+
+    return app
+
+
+def starlette():
+    async def route(request):
+        return PlainTextResponse(act(request.path_params["kind"], request.headers["idempotency-key"]))
+
+    return Starlette(routes=[Route("/{kind}", route, methods=["POST"])])
+
+
+def fastapi():
+    app = FastAPI()
+
+    @app.post("/{kind}")
+    def route(kind: str, request: Request):
+        return act(kind, request.headers["idempotency-key"])
+
+    return app
+
+
+def quart():
+    app = Quart("quart")
+
+    @app.post("/<kind>")
+    async def route(kind):
+        return act(kind, quart_request.headers["idempotency-key"])
+
+    return app
+
+
+def litestar():
+    @post("/{kind:str}", status_code=200)
+    async def route(kind: FromPath[str], request: LitestarRequest) -> str:
+        return act(kind, request.headers["idempotency-key"])
+
+    return Litestar([route], logging_config=None)
+
+
+def below_problems(app):
+    return Problems(Idempotent(app(), "memory:"))
+
+
+class Failing(BaseHTTPMiddleware):
+    async def dispatch(self, request, call_next):
+        return PlainTextResponse(act(request.url.path[1:], request.headers["idempotency-key"]))
+
+
+def in_middleware(app):
+    """The error is raised in a middleware that `Idempotent` is around."""
+    app = app()
+    install(app)
+    app.add_middleware(Failing)
+    app.add_middleware(Idempotent, store="memory:")
+    return app
+
+
+APPS = [(below_problems, app) for app in (raw, starlette, fastapi, quart, litestar)] + [
+    (in_middleware, starlette)
+]
+
+
+@pytest.mark.parametrize(("outer", "inner"), APPS, ids=lambda each: each.__name__)
+async def test_a_failure_means_the_same_for_its_key_in_any_order(outer, inner, caplog):
+    """A failure without an effect releases the key, another one keeps it in doubt. Every answer has the key, once."""
+    CALLS.clear()
+    caplog.set_level("INFO", "amends.http")
+    app = outer(inner)
+    expected = {
+        "no": [(503, "SERVICE_UNAVAILABLE"), (200, None)],
+        "maybe": [(503, "SERVICE_UNAVAILABLE"), (500, "EFFECT_UNKNOWN")],
+        "bug": [(500, "INTERNAL_ERROR"), (500, "EFFECT_UNKNOWN")],
+    }
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+        for kind, answers in expected.items():
+            for status, code in answers:
+                caplog.clear()
+                answered = await client.post(f"/{kind}", headers={"Idempotency-Key": kind})
+                found = answered.json().get("code") if status >= 400 else None
+                assert (answered.status_code, found) == (status, code), kind
+                assert answered.headers.get_list("idempotency-key") == [kind], (kind, status)
+                logged = [record for record in caplog.records if record.name == "amends.http"]
+                assert [record.code for record in logged] == ([code] if code else [])
