@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from msgspec.structs import replace
 
 import amends
 from tests.gateway.peers import Upstream, answer, get, http, raw, serving
@@ -71,3 +72,16 @@ async def test_a_failed_task_passes_unchanged_and_is_recorded(tmp_path):
             ]
             await asyncio.to_thread(recorder.flush)
     assert [event.fault.code for event in recorder.recent()] == ["CONFLICT"]
+
+
+async def test_translation_to_adcp_when_asked():
+    """An error of the request carries an AdCP error; a failed task, which has an id, keeps its form."""
+    error = json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "at db.internal"}})
+    task = json.dumps(FAILED).encode()
+    async with Upstream(answer(200, error.encode(), JSON), answer(200, task, JSON)) as up:
+        config = replace(a2a(up), translate="adcp")
+        async with serving(config) as gateway:
+            _, _, body = await ask(gateway, "message/send")
+            assert json.loads(body)["error"]["data"]["adcp_error"]["code"] == "SERVICE_UNAVAILABLE"
+            assert b"db.internal" not in body
+            assert (await ask(gateway, "message/send"))[2] == task

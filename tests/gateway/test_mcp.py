@@ -26,6 +26,7 @@ class Server:
 
     def __init__(self):
         self.sessions, self.numbers, self.fail, self.calls, self.seen = set(), 0, [], [], []
+        self.lost = answer(404, b"{}", JSON)
 
     async def __call__(self, request, writer):
         head, _, body = request.partition(b"\r\n\r\n")
@@ -39,7 +40,7 @@ class Server:
             result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "x"}}
             self._write(writer, message, {"result": result}, b"mcp-session-id: s%d" % self.numbers)
         elif session not in self.sessions:
-            writer.write(answer(404, b"{}", JSON))
+            writer.write(self.lost)
         elif "id" not in message:
             writer.write(answer(202))
         elif message["method"] == "tools/list":
@@ -217,3 +218,103 @@ async def test_the_legacy_transport():
             )
             assert status == 202
             assert up.requests[1].startswith(b"POST /messages/?session_id=7 ")
+
+
+LOST_400 = b'{"jsonrpc":"2.0","id":"x","error":{"code":-32600,"message":"Bad Request: No valid session ID provided"}}'
+
+
+async def test_a_lost_session_that_is_answered_with_400_is_opened_once():
+    """As older servers do. Calls at the same time share the new session."""
+    server = Server()
+    server.lost = answer(400, LOST_400, JSON)
+    async with Upstream(server) as up, serving(mcp(up)) as gateway:
+        client = Client(gateway)
+        await client.start()
+        server.sessions.clear()
+        found = await asyncio.gather(*(client.call("look") for _ in range(8)))
+        assert {status for status, _ in found} == {200}
+        assert [method for method, *_ in server.seen].count("initialize") == 2
+        refused = answer(
+            400, b'{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"Bad arguments"}}', JSON
+        )
+        server.fail = [refused]
+        status, body = await client.call("pay")
+        assert (status, body["error"]["code"]) == (400, -32602)
+        assert [method for method, *_ in server.seen].count("initialize") == 2
+
+
+async def test_a_redirect_is_not_followed_when_a_session_is_opened_again():
+    """Its credentials go to the configured address only."""
+    server = Server()
+    async with (
+        Upstream(answer(200, b"{}", JSON)) as other,
+        Upstream(server) as up,
+        serving(mcp(up)) as gateway,
+    ):
+        client = Client(gateway)
+        await client.start()
+        up.script = [server.lost, answer(307, b"", b"location: " + other.url.encode())]
+        assert (await client.call("look"))[0] == 404
+        assert other.requests == []
+
+
+async def test_annotations_of_a_server_without_sessions_are_asked_for():
+    """With the envelope and headers of its generation."""
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    seen = []
+
+    async def serve(request, writer):
+        head, _, body = request.partition(b"\r\n\r\n")
+        message = json.loads(body)
+        named = b"mcp-method: " + message["method"].encode() in head
+        seen.append((message["method"], named, message["params"]["_meta"] == meta, b"mcp-name" in head))
+        if message["method"] == "tools/list":
+            Server._write(writer, message, TOOLS)
+        elif len(seen) == 1:
+            return True
+        else:
+            Server._write(writer, message, {"result": {"content": []}})
+        return False
+
+    async with Upstream(serve) as up, serving(mcp(up)) as gateway:
+        body = json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "tools/call",
+                "params": {"name": "look", "arguments": {}, "_meta": meta},
+            }
+        ).encode()
+        headers = (b"mcp-protocol-version: 2026-07-28", b"mcp-method: tools/call", b"mcp-name: look")
+        status, _, _ = parts(await raw(gateway, get("/seats", JSON, *headers, method="POST", body=body)))
+    assert status == 200
+    assert seen == [
+        ("tools/call", True, True, True),
+        ("tools/list", True, True, False),
+        ("tools/call", True, True, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        answer(503, b"<html>db.internal</html>"),
+        {"error": {"code": -32000, "message": "at db.internal"}},
+        {"result": {"content": [{"type": "text", "text": "at db.internal"}], "isError": True}},
+    ],
+)
+async def test_translation_to_adcp_when_asked(failure):
+    """A tool's failure becomes a result with an AdCP error, another one an error of its request."""
+    server = Server()
+    async with Upstream(server) as up, serving(mcp(up, translate="adcp")) as gateway:
+        client = Client(gateway)
+        await client.start()
+        server.fail = [failure] * 3
+        status, found = await client.call("pay")
+        error = found["result"]["structuredContent"]["adcp_error"]
+        assert (status, found["id"], found["result"]["isError"]) == (200, client.number, True)
+        assert error["code"]
+        assert "db.internal" not in json.dumps(found)
+        up.script = [answer(503, b"no")]
+        status, found = await client.send("tools/list")
+        assert (status, found["error"]["data"]["adcp_error"]["code"]) == (200, "SERVICE_UNAVAILABLE")

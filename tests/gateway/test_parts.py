@@ -11,12 +11,12 @@ import pytest
 from amends.gateway.bodies import CallerGone, TooLarge, TooSlow, read_body
 from amends.gateway.headers import BadRequest, request_headers, response_headers
 from amends.gateway.refusals import refusal
-from amends.gateway.rpc import answers_in, failure_in, read_request, tool_operations
+from amends.gateway.rpc import answers_in, failure_in, read_members, read_request, tool_operations
 from amends.gateway.stats import Stats
-from amends.gateway.stdio_process import Gone, StdioProcess, read_members
+from amends.gateway.stdio_process import Gone, StdioProcess
 
 
-@pytest.mark.parametrize("name", ["headers", "rpc"])
+@pytest.mark.parametrize("name", ["generations", "headers", "rpc"])
 def test_examples(name):
     """The examples in the docstrings run."""
     result = doctest.testmod(importlib.import_module(f"amends.gateway.{name}"))
@@ -36,7 +36,7 @@ def test_headers():
         with pytest.raises(BadRequest):
             request_headers(wrong)
     raw = [(b"Connection", b"X-Hop, close"), (b"X-Hop", b"1"), (b"Via", b"1.1 up")]
-    assert response_headers(raw) == [(b"via", b"1.1 up")]
+    assert response_headers(raw, 200) == [(b"via", b"1.1 up")]
 
 
 def messages(*bodies, end="http.request"):

@@ -7,10 +7,14 @@ import signal
 import subprocess
 import urllib.request
 
+import httpx
 import pytest
+from msgspec.structs import replace
 
+from amends.gateway import Gateway, read_config
 from amends.gateway.config import GatewayConfig
-from amends.gateway.server import GatewayServer, listening_socket
+from amends.gateway.server import GatewayServer, LazyPage, listening_socket
+from amends.recorder import record
 from tests.commands.test_decode import AMENDS, amends
 from tests.gateway.peers import OK, Upstream, answer, free_port, get, http, raw, serving
 from tests.gateway.test_http_upstream import ask, parts
@@ -148,3 +152,30 @@ async def test_unknown_paths_and_pages():
         gateway.page = None
         assert parts(await raw(gateway, get("/_amends/")))[0] == 404
         assert up.requests == []
+
+
+async def test_a_reload_keeps_the_options_of_the_command_and_takes_a_new_token(tmp_path, caplog):
+    """The address and the store of a running gateway stay; the page asks for the new token."""
+    file = tmp_path / "gateway.toml"
+    file.write_text('token = "old"\n[upstream.shop]\nurl = "http://127.0.0.1:1"')
+    with record(f"sqlite:///{tmp_path}/r.db") as recorder:
+        config = replace(read_config(file.read_text()), listen="127.0.0.1:0")
+        gateway = Gateway(config)
+        gateway.page = LazyPage(gateway, recorder)
+        server = GatewayServer(gateway, file)
+        transport = httpx.ASGITransport(gateway, client=("192.0.2.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://page.example") as browser:
+
+            async def status(token):
+                headers = {"authorization": f"Bearer {token}"}
+                return (await browser.get("/_amends/", headers=headers)).status_code
+
+            assert (await status("old"), await status("new")) == (200, 401)
+            server.reload()
+            assert caplog.text == ""
+            file.write_text('listen = "127.0.0.1:9"\n' + file.read_text().replace("old", "new"))
+            server.reload()
+            assert "listen changes only with a restart" in caplog.text
+            assert (gateway.config.listen, gateway.config.token) == ("127.0.0.1:0", "new")
+            assert (await status("old"), await status("new")) == (401, 200)
+        await gateway.close()

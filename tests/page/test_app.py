@@ -15,7 +15,7 @@ import amends
 from amends import Fault, decide
 from amends.core import recording
 from amends.gateway.stats import UpstreamStatus
-from amends.page import Page
+from amends.page import Page, access
 
 SECRET = "sk-live-4eC39HqLyjWDarjtT1zdp7dc"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -314,3 +314,39 @@ def test_a_wrong_source_is_refused():
     """A text that is no store URL is a ValueError that says so."""
     with pytest.raises(ValueError, match="store"):
         amends.dashboard("failures.db")
+
+
+async def test_wrong_tokens_are_limited(store):
+    """Five a minute from one address, by form or header; others are not affected, and a sign-in goes on."""
+    page = amends.dashboard(store, token="t0ken")
+    async with client(page, host="192.0.2.1", base="http://page.example") as browser:
+        await browser.post("/sign-in", data={"token": "t0ken"})
+        for _ in range(4):
+            assert (await browser.post("/sign-in", data={"token": "no"})).status_code == 403
+        stranger = httpx.AsyncClient(transport=browser._transport, base_url="http://page.example")
+        assert (await stranger.get("/", headers={"authorization": "Bearer no"})).status_code == 401
+        answer = await browser.post("/sign-in", data={"token": "t0ken"})
+        assert answer.status_code == 429
+        assert 0 < int(answer.headers["retry-after"]) <= 60
+        assert (await stranger.get("/", headers={"authorization": "Bearer t0ken"})).status_code == 401
+        assert (await browser.get("/")).status_code == 200
+    async with client(page, host="192.0.2.2", base="http://page.example") as browser:
+        assert (await browser.post("/sign-in", data={"token": "t0ken"})).status_code == 303
+
+
+def test_counts_of_wrong_tokens_are_forgotten(monkeypatch):
+    """After a minute, and the oldest if there are too many addresses."""
+    now = 1000.0
+    monkeypatch.setattr(access.time, "monotonic", lambda: now)
+    monkeypatch.setattr(access, "_ADDRESSES", 2)
+    attempts = access.Attempts()
+    for _ in range(5):
+        attempts.wrong("a")
+    assert attempts.wait("a") == 60
+    now += 60
+    assert attempts.wait("a") == 0
+    attempts.wrong("a")
+    assert attempts.wait("a") == 0
+    attempts.wrong("b")
+    attempts.wrong("c")
+    assert list(attempts._wrong) == ["b", "c"]

@@ -51,3 +51,33 @@ async def test_jobs(tmp_path):
             assert (await browser.post("/jobs/none/cancel", data={"csrf": csrf})).status_code == 404
     async with client(amends.dashboard(f"sqlite:///{tmp_path}/failures.db", jobs=url)) as browser:
         assert "parent@" in (await browser.get("/jobs")).text
+
+
+async def test_jobs_are_cancelled_by_their_store(tmp_path):
+    """Without the runtime: one that runs, and one that waits in its queue."""
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    running = asyncio.Event()
+    runtime = Runtime(url, tokens={"secret": "alice"}, limits=Limits(drain=0.0, running=1))
+
+    @runtime.register_agent("wait")
+    async def wait(input, ctx):
+        running.set()
+        await asyncio.Event().wait()
+
+    async with runtime, connect(runtime, token="secret") as session:
+        first = await session.submit("wait", 1)
+        async with asyncio.timeout(30):
+            await running.wait()
+        second = await session.submit("wait", 2)
+        page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", jobs=url, token="t0ken")
+        async with client(page) as browser:
+            await browser.post("/sign-in", data={"token": "t0ken"})
+            csrf = re.search(r'name="csrf" value="(\w+)"', (await browser.get("/jobs")).text)[1]
+            for job in (second, first):
+                answer = await browser.post(f"/jobs/{job.job_id}/cancel", data={"csrf": csrf})
+                assert answer.status_code == 303
+            async with asyncio.timeout(30):
+                while (await browser.get("/jobs")).text.count(">cancelled<") < 2:
+                    await asyncio.sleep(0.02)
+            answer = await browser.post(f"/jobs/{first.job_id}/cancel", data={"csrf": csrf})
+            assert answer.status_code == 409

@@ -119,9 +119,10 @@ def test_a_failing_sink_fails_no_call(caplog):
 
 
 PROGRAM = """
-import os, sys, threading
+import os, sys, threading, warnings
 import amends
 from amends.errors import RateLimitedError
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
 left = [1]
 def call():
     if left[0]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any
 
 import aiohttp
@@ -15,7 +15,18 @@ from amends.errors.base import FaultError
 from amends.gateway.headers import response_headers
 from amends.vendors.streams import read_stream
 
-__all__ = ["READ", "Answer", "FailedTry", "first_event", "is_stream", "read_failure", "send_answer"]
+__all__ = [
+    "READ",
+    "Answer",
+    "FailedTry",
+    "WrittenAnswer",
+    "closed_on_error",
+    "first_event",
+    "is_stream",
+    "read_failure",
+    "read_up_to",
+    "send_answer",
+]
 
 READ = 64 * 1024
 """Bytes of an answer that are read before it is passed on."""
@@ -35,6 +46,61 @@ class Answer:
         self.extra: list[tuple[bytes, bytes]] = []
         """Headers that the gateway adds: who failed, and the tries."""
 
+    @property
+    def status(self) -> int:
+        """The status."""
+        return self.response.status
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers for the caller."""
+        return response_headers(self.response.raw_headers, self.response.status) + self.extra
+
+    @property
+    def whole(self) -> bool:
+        """Whether `read` is the whole body."""
+        return self.response.content.at_eof()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Iterate over the rest of the body."""
+        content = self.response.content
+        while piece := await content.readany():
+            yield piece
+
+    def close(self) -> None:
+        """Close the connection, unless the answer was read to its end."""
+        self.response.close()
+
+
+class WrittenAnswer(Answer):
+    """An answer that the gateway has written itself."""
+
+    __slots__ = ("_headers", "_status")
+
+    def __init__(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        self._status = status
+        self._headers = headers
+        self.read = body
+        self.extra = []
+
+    @property
+    def status(self) -> int:
+        """The status."""
+        return self._status
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers, with the length of the body."""
+        return [*self._headers, (b"content-length", b"%d" % len(self.read)), *self.extra]
+
+    @property
+    def whole(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """There is no connection."""
+
 
 class FailedTry(FaultError):
     """A try that failed. `answer` is what the upstream sent, if it sent something."""
@@ -51,6 +117,16 @@ class FailedTry(FaultError):
         return failed
 
 
+@contextmanager
+def closed_on_error(response: aiohttp.ClientResponse) -> Iterator[None]:
+    """Close the connection of an answer that cannot be read."""
+    try:
+        yield
+    except BaseException:
+        response.close()
+        raise
+
+
 def is_stream(response: aiohttp.ClientResponse) -> bool:
     """Return whether an answer is a stream of server-sent events."""
     return response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
@@ -58,7 +134,7 @@ def is_stream(response: aiohttp.ClientResponse) -> bool:
 
 async def read_failure(response: aiohttp.ClientResponse, vendor: str | None) -> tuple[Fault, Answer]:
     """Return the fault of a failed answer, and the answer with as much of its body as was needed."""
-    data = await _read_up_to(response, READ)
+    data = await read_up_to(response, READ)
     whole = response.content.at_eof()
     body = _decoded(data, response.headers.get("Content-Encoding", "")) if whole else None
     headers = dict(response.headers)
@@ -66,7 +142,8 @@ async def read_failure(response: aiohttp.ClientResponse, vendor: str | None) -> 
     return fault or Fault(code="INTERNAL_ERROR", status=response.status), Answer(response, data)
 
 
-async def _read_up_to(response: aiohttp.ClientResponse, limit: int) -> bytes:
+async def read_up_to(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """Read a body, at most `limit` bytes."""
     data = bytearray()
     while len(data) < limit:
         piece = await response.content.read(limit - len(data))
@@ -106,29 +183,14 @@ def failure_in_stream(data: bytes, vendor: str | None) -> Fault | None:
     return read_stream(data.decode("utf-8", "replace"), vendor=vendor)
 
 
-async def send_answer(send: Send, answer: Answer, seconds: float) -> None:
-    """
-    Send an answer as it comes: status, headers, and the body byte for byte.
-
-    `seconds`: how long the caller may take to read a piece.
-    """
-    response = answer.response
-    headers = response_headers(response.raw_headers)
-    if answer.extra:
-        headers += answer.extra
-    start = {"type": "http.response.start", "status": response.status, "headers": headers}
-    content = response.content
-    if content.at_eof():
-        await send(start)
+async def send_answer(send: Send, answer: Answer) -> None:
+    """Send an answer as it comes: status, headers, and the body byte for byte."""
+    await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+    if answer.whole:
         await send({"type": "http.response.body", "body": answer.read})
         return
-    await send(start)
     if answer.read:
         await send({"type": "http.response.body", "body": answer.read, "more_body": True})
-    while True:
-        piece = await content.readany()
-        if not piece:
-            break
-        async with asyncio.timeout(seconds):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    async for piece in answer.pieces():
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

@@ -32,6 +32,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
+_OWN = PAGE.encode()
 _STOP_WAIT = 5
 _DRAIN_TICK = 0.05
 
@@ -66,8 +67,9 @@ class Gateway:
         return tuple(upstream for _, _, upstream in self._routes)
 
     def statuses(self) -> list[UpstreamStatus]:
-        """Return the figures of all upstreams, for the page."""
-        return [upstream.status() for upstream in self.upstreams]
+        """Return the figures of all upstreams, in the order of the configuration, for the page."""
+        found = {upstream.config.name: upstream.status() for upstream in self.upstreams}
+        return [found[each.name] for each in self.config.upstreams]
 
     # Configuration ---------------------------------------------------------------------------------------------
 
@@ -120,9 +122,7 @@ class Gateway:
             path: bytes = scope["raw_path"]
             for prefix, below, upstream in self._routes:
                 if path.startswith(below) or path == prefix:
-                    if below == b"/" and path.startswith(b"/_amends"):
-                        break
-                    if self.stopping:
+                    if self.stopping or (below == b"/" and _is_own(path)):
                         break
                     self.in_flight += 1
                     client = scope["client"]
@@ -144,7 +144,7 @@ class Gateway:
 
     async def _own(self, scope: Scope, receive: Receive, send: Send, path: bytes) -> None:
         """Answer a request that belongs to no upstream: the gateway's pages, a stop, or an unknown path."""
-        if path == PAGE.encode() or path.startswith(PAGE.encode() + b"/"):
+        if _is_own(path):
             await self._serve_page(scope, receive, send, path)
             return
         fault = (
@@ -204,6 +204,11 @@ class Gateway:
                 await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+def _is_own(path: bytes) -> bool:
+    """Return whether a path is one of the gateway's own pages."""
+    return path.startswith(_OWN) and path[len(_OWN) : len(_OWN) + 1] in {b"", b"/"}
 
 
 def _new_upstream(config: UpstreamConfig) -> HttpUpstream:

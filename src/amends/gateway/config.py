@@ -37,7 +37,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy = Policy(attempts=3, max_wait=30.0)
     connect_timeout: float = 10.0
     timeout: float = 300.0
-    """Seconds without a byte from the upstream, or from the caller."""
+    """Seconds without a byte from the upstream, or of a request's body from the caller."""
     concurrency: int = 1000
     """Calls at once; further calls are refused with a wait."""
     max_body: int = 1_000_000_000

@@ -204,6 +204,8 @@ class _Reader:
         values["command" if addresses[0] == "command" else "url"] = (
             tuple(address) if addresses[0] == "command" else address
         )
+        if values.get("translate") == "problem" and addresses[0] != "url":
+            self._wrong(path, "translate", 'translate is "adcp" here: a problem document is for url')
         values["prefix"] = values.get("prefix", f"/{name}").rstrip("/")
         return UpstreamConfig(
             name=name, kind=_KINDS[addresses[0]], policy=self._policy(path, given_policy), **values

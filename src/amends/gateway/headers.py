@@ -43,7 +43,7 @@ def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1"
         version: the version of HTTP.
 
     Raises:
-        BadRequest: not one host, several lengths, or a length beside a transfer encoding.
+        BadRequest: not one host, several lengths, a length beside a transfer encoding, or one in HTTP/1.0.
 
     """
     found = RequestHeaders()
@@ -55,7 +55,7 @@ def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1"
             elif name == b"connection" and value not in _PLAIN_CONNECTIONS:
                 named = value
             elif name == b"transfer-encoding":
-                if found.chunked or value.strip().lower() != b"chunked":
+                if found.chunked or value.strip().lower() != b"chunked" or version == "1.0":
                     raise BadRequest("the transfer encoding is not one `chunked`")
                 found.chunked = True
             continue
@@ -82,10 +82,11 @@ def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1"
     return found
 
 
-def response_headers(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def response_headers(raw: Iterable[tuple[bytes, bytes]], status: int) -> list[tuple[bytes, bytes]]:
     """Return the headers of an answer for the caller: all but those of the connection."""
     kept = []
-    named: set[bytes] | None = None
+    # An answer without a body may name the length that it would have had; the server would wait for these bytes.
+    named: set[bytes] | None = {b"content-length"} if status in {204, 304} else None
     for name, value in raw:
         lower = name.lower()
         if lower in _HOP:
@@ -100,13 +101,20 @@ def response_headers(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, by
 
 def traverses(path: bytes) -> bool:
     """
-    Return whether a path has a segment `..`, also percent-encoded.
+    Return whether a path has a segment `..`, also percent-encoded or with parameters, which some servers ignore.
 
-    >>> traverses(b"/a/%2e%2E/b"), traverses(b"/a..b/...")
-    (True, False)
+    >>> traverses(b"/a/%2e%2E/b"), traverses(b"/a/..;x/b"), traverses(b"/a..b/...")
+    (True, True, False)
     """
     if b".." not in path and b"%2" not in path:
         return False
     plain = path.replace(b"%2e", b".").replace(b"%2E", b".").replace(b"\\", b"/")
-    plain = plain.replace(b"%2f", b"/").replace(b"%2F", b"/").replace(b"%5c", b"/").replace(b"%5C", b"/")
-    return b".." in plain.split(b"/")
+    plain = (
+        plain.replace(b"%3b", b";")
+        .replace(b"%3B", b";")
+        .replace(b"%2f", b"/")
+        .replace(b"%2F", b"/")
+        .replace(b"%5c", b"/")
+        .replace(b"%5C", b"/")
+    )
+    return any(segment.partition(b";")[0] == b".." for segment in plain.split(b"/"))

@@ -19,11 +19,13 @@ from yarl import URL
 from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.operation import Operation
+from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.gateway.answers import (
     Answer,
     FailedTry,
+    closed_on_error,
     failure_in_stream,
     first_event,
     is_stream,
@@ -32,6 +34,7 @@ from amends.gateway.answers import (
 )
 from amends.gateway.bodies import Body, CallerGone, TooLarge, TooSlow, read_body
 from amends.gateway.config import UpstreamConfig
+from amends.gateway.connections import new_session
 from amends.gateway.headers import BadRequest, RequestHeaders, request_headers, response_headers, traverses
 from amends.gateway.refusals import FACTS, refusal, send_problem, send_whole
 from amends.gateway.stats import Stats, UpstreamStatus
@@ -39,9 +42,9 @@ from amends.http.key_support import KeySupport, vendor_honours_keys
 from amends.recovery.clock import CLOCK
 from amends.recovery.history import Attempt
 from amends.recovery.operation_flow import Outcome
+from amends.recovery.origins import route_scope
 from amends.recovery.perform import arun_flow
 from amends.recovery.plan import Plan
-from amends.recovery.scoping import route_scope
 from amends.recovery.upstream import Upstream
 from amends.serving.tracing import trace_id
 
@@ -55,7 +58,6 @@ SMALL = 64 * 1024
 """An answer of this size is read before it is sent, so that a connection that breaks in it can be repeated."""
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _REFUSED = frozenset({"CONNECT", "TRACE"})
-_AUTOMATIC = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _IO = (aiohttp.ClientError, TimeoutError, OSError)
 NO_BODY = Body(b"", None, 0, 0.0)
 
@@ -78,7 +80,7 @@ class Call:
     def keep(self, answer: Answer | None) -> None:
         """Keep the failed answer of the last try, and close that of the try before."""
         if self.answer is not None and self.answer is not answer:
-            self.answer.response.close()
+            self.answer.close()
         self.answer = answer
 
 
@@ -102,24 +104,7 @@ class HttpUpstream:
     def session(self) -> aiohttp.ClientSession:
         """The connections to the upstream; opened by the first call."""
         if self._session is None:
-            config = self.config
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=config.concurrency, ttl_dns_cache=60, keepalive_timeout=15.0
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(
-                    total=None,
-                    connect=config.connect_timeout,
-                    sock_connect=config.connect_timeout,
-                    sock_read=config.timeout,
-                ),
-                skip_auto_headers=_AUTOMATIC,
-                auto_decompress=False,
-                trust_env=False,
-                max_line_size=65536,
-                max_field_size=65536,
-            )
+            self._session = new_session(self.config, self.origin)
         return self._session
 
     async def close(self) -> None:
@@ -227,7 +212,7 @@ class HttpUpstream:
                 whole = await response.read() if length is not None and length <= SMALL else None
                 self.stats.times.append(monotonic() - began)
                 if whole is not None:
-                    raw = response_headers(response.raw_headers)
+                    raw = response_headers(response.raw_headers, status)
                     await send_whole(send, status, raw, whole)
                     return
                 answer = Answer(response)
@@ -283,8 +268,13 @@ class HttpUpstream:
     async def _send(self, send: Send, answer: Answer, method: str, rest: bytes) -> None:
         """Send an answer. A failure in the middle closes the connection, so that the caller does not take it as whole."""
         try:
-            await send_answer(send, answer, self.config.timeout)
+            await send_answer(send, answer)
         except _IO as error:
+            if isinstance(error, TimeoutError) and method == "GET" and is_stream(answer.response):
+                # A stream without events is no failure: it ends, and the caller opens it again.
+                await send({"type": "http.response.body", "body": b""})
+                answer.close()
+                return
             fault = from_exception(error)
             self.stats.codes[fault.code] += 1
             self.stats.failed += 1
@@ -298,9 +288,9 @@ class HttpUpstream:
                 facts={"when": "in the middle of the answer"},
             )
             # The server closes the connection, because the answer is not complete.
-            answer.response.close()
+            answer.close()
         except BaseException:
-            answer.response.close()
+            answer.close()
             raise
 
     # Recovery --------------------------------------------------------------------------------------------------
@@ -355,11 +345,8 @@ class HttpUpstream:
 
     async def examined(self, response: aiohttp.ClientResponse, call: Call) -> Answer:
         """Return an answer that did not fail; raise FailedTry for one that did."""
-        try:
+        with closed_on_error(response):
             fault, answer = await self.read(response, call)
-        except BaseException:
-            response.close()
-            raise
         if fault is not None:
             raise FailedTry.of(fault, answer)
         return answer
@@ -434,9 +421,9 @@ class HttpUpstream:
         stats.times.append(monotonic() - began)
         if answer is None:
             await self.send_own(send, call, error.fault, facts)
-        elif self.config.translate:
-            answer.response.close()
-            await self.send_translated(send, error.fault, facts)
+        elif self.config.translate and not _has_format(answer, error.fault, self.config.translate):
+            answer.close()
+            await self.send_translated(send, call, error.fault, facts)
         else:
             answer.extra = facts
             await self._send(send, answer, call.method, call.path.encode("latin-1"))
@@ -447,7 +434,9 @@ class HttpUpstream:
         own = refusal(status, wait=fault.retry_after)
         await send_problem(send, replace(own, executed=fault.executed, trace_id=call.trace), facts)
 
-    async def send_translated(self, send: Send, fault: Fault, facts: list[tuple[bytes, bytes]]) -> None:
+    async def send_translated(
+        self, send: Send, call: Call, fault: Fault, facts: list[tuple[bytes, bytes]]
+    ) -> None:
         """Answer with the failure in the format that the configuration asks for."""
         from amends.core.wire import compact
         from amends.dialects import adcp
@@ -460,3 +449,12 @@ class HttpUpstream:
         body = compact({"adcp_error": adcp.encode_alone(translated)}) or b"{}"
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *facts]
         await send_whole(send, fault.status or 502, headers, body)
+
+
+def _has_format(answer: Answer, fault: Fault, name: str) -> bool:
+    """Return whether a failed answer has the format that it would be translated to; then it passes unchanged."""
+    if name == "problem":
+        return any(
+            header == b"content-type" and MEDIA_TYPE.encode() in value for header, value in answer.headers
+        )
+    return fault.origin is not None and fault.origin.dialect == name

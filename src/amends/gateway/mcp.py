@@ -10,6 +10,7 @@ An MCP server behind the gateway, over streamable HTTP or the legacy SSE transpo
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,14 +20,26 @@ import msgspec
 from msgspec.structs import replace
 from yarl import URL
 
+from amends.carriers.mcp import result
 from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.wire import compact
 from amends.foreign import from_upstream
-from amends.gateway.answers import Answer, first_event, is_stream, read_failure
+from amends.gateway.answers import (
+    Answer,
+    FailedTry,
+    WrittenAnswer,
+    first_event,
+    is_stream,
+    read_failure,
+    read_up_to,
+    send_answer,
+)
 from amends.gateway.bodies import Body
+from amends.gateway.bridge import Bridge
 from amends.gateway.config import UpstreamConfig
+from amends.gateway.generations import is_modern, marked_tools
 from amends.gateway.headers import RequestHeaders
 from amends.gateway.http_upstream import SMALL, Call, HttpUpstream, Send
 from amends.gateway.refusals import send_whole
@@ -35,20 +48,24 @@ from amends.gateway.rpc import (
     Request,
     answers_in,
     failure_in,
+    loses_session,
     may_have_failed,
     read_request,
     tool_operations,
 )
-from amends.serving.adcp_error import error_object
+from amends.serving.adcp_error import error_object, sentence
 
 __all__ = ["McpUpstream", "rpc_error_body"]
 
 SESSION = "mcp-session-id"
 _VERSION = "mcp-protocol-version"
+_WRITTEN = "2025-11-25"
+"""The version of the protocol whose form translated results have."""
 _SESSIONS = 10_000
 """Sessions whose `initialize` is remembered, each of a few hundred bytes."""
 _TOOLS = 10_000
 _LARGEST_INITIALIZE = 16 * 1024
+_LARGEST_LISTING = 1_000_000
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 _LIST = b'{"jsonrpc":"2.0","id":"amends-gateway","method":"tools/list","params":{}}'
 
@@ -56,24 +73,27 @@ _LIST = b'{"jsonrpc":"2.0","id":"amends-gateway","method":"tools/list","params":
 class _Session:
     """One session of a client."""
 
-    __slots__ = ("current", "initialize")
+    __slots__ = ("current", "initialize", "lock")
 
     def __init__(self, current: str, initialize: bytes) -> None:
         self.current = current
         """The id that the server knows it by now."""
         self.initialize = initialize
+        self.lock = asyncio.Lock()
 
 
 class McpCall(Call):
     """A call of an MCP server, with what was read of its request."""
 
-    __slots__ = ("client_session", "reopened", "rpc")
+    __slots__ = ("client_session", "native", "reopened", "rpc")
 
     def __init__(self, method: str, path: str, url: URL, headers: RequestHeaders, body: Body) -> None:
         super().__init__(method, path, url, headers, body)
         self.rpc: Request | None = read_request(body.data) if method == "POST" and body.whole else None
         self.client_session = next((value for name, value in headers.sent if name == SESSION), None)
         self.reopened = False
+        self.native: Fault | None = None
+        """The failure in an answer that says nothing about repeating it."""
 
 
 class McpUpstream(HttpUpstream):
@@ -83,6 +103,7 @@ class McpUpstream(HttpUpstream):
         super().__init__(config)
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._tools: dict[str, Operation] = {}
+        self.bridge = Bridge(self)
 
     def target(self, rest: str) -> str:
         """Return the endpoint's address; a path below it, as the legacy transport names, is one of the same server."""
@@ -96,11 +117,34 @@ class McpUpstream(HttpUpstream):
 
     def _use_session(self, call: McpCall) -> None:
         session = self._sessions.get(call.client_session or "")
-        if session is not None:
+        if session is not None and call.client_session is not None:
+            self._sessions.move_to_end(call.client_session)
             sent = call.headers.sent
             call.headers.sent = [
                 (name, session.current if name == SESSION else value) for name, value in sent
             ]
+
+    async def attempt(self, call: Call) -> Answer:
+        """Make one try, translated if the server speaks another generation of the protocol than the client."""
+        assert isinstance(call, McpCall)
+        call.keep(None)
+        answer = await self.bridge.answer(call)
+        if answer is not None:
+            return answer
+        failed: FailedTry | None = None
+        try:
+            answer = await super().attempt(call)
+        except FailedTry as error:
+            failed, answer = error, error.answer
+        if answer is not None and self.bridge.may_differ(call, answer.status, answer.read):
+            translated = await self.bridge.translated(call)
+            if translated is not None:
+                answer.close()
+                return translated
+        if failed is not None:
+            raise failed
+        assert answer is not None
+        return answer
 
     # Reading ---------------------------------------------------------------------------------------------------
 
@@ -109,10 +153,12 @@ class McpUpstream(HttpUpstream):
         assert isinstance(call, McpCall)
         rpc = call.rpc
         if response.status >= 400:
-            if response.status == 404 and not call.reopened and await self._reopen(call):
-                response.close()
+            fault, failed = await read_failure(response, self.config.vendor)
+            lost = not call.reopened and loses_session(response.status, failed.read)
+            if lost and await self._reopen(call):
+                failed.close()
                 return await self.read(await self.request(call), call)
-            return await read_failure(response, self.config.vendor)
+            return fault, failed
         if call.method == "DELETE" and call.client_session is not None:
             self._sessions.pop(call.client_session, None)
         stream = is_stream(response)
@@ -129,13 +175,17 @@ class McpUpstream(HttpUpstream):
             data = await response.read()
         else:
             return None, Answer(response)
-        return self._examine(data, call, rpc, stream=stream), Answer(response, data)
+        found = self.examine(data, call, rpc, stream=stream)
+        if found is None and call.native is not None and self.config.translate:
+            response.close()
+            return None, self._translated(rpc, call.native)
+        return found, Answer(response, data)
 
-    def _examine(self, data: bytes, call: McpCall, rpc: Request, *, stream: bool) -> Fault | None:
+    def examine(self, data: bytes, call: McpCall, rpc: Request, *, stream: bool) -> Fault | None:
         """Return the structured failure in an answer, and record any other."""
         if rpc.method == "tools/list":
             for message in answers_in(data, stream=stream):
-                self._learn(message)
+                self.learn(message)
         if not may_have_failed(data):
             return None
         for message in answers_in(data, stream=stream):
@@ -144,6 +194,8 @@ class McpUpstream(HttpUpstream):
                 return fault
             fault = failure_in(message, via=self.config.kind, native=True)
             if fault is not None:
+                # A failed task of A2A keeps its form: it has an id that the caller needs.
+                call.native = fault if "error" in message or self.config.kind == "mcp" else None
                 self.stats.failed += 1
                 self.stats.codes[fault.code] += 1
                 recording.emit(
@@ -156,10 +208,12 @@ class McpUpstream(HttpUpstream):
                 )
         return None
 
-    def _learn(self, message: Any) -> None:
+    def learn(self, message: Any) -> None:
+        """Note what a listing of tools says about repeating them, and about headers of their arguments."""
         found = tool_operations(message)
         if len(self._tools) + len(found) <= _TOOLS:
             self._tools.update(found)
+            self.bridge.marked.update(marked_tools(message))
 
     async def _rewritten(self, response: aiohttp.ClientResponse) -> bytes:
         """Return the first event of a stream; the legacy transport's names a path, which gets the gateway's prefix."""
@@ -185,6 +239,7 @@ class McpUpstream(HttpUpstream):
         id = response.headers.get(SESSION)
         if id is not None and len(call.body.data) <= _LARGEST_INITIALIZE and len(id) <= 512:
             self._sessions[id] = _Session(id, bytes(call.body.data))
+            self._sessions.move_to_end(id)
             if len(self._sessions) > _SESSIONS:
                 self._sessions.popitem(last=False)
 
@@ -196,8 +251,10 @@ class McpUpstream(HttpUpstream):
             return False
         call.reopened = True
         used = next(value for name, value in call.headers.sent if name == SESSION)
-        if session.current == used and not await self._initialize(session, call):
-            return False
+        async with session.lock:
+            # Another call may have opened it in the meantime.
+            if session.current == used and not await self._initialize(session, call):
+                return False
         call.headers.sent = [
             (name, session.current if name == SESSION else value) for name, value in call.headers.sent
         ]
@@ -209,11 +266,15 @@ class McpUpstream(HttpUpstream):
         headers = [(name, value) for name, value in call.headers.sent if name not in dropped]
         headers += [("accept", "application/json, text/event-stream"), ("content-type", "application/json")]
         url = URL(self.config.url, encoded=True)
-        async with self.session.post(url, headers=headers, data=session.initialize) as response:
+        async with self.session.post(
+            url, headers=headers, data=session.initialize, allow_redirects=False
+        ) as response:
             id = response.headers.get(SESSION)
             if response.status != 200 or id is None:
                 return False
-            data = await first_event(response) if is_stream(response) else await response.read()
+            data = await (
+                first_event(response) if is_stream(response) else read_up_to(response, _LARGEST_LISTING)
+            )
             answers = answers_in(data, stream=is_stream(response))
         result = answers[0].get("result") if answers and isinstance(answers[0], dict) else None
         if not isinstance(result, dict):
@@ -222,7 +283,7 @@ class McpUpstream(HttpUpstream):
         headers.append((SESSION, id))
         if isinstance(version, str):
             headers.append((_VERSION, version))
-        async with self.session.post(url, headers=headers, data=_INITIALIZED):
+        async with self.session.post(url, headers=headers, data=_INITIALIZED, allow_redirects=False):
             pass
         session.current = id
         return True
@@ -248,21 +309,32 @@ class McpUpstream(HttpUpstream):
         tool = None if call.rpc is None else call.rpc.tool
         if tool is None or tool in self._tools:
             return
-        dropped = {"content-length"}
-        headers = [(name, value) for name, value in call.headers.sent if name not in dropped]
         try:
-            async with self.session.post(
-                URL(self.config.url, encoded=True),
-                headers=headers,
-                data=_LIST,
-                timeout=aiohttp.ClientTimeout(total=self.config.connect_timeout),
-            ) as response:
-                stream = is_stream(response)
-                data = await first_event(response) if stream else await response.content.read(1_000_000)
+            async with asyncio.timeout(self.config.connect_timeout):
+                if await self.bridge.lists_tools(call):
+                    return
+                await self._list_tools(call)
         except (aiohttp.ClientError, TimeoutError, OSError):
             return
+
+    async def _list_tools(self, call: McpCall) -> None:
+        """List the tools with the headers and the envelope of a call."""
+        assert call.rpc is not None
+        modern = is_modern(call.rpc.params)
+        dropped = ("content-length", "mcp-method", "mcp-name", "mcp-param-")
+        headers = [(name, value) for name, value in call.headers.sent if not name.startswith(dropped)]
+        data = _LIST
+        if modern:
+            headers.append(("mcp-method", "tools/list"))
+            data = (
+                compact({**msgspec.json.decode(_LIST), "params": {"_meta": call.rpc.params["_meta"]}}) or b""
+            )
+        url = URL(self.config.url, encoded=True)
+        async with self.session.post(url, headers=headers, data=data, allow_redirects=False) as response:
+            stream = is_stream(response)
+            data = await (first_event(response) if stream else read_up_to(response, _LARGEST_LISTING))
         for message in answers_in(data, stream=stream):
-            self._learn(message)
+            self.learn(message)
 
     async def send_own(self, send: Send, call: Call, fault: Fault, facts: list[tuple[bytes, bytes]]) -> None:
         """Answer for a server that gave no answer: a JSON-RPC error if the call has an id."""
@@ -274,10 +346,32 @@ class McpUpstream(HttpUpstream):
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *facts]
         await send_whole(send, 200, headers, body)
 
+    async def send_translated(
+        self, send: Send, call: Call, fault: Fault, facts: list[tuple[bytes, bytes]]
+    ) -> None:
+        """Answer with the failure as an AdCP error: of the tool that was called, else of the request."""
+        assert isinstance(call, McpCall)
+        if call.rpc is None or not call.rpc.wants_answer:
+            await super().send_translated(send, call, fault, facts)
+            return
+        answer = self._translated(call.rpc, fault)
+        answer.extra = facts
+        await send_answer(send, answer)
 
-def rpc_error_body(id: msgspec.Raw, fault: Fault) -> bytes:
-    """Return a JSON-RPC error for a server that gave no answer, with an AdCP error in its data."""
-    error = error_object(from_upstream(fault))
+    def _translated(self, rpc: Request, fault: Fault) -> WrittenAnswer:
+        own = from_upstream(fault, own=self.config.own)
+        if rpc.tool is not None and self.config.kind == "mcp":
+            error = error_object(own)
+            found = result(error, protocol=_WRITTEN, sentence=sentence(error))
+            body = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(rpc.id), compact(found) or b"{}")
+        else:
+            body = rpc_error_body(rpc.id, fault, own=self.config.own)
+        return WrittenAnswer(200, [(b"content-type", b"application/json")], body)
+
+
+def rpc_error_body(id: msgspec.Raw, fault: Fault, *, own: bool = False) -> bytes:
+    """Return a JSON-RPC error with an AdCP error in its data."""
+    error = error_object(from_upstream(fault, own=own))
     message = {
         "code": -32603,
         "message": error.get("message") or error["code"],

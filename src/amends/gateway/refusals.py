@@ -26,6 +26,7 @@ FACTS = {
 
 _TITLES = {
     400: ("INVALID_REQUEST", "The request cannot be read in one way only"),
+    403: ("PERMISSION_DENIED", "This request is not allowed"),
     404: ("NOT_FOUND", "No upstream has this path"),
     405: ("INVALID_REQUEST", "The gateway does not forward this method"),
     408: ("TIMEOUT", "The request was not sent in time"),

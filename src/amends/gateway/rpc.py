@@ -12,10 +12,13 @@ from amends.core.operation import Operation
 
 __all__ = [
     "READS",
+    "Message",
     "Request",
     "answers_in",
     "failure_in",
+    "loses_session",
     "may_have_failed",
+    "read_members",
     "read_request",
     "tool_operations",
 ]
@@ -74,6 +77,28 @@ def read_request(body: bytes | bytearray) -> Request | None:
     except _ERRORS:
         return None
     return found if found.method else None
+
+
+Message = dict[str, msgspec.Raw]
+"""The members of a JSON-RPC message, each as it was written."""
+_members = msgspec.json.Decoder(Message)
+
+
+def read_members(data: bytes) -> Message | None:
+    """Return the members of a JSON object, each as it was written; None if it is none."""
+    try:
+        return _members.decode(data)
+    except _ERRORS:
+        return None
+
+
+def loses_session(status: int, body: bytes) -> bool:
+    """
+    Return whether a failed answer says that the server does not know the session, and so executed nothing.
+
+    The protocol demands 404; widespread servers answer with 400 and a message about the session.
+    """
+    return status == 404 or (status == 400 and b"session" in body[:1000].lower())
 
 
 def may_have_failed(data: bytes) -> bool:

@@ -7,19 +7,24 @@ import contextlib
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from msgspec.structs import replace
 
 from amends.gateway.app import Gateway
 from amends.gateway.config import GatewayConfig
 from amends.gateway.config_file import ConfigError, read_config
 from amends.gateway.protocol import GatewayProtocol
 
-__all__ = ["GatewayServer", "listening_socket", "run"]
+if TYPE_CHECKING:
+    from amends.recorder import Recorder
+
+__all__ = ["GatewayServer", "LazyPage", "listening_socket", "run"]
 
 _log = logging.getLogger("amends.gateway")
 
@@ -59,6 +64,12 @@ class GatewayServer(uvicorn.Server):
         self.gateway = gateway
         self.path = path
         self._stopping: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[Any] | None = None
+        self._read: GatewayConfig | None = None
+        """What the file said last."""
+        if path is not None:
+            with contextlib.suppress(ConfigError, OSError, UnicodeDecodeError):
+                self._read = read_config(path.read_text("utf-8"))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop when the calls in flight have ended. A second signal stops at once."""
@@ -78,6 +89,12 @@ class GatewayServer(uvicorn.Server):
         if not await self.gateway.drain(grace):
             _log.warning("%d calls did not end within %g s", self.gateway.in_flight, grace)
         self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then import the page, which calls need not wait for."""
+        await super().startup(sockets)
+        if isinstance(self.gateway.page, LazyPage):
+            self._loading = asyncio.create_task(self.gateway.page.load())
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until stopped."""
@@ -110,9 +127,15 @@ class GatewayServer(uvicorn.Server):
         except (ConfigError, OSError, UnicodeDecodeError) as error:
             _log.error("%s is not used, and the old configuration stays: %s", self.path, error)
             return
-        if config.listen != self.gateway.config.listen:
-            _log.warning("the address changes only with a restart: it stays %s", self.gateway.config.listen)
-        self.gateway.reload(config)
+        before, running = self._read, self.gateway.config
+        for name in ("listen", "record"):
+            if before is not None and getattr(config, name) != getattr(before, name):
+                _log.warning("%s changes only with a restart", name)
+        self._read = config
+        # The command's own options stay, too.
+        self.gateway.reload(replace(config, listen=running.listen, record=running.record))
+        if config.token != running.token and isinstance(self.gateway.page, LazyPage):
+            self.gateway.page.renew()
         _log.info("%s was read again: %d upstreams", self.path, len(config.upstreams))
 
 
@@ -147,6 +170,48 @@ def listening_socket(listen: str) -> socket.socket:
     return bound
 
 
+class LazyPage:
+    """
+    The page, which is imported on a thread after the gateway has started.
+
+    Its libraries take a third of the time that a start needs.
+    """
+
+    def __init__(self, gateway: Gateway, recorder: Recorder) -> None:
+        self._gateway = gateway
+        self._recorder = recorder
+        self._page: Any = None
+        self._closing: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request."""
+        await (await self.load())(scope, receive, send)
+
+    async def load(self) -> Any:
+        """Return the page; import it first."""
+        async with self._lock:
+            if self._page is None:
+                self._page = await asyncio.to_thread(self._import)
+        return self._page
+
+    def _import(self) -> Any:
+        from amends.page import dashboard
+
+        return dashboard(self._recorder, upstreams=self._gateway, token=self._gateway.config.token)
+
+    def renew(self) -> None:
+        """Make the page anew at the next request, with the configuration's present token."""
+        before, self._page = self._page, None
+        if before is not None:
+            self._closing = asyncio.get_running_loop().create_task(before.close())
+
+    async def close(self) -> None:
+        """Close the page's stores."""
+        if self._page is not None:
+            await self._page.close()
+
+
 def run(
     config: GatewayConfig,
     *,
@@ -167,14 +232,17 @@ def run(
         OSError: the address cannot be bound.
 
     """
-    from amends.page import dashboard
     from amends.recorder import default_url, record
 
+    if "opentelemetry" in sys.modules:
+        from amends.recorder import otel
+
+        otel.instrument()
     bound = listening_socket(config.listen)
     with record(config.record or default_url()) as recorder:
         gateway = Gateway(config, page=page)
         if page is None:
-            gateway.page = dashboard(recorder, upstreams=gateway, token=config.token)
+            gateway.page = LazyPage(gateway, recorder)
         host, port = bound.getsockname()[:2]
         if ready is not None:
             ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")

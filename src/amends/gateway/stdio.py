@@ -2,7 +2,8 @@
 A stdio MCP server as a streamable HTTP endpoint.
 
 Each session has a process of its own; requests without a session (protocol 2026-07-28) share one. A process that has
-ended is started again with the session's own `initialize`, and a request that changes nothing is sent again.
+ended is started again with the session's own `initialize`, and a request that changes nothing is sent again. A server that
+speaks the other generation of the protocol is translated, as `generations` describes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 from collections import OrderedDict
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import msgspec
@@ -19,14 +21,24 @@ import msgspec
 from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.operation import Operation
+from amends.gateway import generations
 from amends.gateway.bodies import CallerGone, TooLarge, TooSlow, read_body
 from amends.gateway.config import UpstreamConfig
-from amends.gateway.headers import BadRequest, request_headers
+from amends.gateway.generations import Client
+from amends.gateway.headers import BadRequest, RequestHeaders, request_headers
 from amends.gateway.http_upstream import HttpUpstream, Receive, Scope, Send
 from amends.gateway.mcp import SESSION, rpc_error_body
 from amends.gateway.refusals import refusal, send_whole
-from amends.gateway.rpc import READS, failure_in, read_request, tool_operations
-from amends.gateway.stdio_process import Gone, Message, StdioProcess, read_members
+from amends.gateway.rpc import (
+    READS,
+    Message,
+    Request,
+    failure_in,
+    read_members,
+    read_request,
+    tool_operations,
+)
+from amends.gateway.stdio_process import Gone, StdioProcess, Take
 from amends.serving.tracing import trace_id
 
 __all__ = ["StdioUpstream"]
@@ -34,46 +46,64 @@ __all__ = ["StdioUpstream"]
 _SESSIONS = 64
 """Processes at once. The session that was used least recently ends."""
 _LARGEST = 4 * 1024 * 1024
+_QUEUED = 1000
+"""Messages of the server that wait for a client to read its stream; further ones are dropped."""
 _INITIALIZED: Message = {
     "jsonrpc": msgspec.Raw(b'"2.0"'),
     "method": msgspec.Raw(b'"notifications/initialized"'),
 }
 _ALIVE = 15.0
 _JSON = [(b"content-type", b"application/json")]
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+Queue = asyncio.Queue[Message]
 
 
 class _Session:
     """A client's session and its process."""
 
-    def __init__(self, id: str, command: tuple[str, ...]) -> None:
+    def __init__(self, id: str, config: UpstreamConfig) -> None:
         self.id = id
         self.initialize: Message | None = None
-        self.lock = asyncio.Lock()
-        self.streams: list[asyncio.Queue[Message]] = []
+        """Opens a session with a new process: the client's own, or ours for clients that have none."""
+        self.streams: list[Queue] = []
         """The open streams of this session's client, the newest last."""
-        self._command = command
+        self.client: Client | None = None
+        """A client with a session, of a server that has none."""
+        self.initialized: dict[str, Any] | None = None
+        """What a server with sessions said about itself, for clients that have none."""
+        self.generation_known = False
+        self._config = config
+        self._lock = asyncio.Lock()
         self._process: StdioProcess | None = None
-        self.restarts = 0
 
     async def process(self) -> StdioProcess:
         """Return the running process; start it, and initialize it again if the session was initialized before."""
-        async with self.lock:
-            if self._process is not None and not self._process.ended:
-                return self._process
-            again = self._process is not None
-            self._process = process = await StdioProcess.start(self._command)
+        async with self._lock:
+            before = self._process
+            if before is not None and not before.ended:
+                return before
+            if before is not None:
+                # It may have closed its output only.
+                await before.stop()
+            self._process = process = await StdioProcess.start(self._config.command)
             process.on_message = self._take
-            if again:
-                self.restarts += 1
-            if again and self.initialize is not None:
-                await process.request(self.initialize)
-                await process.send(_INITIALIZED)
+            if before is not None and self.initialize is not None:
+                try:
+                    await process.request(self.initialize, seconds=self._config.timeout)
+                    await process.send(_INITIALIZED)
+                except TimeoutError:
+                    await process.stop()
+                    raise Gone from None
             return process
 
     def _take(self, message: Message) -> bool:
-        if not self.streams or self.streams[-1].full():
-            return False
-        self.streams[-1].put_nowait(message)
+        """Take a message that belongs to no request. One that several clients could get is dropped."""
+        shared = not self.id
+        if not self.streams or (shared and len(self.streams) > 1):
+            return shared
+        if not self.streams[-1].full():
+            self.streams[-1].put_nowait(message)
         return True
 
     async def stop(self) -> None:
@@ -95,49 +125,45 @@ class StdioUpstream(HttpUpstream):
         await asyncio.gather(*(each.stop() for each in self._sessions.values()))
         self._sessions.clear()
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:
-        """Serve one request of an MCP client."""
-        stats = self.stats
-        stats.calls += 1
-        stats.in_flight += 1
-        began = monotonic()
-        try:
-            await self._serve(scope, receive, send)
-        finally:
-            stats.in_flight -= 1
-            stats.ends.append(monotonic())
-            stats.times.append(monotonic() - began)
+    # Requests --------------------------------------------------------------------------------------------------
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward(self, scope: Scope, receive: Receive, send: Send, rest: bytes, began: float) -> None:
+        """Serve one request of an MCP client."""
+        method: str = scope["method"]
+        data = b""
         try:
-            headers = request_headers(scope["headers"])
-            if scope["method"] == "POST":
+            headers = request_headers(scope["headers"], scope["http_version"])
+            if method == "POST":
                 body = await read_body(receive, headers.length, _LARGEST, self.config.timeout)
-                text = bytes(body.data) if body.whole else b"".join([piece async for piece in body.to_send])
+                data = bytes(body.data) if body.whole else b"".join([piece async for piece in body.to_send])
         except (BadRequest, TooLarge, TooSlow) as error:
-            await self.refuse(send, scope, refusal(413 if isinstance(error, TooLarge) else 400), close=True)
+            status = 413 if isinstance(error, TooLarge) else 408 if isinstance(error, TooSlow) else 400
+            await self.refuse(send, scope, refusal(status), close=True)
             return
         except CallerGone:
             return
-        id = next((value for name, value in headers.sent if name == SESSION), "")
+        if not _may_call(headers):
+            # A page of any site could otherwise call the command through its visitor's browser.
+            await self.refuse(send, scope, refusal(403, "The origin of this request may not call the server"))
+            return
+        id = _header(headers, SESSION)
         session = self._sessions.get(id) if id else None
         if session is None and id:
             await self.refuse(send, scope, refusal(404, "The session has ended: initialize again"))
-        elif scope["method"] == "POST":
-            accepts = next((value for name, value in headers.sent if name == "accept"), "")
-            trace = trace_id(headers.traceparent)
-            await self._post(send, scope, text, session, trace, streams="text/event-stream" in accepts)
-        elif scope["method"] == "GET" and session is not None:
+        elif method == "POST":
+            await self._post(send, scope, headers, data, session)
+        elif method == "GET" and session is not None:
             await self._stream(send, receive, session)
-        elif scope["method"] == "DELETE" and session is not None:
+        elif method == "DELETE" and session is not None:
             del self._sessions[id]
             await session.stop()
             await send_whole(send, 204, [], b"")
         else:
             await self.refuse(send, scope, refusal(405, "POST a message, or GET the stream of a session"))
+        self.stats.times.append(monotonic() - began)
 
     async def _post(
-        self, send: Send, scope: Scope, data: bytes, session: _Session | None, trace: str, *, streams: bool
+        self, send: Send, scope: Scope, headers: RequestHeaders, data: bytes, session: _Session | None
     ) -> None:
         message = read_members(data)
         rpc = read_request(data)
@@ -147,58 +173,141 @@ class StdioUpstream(HttpUpstream):
         opened = rpc is not None and rpc.method == "initialize"
         if session is None:
             session = await self._new_session(uuid4().hex if opened else "")
+        self._sessions.move_to_end(session.id)
         if rpc is None or not rpc.wants_answer:
             with contextlib.suppress(Gone, OSError):
-                await (await session.process()).send(message)
+                await self._notify(session, message, rpc)
             await send_whole(send, 202, [(b"content-length", b"0")], b"")
             return
         if opened:
             session.initialize = message
-        asked = asyncio.ensure_future(self._ask(session, message, rpc.method, rpc.tool, trace))
+        queue: Queue = asyncio.Queue(_QUEUED)
+        trace = trace_id(headers.traceparent)
+        asked = asyncio.ensure_future(self._ask(session, message, rpc, trace, _put_into(queue)))
         try:
-            await self._answer(send, session, asked, opened=opened, streams=streams)
+            streams = "text/event-stream" in _header(headers, "accept")
+            await self._answer(send, session, asked, queue, opened=opened, streams=streams)
         finally:
             asked.cancel()
+
+    async def _notify(self, session: _Session, message: Message, rpc: Request | None) -> None:
+        """Pass on a message that has no response."""
+        if session.client is not None or (rpc is not None and not session.id):
+            return  # There is no notification of a client that a server without sessions reads.
+        process = await session.process()
+        if rpc is not None and rpc.method == "notifications/cancelled":
+            # The process knows the request by another number.
+            params = read_members(bytes(message.get("params", b""))) or {}
+            await process.cancel(bytes(params.get("requestId", b"")))
+            return
+        await process.send(message)
 
     async def _new_session(self, id: str) -> _Session:
         session = self._sessions.get(id)
         if session is None:
-            session = self._sessions[id] = _Session(id, self.config.command)
+            session = self._sessions[id] = _Session(id, self.config)
             if len(self._sessions) > _SESSIONS:
                 _, oldest = self._sessions.popitem(last=False)
                 await oldest.stop()
-        self._sessions.move_to_end(id)
         return session
 
-    async def _ask(
-        self, session: _Session, message: Message, method: str, tool: str | None, trace: str
-    ) -> bytes:
+    # Recovery --------------------------------------------------------------------------------------------------
+
+    async def _ask(self, session: _Session, message: Message, rpc: Request, trace: str, take: Take) -> bytes:
         """Return the response. After the process has ended, a request that changes nothing is sent once more."""
+        method, tool = rpc.method, rpc.tool
         known = self._tools.get(tool or "")
         safe = method in READS or (known is not None and known.repeatable)
-        fault = Fault(code="SERVICE_UNAVAILABLE", executed="maybe")  # type: ignore[arg-type]
         name = method if tool is None else f"{method} {tool}"
+        fault: Fault | None = None
         for tries in (1, 2):
             started = False
             try:
-                process = await session.process()
+                await session.process()
                 started = True
-                response = await process.request(message)
-            except (Gone, OSError):
-                fault = Fault(code="SERVICE_UNAVAILABLE", executed="maybe" if started else "no")  # type: ignore[arg-type]
-                again = tries == 1 and (safe or not started)
-                self._record("retry" if again else "gave-up", fault, name, trace, tries)
-                if not again:
-                    self.stats.failed += 1
-                    self.stats.codes[fault.code] += 1
-                    return rpc_error_body(message["id"], fault)
-                continue
-            if tries > 1:
+                response = await self._exchange(session, message, rpc, take)
+            except (Gone, OSError, TimeoutError) as error:
+                late = isinstance(error, TimeoutError)
+                code = "TIMEOUT" if late else "SERVICE_UNAVAILABLE"
+                fault = Fault(code=code, executed="maybe" if started else "no")  # type: ignore[arg-type]
+                if tries == 1 and not late and (safe or not started):
+                    self._record("retry", fault, name, trace, tries)
+                    continue
+                self._record("gave-up", fault, name, trace, tries)
+                self.stats.failed += 1
+                self.stats.codes[code] += 1
+                return rpc_error_body(message["id"], fault)
+            if fault is not None:
                 self.stats.recovered += 1
                 self._record("recovered", fault, name, trace, tries)
             self._read(response, method, name, trace)
             return msgspec.json.encode(response)
         raise AssertionError("unreachable")
+
+    async def _exchange(self, session: _Session, message: Message, rpc: Request, take: Take) -> Message:
+        """Send a request, translated if the server speaks the other generation, and return the response."""
+        if session.client is not None or session.initialized is not None:
+            return await self._translated(session, message, rpc, take)
+        process = await session.process()
+        modern = generations.is_modern(rpc.params)
+        response = await process.request(message, seconds=self.config.timeout, take=take, tell=modern)
+        if session.generation_known or not (modern or rpc.method == "initialize"):
+            return response
+        session.generation_known = True
+        if not generations.refuses_generation(200, msgspec.json.encode(response)):
+            return response
+        if await self._finds_other_generation(session, process, rpc, modern=modern):
+            return await self._translated(session, message, rpc, take)
+        return response
+
+    async def _finds_other_generation(
+        self, session: _Session, process: StdioProcess, rpc: Request, *, modern: bool
+    ) -> bool:
+        """Ask a server that refused a request in the words of the other generation."""
+        client = (Client.of_envelope if modern else Client.of_initialize)(rpc.params)
+        discovered = await self._result(process, generations.discover_request(client))
+        if discovered is not None and not modern:
+            session.client, session.initialize = client, None
+            session.initialized = discovered
+            return True
+        if discovered is not None or not modern:
+            return False
+        initialize = generations.initialize_request(client)
+        session.initialized = await self._result(process, initialize)
+        if session.initialized is None:
+            return False
+        session.initialize = initialize
+        await process.send(_INITIALIZED)
+        return True
+
+    async def _result(self, process: StdioProcess, message: Message) -> dict[str, Any] | None:
+        found = _plain(await process.request(message, seconds=self.config.timeout))
+        result = found.get("result")
+        return result if isinstance(result, dict) else None
+
+    async def _translated(self, session: _Session, message: Message, rpc: Request, take: Take) -> Message:
+        about = session.initialized or {}
+        client = session.client
+        if client is not None and rpc.method == "initialize":
+            return generations.response(
+                rpc.id, generations.initialize_result(about, client, self.config.name)
+            )
+        if client is not None and rpc.method == "ping":
+            return generations.response(rpc.id, {})
+        if client is None and not generations.is_modern(rpc.params):
+            return generations.error_response(rpc.id, rpc.method)
+        if client is None and rpc.method == "server/discover":
+            return generations.response(rpc.id, generations.discover_result(about))
+        if rpc.method not in generations.PASSED:
+            return generations.error_response(rpc.id, rpc.method)
+        process = await session.process()
+        if client is not None:
+            sent = generations.request_to_modern(message, client)
+            response = await process.request(sent, seconds=self.config.timeout, take=take)
+            return generations.response_to_legacy(response)
+        sent = generations.request_to_legacy(message)
+        response = await process.request(sent, seconds=self.config.timeout, take=take, tell=True)
+        return generations.response_to_modern(response, rpc.method)
 
     def _record(self, outcome: str, fault: Fault, name: str, trace: str, tries: int) -> None:
         recording.emit(
@@ -216,71 +325,98 @@ class StdioUpstream(HttpUpstream):
                 self.stats.codes[fault.code] += 1
                 self._record("passed-on", fault, name, trace, 1)
 
+    # Answers ---------------------------------------------------------------------------------------------------
+
     async def _answer(
-        self, send: Send, session: _Session, asked: asyncio.Future[bytes], *, opened: bool, streams: bool
+        self,
+        send: Send,
+        session: _Session,
+        asked: asyncio.Future[bytes],
+        queue: Queue,
+        *,
+        opened: bool,
+        streams: bool,
     ) -> None:
         """Send the response as JSON; as a stream if the server sends messages before it."""
         headers = [(SESSION.encode(), session.id.encode())] if opened and session.id else []
-        messages: asyncio.Queue[Message] = asyncio.Queue(1000)
         if streams:
-            session.streams.append(messages)
-        try:
-            if streams:
-                first = asyncio.ensure_future(messages.get())
-                while not asked.done() and not first.done():
-                    await _first_of(asked, first)
-                if first.done():
-                    await _send_stream_start(send, headers)
-                    await _send_event(send, msgspec.json.encode(first.result()))
-                    await self._events(send, messages, asked)
+            session.streams.append(queue)
+            try:
+                if await _send_messages(send, queue, asked, headers):
+                    await _send_event(send, asked.result())
+                    await send({"type": "http.response.body", "body": b""})
                     return
-                first.cancel()
-            body = await asked
-        finally:
-            if streams:
-                session.streams.remove(messages)
+            finally:
+                session.streams.remove(queue)
+        body = await asked
         length = (b"content-length", b"%d" % len(body))
         await send_whole(send, 200, [*_JSON, length, *headers], body)
 
-    async def _events(
-        self, send: Send, messages: asyncio.Queue[Message], asked: asyncio.Future[bytes]
-    ) -> None:
-        while not asked.done() or not messages.empty():
-            following = asyncio.ensure_future(messages.get())
-            await _first_of(asked, following)
-            if following.done():
-                await _send_event(send, msgspec.json.encode(following.result()))
-            else:
-                following.cancel()
-        await _send_event(send, asked.result())
-        await send({"type": "http.response.body", "body": b""})
-
     async def _stream(self, send: Send, receive: Receive, session: _Session) -> None:
         """Send the messages that the server sends by itself, until the client leaves."""
-        messages: asyncio.Queue[Message] = asyncio.Queue(1000)
-        process = await session.process()
+        queue: Queue = asyncio.Queue(_QUEUED)
+        try:
+            process = await session.process()
+        except (Gone, OSError):
+            await send_whole(send, 502, [(b"content-length", b"0")], b"")
+            return
         while process.waiting:
-            messages.put_nowait(process.waiting.popleft())
-        session.streams.insert(0, messages)
-        await _send_stream_start(send, [])
+            queue.put_nowait(process.waiting.popleft())
+        session.streams.insert(0, queue)
         left = asyncio.ensure_future(_left(receive))
         try:
-            while not left.done():
-                following = asyncio.ensure_future(messages.get())
-                await _first_of(left, following)
-                if following.done():
-                    await _send_event(send, msgspec.json.encode(following.result()))
-                else:
-                    following.cancel()
-                    await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
+            await _send_stream_start(send, [])
+            await _send_messages(send, queue, left, None)
         finally:
             left.cancel()
-            session.streams.remove(messages)
+            session.streams.remove(queue)
 
 
-async def _first_of(*futures: asyncio.Future[Any]) -> None:
-    """Wait until one of them is done, at most until a sign of life is due."""
-    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED, timeout=_ALIVE)
+async def _send_messages(
+    send: Send, queue: Queue, until: asyncio.Future[Any], headers: list[tuple[bytes, bytes]] | None
+) -> bool:
+    """
+    Send messages as events until a future is done, with signs of life between them.
+
+    `headers`: the stream is begun by the first message; None: it has begun. Return whether it has.
+    """
+    following = asyncio.ensure_future(queue.get())
+    try:
+        while True:
+            await asyncio.wait((until, following), return_when=asyncio.FIRST_COMPLETED, timeout=_ALIVE)
+            if following.done():
+                if headers is not None:
+                    await _send_stream_start(send, headers)
+                    headers = None
+                await _send_event(send, msgspec.json.encode(following.result()))
+                following = asyncio.ensure_future(queue.get())
+            elif until.done():
+                return headers is None
+            elif headers is None:
+                await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
+    finally:
+        following.cancel()
+
+
+def _put_into(queue: Queue) -> Take:
+    def put(message: Message) -> None:
+        if not queue.full():
+            queue.put_nowait(message)
+
+    return put
+
+
+def _header(headers: RequestHeaders, wanted: str) -> str:
+    return next((value for name, value in headers.sent if name == wanted), "")
+
+
+def _may_call(headers: RequestHeaders) -> bool:
+    """Return whether a request comes from a program, or from a page of this machine."""
+    origin = _header(headers, "origin")
+    try:
+        return not origin or urlsplit(origin).hostname in _LOCAL
+    except ValueError:
+        return False
 
 
 async def _left(receive: Receive) -> None:

@@ -11,7 +11,8 @@ from yarl import URL
 
 from amends.core import recording
 from amends.foreign import from_exception
-from amends.gateway.headers import BadRequest, request_headers, traverses
+from amends.gateway.headers import BadRequest, request_headers, response_headers, traverses
+from amends.gateway.refusals import FACTS
 from amends.serving.tracing import trace_id
 
 __all__ = ["relay"]
@@ -19,24 +20,42 @@ __all__ = ["relay"]
 _OWN = frozenset(
     {"sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions", "sec-websocket-protocol"}
 )
+_BODY = frozenset({b"content-length", b"content-type", b"content-encoding"})
 _LARGEST = 16 * 1024 * 1024
 
 
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
 async def relay(
-    upstream: Any,
-    scope: MutableMapping[str, Any],
-    receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
-    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
-    rest: bytes,
+    upstream: Any, scope: MutableMapping[str, Any], receive: Receive, send: Send, rest: bytes
 ) -> None:
     """Connect to the upstream, accept the caller, and pass messages on until either side closes."""
     await receive()
+    stats = upstream.stats
+    stats.calls += 1
+    if stats.in_flight >= upstream.config.concurrency:
+        stats.refused += 1
+        await _deny(send, scope, 503, [(b"retry-after", b"1")])
+        return
+    stats.in_flight += 1
+    try:
+        await _relay(upstream, scope, receive, send, rest)
+    finally:
+        stats.in_flight -= 1
+
+
+async def _relay(
+    upstream: Any, scope: MutableMapping[str, Any], receive: Receive, send: Send, rest: bytes
+) -> None:
     try:
         headers = request_headers(scope["headers"])
         if traverses(rest):
             raise BadRequest("the path leaves its prefix")  # noqa: TRY301
     except BadRequest:
-        await send({"type": "websocket.close", "code": 1008})
+        upstream.stats.refused += 1
+        await _deny(send, scope, 400, [])
         return
     query = scope["query_string"].decode("latin-1")
     url = URL(f"{upstream.base}{rest.decode('latin-1')}{f'?{query}' if query else ''}", encoded=True)
@@ -50,17 +69,7 @@ async def relay(
             timeout=aiohttp.ClientWSTimeout(ws_close=5.0),
         )
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        name = f"WEBSOCKET {rest.decode('latin-1')}"
-        trace = trace_id(headers.traceparent)
-        recording.emit(
-            "gateway",
-            "passed-on",
-            from_exception(error),
-            name=name,
-            upstream=upstream.config.name,
-            trace_id=trace,
-        )
-        await send({"type": "websocket.close", "code": 1013})
+        await _pass_refusal(upstream, error, headers.traceparent, send, scope, rest)
         return
     await send({"type": "websocket.accept", "subprotocol": peer.protocol})
     outward = asyncio.ensure_future(_to_upstream(peer, receive))
@@ -79,7 +88,47 @@ async def relay(
         await peer.close()
 
 
-async def _to_upstream(peer: Any, receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
+async def _pass_refusal(
+    upstream: Any,
+    error: Exception,
+    traceparent: str | None,
+    send: Send,
+    scope: MutableMapping[str, Any],
+    rest: bytes,
+) -> None:
+    """Answer the caller's handshake as the upstream answered it; with 502 or 504 if it gave no answer."""
+    fault = from_exception(error)
+    upstream.stats.failed += 1
+    upstream.stats.codes[fault.code] += 1
+    trace = trace_id(traceparent)
+    name = f"WEBSOCKET {rest.decode('latin-1')}"
+    recording.emit("gateway", "passed-on", fault, name=name, upstream=upstream.config.name, trace_id=trace)
+    facts = [(FACTS["upstream"], upstream.config.name.encode()), (FACTS["trace"], trace.encode())]
+    if isinstance(error, aiohttp.WSServerHandshakeError) and error.status >= 300:
+        raw = [
+            (name.encode(), value.encode("utf-8", "surrogateescape"))
+            for name, value in (error.headers or {}).items()
+        ]
+        # The client library does not keep the body.
+        kept = [each for each in response_headers(raw, error.status) if each[0] not in _BODY]
+        await _deny(send, scope, error.status, [*kept, *facts])
+        return
+    await _deny(send, scope, 504 if fault.code == "TIMEOUT" else 502, facts)
+
+
+async def _deny(
+    send: Send, scope: MutableMapping[str, Any], status: int, headers: list[tuple[bytes, bytes]]
+) -> None:
+    """Refuse a handshake with a status, or with a close if the server cannot send one."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 1013})
+        return
+    headers = [*headers, (b"content-length", b"0")]
+    await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": b""})
+
+
+async def _to_upstream(peer: Any, receive: Receive) -> None:
     while True:
         message = await receive()
         if message["type"] != "websocket.receive":
@@ -93,7 +142,7 @@ async def _to_upstream(peer: Any, receive: Callable[[], Awaitable[MutableMapping
             await peer.send_bytes(message["bytes"])
 
 
-async def _to_caller(peer: Any, send: Callable[[MutableMapping[str, Any]], Awaitable[None]]) -> None:
+async def _to_caller(peer: Any, send: Send) -> None:
     async for message in peer:
         if message.type is aiohttp.WSMsgType.TEXT:
             await send({"type": "websocket.send", "text": message.data})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import math
 import time
 from urllib.parse import urlsplit
 
@@ -15,6 +16,10 @@ __all__ = ["COOKIE", "Access", "is_loopback"]
 COOKIE = "amends_page"
 _LASTS = 12 * 3600
 """Seconds that a sign-in lasts."""
+_TRIES, _PERIOD = 5, 60.0
+"""Wrong tokens of one address, and the seconds in which they are counted."""
+_ADDRESSES = 10_000
+_CHECKED = "amends.page.bearer"
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -37,6 +42,27 @@ def is_loopback(connection: HTTPConnection) -> bool:
         return False
 
 
+class Attempts:
+    """Limits how often one address can try a wrong token."""
+
+    def __init__(self) -> None:
+        self._wrong: dict[str, tuple[int, float]] = {}
+
+    def wait(self, address: str) -> int:
+        """Return the seconds until the next try of an address; 0 if it may try now."""
+        count, since = self._wrong.get(address, (0, 0.0))
+        left = _PERIOD - (time.monotonic() - since)
+        return max(0, math.ceil(left)) if count >= _TRIES else 0
+
+    def wrong(self, address: str) -> None:
+        """Count a wrong token."""
+        now = time.monotonic()
+        count, since = self._wrong.pop(address, (0, now))
+        self._wrong[address] = (count + 1, since) if now - since < _PERIOD else (1, now)
+        while len(self._wrong) > _ADDRESSES:
+            del self._wrong[next(iter(self._wrong))]
+
+
 class Access:
     """Checks requests against a token. Without a token only loopback may view, and there are no actions."""
 
@@ -47,6 +73,7 @@ class Access:
 
         """
         self._token = token.encode() if token else b""
+        self.attempts = Attempts()
 
     @property
     def has_token(self) -> bool:
@@ -90,7 +117,23 @@ class Access:
 
     def _bearer(self, connection: HTTPConnection) -> bool:
         scheme, _, given = connection.headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self.accepts(given.strip())
+        if scheme.lower() != "bearer" or not self.has_token:
+            return False
+        # A request is asked several times, and counts once.
+        if _CHECKED not in connection.scope:
+            connection.scope[_CHECKED] = self.tries(connection, given.strip()) == 0
+        return bool(connection.scope[_CHECKED])
+
+    def tries(self, connection: HTTPConnection, token: str) -> int | None:
+        """Return 0 if this is the token, None if it is not, and the seconds to wait after too many wrong ones."""
+        address = connection.client.host if connection.client else ""
+        wait = self.attempts.wait(address)
+        if wait:
+            return wait
+        if self.accepts(token):
+            return 0
+        self.attempts.wrong(address)
+        return None
 
     def _session_valid(self, session: str) -> bool:
         issued, _, signature = session.partition(".")

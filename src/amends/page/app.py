@@ -70,8 +70,7 @@ def dashboard(
             the events are those of this process's recorder.
         upstreams: a gateway, whose figures are shown. A gateway as `source` shows its own.
         tasks: an orchestrator, or the URL of its store: lists tasks, with their timelines and actions.
-        jobs: an ARCP runtime, or the URL of its store: lists jobs, with their delegations and budgets. A runtime can
-            also cancel them.
+        jobs: an ARCP runtime, or the URL of its store: lists jobs, with their delegations and budgets, and cancels them.
         token: needed to view the page beyond loopback, and for actions. Default: AMENDS_PAGE_TOKEN.
 
     Raises:
@@ -210,6 +209,7 @@ class Page:
         return {
             "root": _root(request),
             "sections": self._sections,
+            "section": request.scope["path"].removeprefix(request.scope.get("root_path", "")).split("/")[1],
             "signed_in": self._access.signed_in(request),
             "has_token": self._access.has_token,
             "csrf": self._access.csrf(request),
@@ -303,19 +303,13 @@ class Page:
     async def _list_jobs(self, request: Request) -> Response:
         assert self._jobs is not None
         jobs = await list_jobs(await self._jobs.get())
-        can_cancel = self._jobs.cancellation is not None
-        acts = can_cancel and bool(self._access.csrf(request))
-        return page_response("jobs.html", **self._frame(request, jobs=jobs, acts=acts, can_cancel=can_cancel))
+        return page_response("jobs.html", **self._frame(request, jobs=jobs))
 
     async def _cancel_job(self, request: Request) -> Response:
         assert self._jobs is not None
         form = await read_form(request)
         if not self._access.may_act(request, form.get("csrf", "")):
             return self._refused(request)
-        if self._jobs.cancellation is None:
-            return self._message(
-                request, 409, "Not possible here", "Only the page of a runtime can cancel jobs."
-            )
         try:
             found = await cancel_job(self._jobs, request.path_params["id"])
         except FaultError as error:
@@ -333,8 +327,15 @@ class Page:
         if request.method != "POST":
             return self._sign_in_page(request, 200)
         form = await read_form(request)
-        if not same_origin(request) or not self._access.accepts(form.get("token", "")):
+        if not same_origin(request):
             return self._sign_in_page(request, 403, wrong=True)
+        wait = self._access.tries(request, form.get("token", ""))
+        if wait is None:
+            return self._sign_in_page(request, 403, wrong=True)
+        if wait:
+            answer = self._message(request, 429, "Too many tries", f"Try again in {wait} s.")
+            answer.headers["retry-after"] = str(wait)
+            return answer
         answer = RedirectResponse(_root(request), 303, headers=HEADERS)
         answer.set_cookie(
             COOKIE,

@@ -9,13 +9,13 @@ from markupsafe import Markup
 from amends.recorder import Event, Trace
 from amends.recorder.event import ENDS
 
-__all__ = ["SENT", "SUCCEEDED", "activity", "share_bar", "tone", "waterfall"]
+__all__ = ["BARS", "SENT", "SUCCEEDED", "activity", "share_bar", "tone", "waterfall"]
 
 SUCCEEDED = frozenset({"recovered", "fallback"})
 SENT = frozenset({"sent", "refused"})
 """The outcomes of failures that were sent to a caller, of which it is not known whether the caller recovered."""
 _STACK = {"sent": "sent to callers", "doubt": "in doubt", "bad": "not recovered", "good": "recovered"}
-_BARS = 60
+BARS = 60
 _STEPS = (1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600)
 """Seconds that one bar covers."""
 
@@ -35,12 +35,12 @@ def activity(traces: Iterable[Trace], now: float) -> tuple[Markup, int]:
     """Return a chart of ended failures over time, by what became of them, and the seconds of one bar."""
     ends = [(trace.ended, tone(trace.outcome)) for trace in traces if trace.outcome in ENDS]
     oldest = min((at for at, _ in ends), default=now)
-    step = next((each for each in _STEPS if (now - oldest) / each < _BARS - 1), _STEPS[-1])
+    step = next((each for each in _STEPS if (now - oldest) / each < BARS - 1), _STEPS[-1])
     last = int(now // step)
-    bars = [dict.fromkeys(_STACK, 0) for _ in range(_BARS)]
+    bars = [dict.fromkeys(_STACK, 0) for _ in range(BARS)]
     for at, kind in ends:
-        index = _BARS - 1 - (last - int(at // step))
-        if 0 <= index < _BARS:
+        index = BARS - 1 - (last - int(at // step))
+        if 0 <= index < BARS:
             bars[index][kind] += 1
     top = max(sum(bar.values()) for bar in bars) or 1
     parts = []
@@ -54,7 +54,7 @@ def activity(traces: Iterable[Trace], now: float) -> tuple[Markup, int]:
                     f'<rect class="{kind}" x="{index * 10 + 1}" y="{y:.1f}" width="8" height="{height:.1f}" rx="1"/>'
                 )
     totals = ", ".join(f"{sum(bar[kind] for bar in bars)} {name}" for kind, name in _STACK.items())
-    label = f"{totals}; {_BARS} bars of {step} s"
+    label = f"{totals}; {BARS} bars of {step} s"
     return _svg(
         f'<svg class="activity" viewBox="0 0 600 66" preserveAspectRatio="none" role="img" aria-label="{label}">'
         f'<line class="axis" x1="0" y1="65" x2="600" y2="65"/>{"".join(parts)}</svg>'

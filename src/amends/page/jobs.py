@@ -1,4 +1,4 @@
-"""ARCP jobs on the page: a list as trees of delegations, with what is left of budgets; cancelling needs the runtime."""
+"""ARCP jobs on the page: a list as trees of delegations, with what is left of budgets, and cancelling them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEEPEST = 4
 
 
 class JobSource(Opened):
-    """The ledger of a running runtime, or of the store that runtimes share; and what cancels jobs, if there is a runtime."""
+    """The ledger of a running runtime, or of the store that runtimes share."""
 
     def __init__(self, source: Any) -> None:
         """
@@ -42,10 +42,17 @@ class JobSource(Opened):
             source = await stack.enter_async_context(await stores.open(source))
         return Ledger(source, "", Limits())
 
-    @property
-    def cancellation(self) -> Any:
-        """Cancels jobs; None if only a store is known."""
-        return getattr(getattr(self._source, "node", None), "cancellation", None)
+    async def cancel(self, spec: Any) -> None:
+        """Cancel a job: at the runtime, or by its store, which its runtimes read."""
+        from amends.arcp.runtime.jobs.cancel import cancel_in_store
+        from amends.arcp.runtime.limits import Limits
+
+        reason = "cancelled on the page"
+        node = getattr(self._source, "node", None)
+        if node is not None:
+            await node.cancellation.cancel(spec, reason)
+        else:
+            await cancel_in_store(await self.get(), spec, reason, Limits())
 
 
 async def list_jobs(ledger: Any) -> list[dict[str, Any]]:
@@ -109,5 +116,5 @@ async def cancel_job(source: JobSource, id: str) -> bool:
     spec = await (await source.get()).spec(id)
     if spec is None:
         return False
-    await source.cancellation.cancel(spec, "cancelled on the page")
+    await source.cancel(spec)
     return True

@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
-from amends.page.charts import activity
+from amends.page.charts import BARS, activity
 from amends.page.models import failure_rows, saved, timeline, upstream_rows
 from amends.page.render import render
 from amends.recorder import OUTCOMES, Event, Filter, Reader, group_traces, summarise
-from amends.recorder.traces import seconds
+from amends.recorder.traces import seconds, stamp, subject
 
 __all__ = ["EVENTS", "Query", "overview", "trace_fragments"]
 
@@ -87,7 +87,14 @@ def overview_fragments(
     older = query.text(before=f"{events[-1].at:.3f}") if len(events) >= EVENTS else ""
     return {
         "saved": render("saved.html", figures=summarise(events), saved=saved(traces), seconds=seconds),
-        "activity": render("activity.html", chart=chart, step=seconds(step), events=len(events)),
+        "activity": render(
+            "activity.html",
+            chart=chart,
+            step=seconds(step),
+            whole=seconds(BARS * step),
+            doubt=any(trace.outcome == "doubt" for trace in traces),
+            events=len(events),
+        ),
         "upstreams": render("upstreams.html", rows=upstreams, root=root, gateway=bool(known)),
         "failures": render(
             "failures.html",
@@ -104,5 +111,15 @@ def trace_fragments(events: Sequence[Event], root: str) -> dict[str, str]:
     traces = []
     for trace in group_traces(events):
         chart, steps = timeline(trace)
-        traces.append({"trace": trace, "chart": chart, "steps": steps})
+        first = trace.events[0]
+        traces.append(
+            {
+                "trace": trace,
+                "chart": chart,
+                "steps": steps,
+                "subject": first.name or subject(first) or trace.code,
+                "start": stamp(trace.began)[11:23],
+                "whole": f"+{seconds(trace.ended - trace.began)}",
+            }
+        )
     return {"timeline": render("timeline.html", traces=traces, root=root)}

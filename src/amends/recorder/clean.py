@@ -15,11 +15,12 @@ from amends.core.decision import Decision
 from amends.core.fault import Fault
 from amends.core.json_value import json_value
 from amends.core.redaction import SECRETS, redact, redact_value
+from amends.core.redaction.tokens import hide_keys
 from amends.core.text import strip, truncate
 from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
 from amends.recorder.event import Event
-from amends.recovery.request_facts import plain_url
+from amends.recovery.events import plain_url
 
 __all__ = ["event_of"]
 
@@ -71,7 +72,7 @@ def _plain(value: Any) -> str:
 # Most failures of a program have the same few names, addresses and messages.
 @lru_cache(maxsize=1024)
 def _named(text: str) -> str:
-    return truncate(strip(redact(text, kinds=SECRETS)), _NAME)
+    return truncate(strip(redact(hide_keys(text), kinds=SECRETS)), _NAME)
 
 
 @lru_cache(maxsize=1024)

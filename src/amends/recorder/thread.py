@@ -23,7 +23,7 @@ LOG = "amends-events"
 
 _log = logging.getLogger("amends.recorder")
 
-_COLLECT = 0.05
+_COLLECT = 0.025
 """Seconds in which notes are collected into one entry. A failure is on a page well within 200 ms."""
 _OPEN_WAIT = 1.0
 _REOPEN = 5.0

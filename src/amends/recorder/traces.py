@@ -145,5 +145,15 @@ def describe(event: Event) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return a duration as short text."""
-    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.3g} s"
+    """
+    Return a duration as short text.
+
+    >>> [seconds(value) for value in (0.0214, 1.4, 90, 300, 86400, 864000)]
+    ['21 ms', '1.4 s', '90 s', '5 min', '24 h', '10 d']
+    """
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    for size, name, most in ((1, "s", 120), (60, "min", 7200), (3600, "h", 172800)):
+        if value < most:
+            return f"{value / size:.3g} {name}"
+    return f"{value / 86400:.3g} d"
