@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from amends.audit.surfaces import Evidence, score
 from amends.audit.surfaces.baseline import read_baseline, write_baseline
-from amends.audit.surfaces.evidence import answered
+from amends.audit.surfaces.evidence import Answer, answered, conceal, not_probed
 from amends.audit.surfaces.exchange import MAX_PROBES, USER_AGENT, Exchange
 from amends.audit.surfaces.html import html
 from amends.audit.surfaces.questions import QUESTIONS
@@ -51,6 +51,10 @@ def api(*, ours):
     @app.get("/items/{number}")
     async def item(number: int, limit: int = 1) -> dict[str, int]:
         return {"number": number}
+
+    @app.get("/search")
+    async def search(train: str) -> dict[str, str]:
+        return {"train": train}
 
     @app.post("/bookings")
     async def book(booking: Booking) -> dict[str, str]:
@@ -129,8 +133,10 @@ def test_a_bare_api(audit_http):
         "retry-some": False,
         "retry-all": False,
         "when": True,
+        "again": True,
         "field": True,
         "executed": True,
+        "once": True,
         "consistent": False,
         "docs": False,
         "trace": False,
@@ -141,11 +147,12 @@ def test_a_bare_api(audit_http):
 
 
 def test_a_guarded_mcp_server_scores_3(audit_mcp):
-    """`guard`, and nothing else; the bare server names no field and gives half of its failures no verdict."""
+    """`guard`, and nothing else; the bare server gives half of its failures no verdict."""
     guarded, bare = audit_mcp(server(ours=True)), audit_mcp(server(ours=False))
     assert guarded.score == 3, guarded.findings
     assert bare.score == 1
-    assert not answers(bare)["field"]
+    assert answers(bare)["field"]
+    assert not answers(bare)["executed"]
 
 
 def test_a_guarded_agent_scores_3(audit_a2a):
@@ -209,6 +216,17 @@ def test_what_could_not_be_probed_makes_a_range(audit_http):
     assert any(each.startswith("wrong-type: no OpenAPI document") for each in report.not_probed)
 
 
+def test_a_probe_without_an_answer_makes_a_range():
+    """What a service would have said is unknown, so what holds for every failure is, too."""
+    problem = {"title": "No", "status": 404, "is_retriable": False, "executed": False}
+    body = {"status": 404, "headers": {}, "body": problem}
+    said = answered("unknown-path", "GET /x", body, failed=True, body="{}")
+    silent = Answer(probe="oversized-value", sent="GET /y", outcome="no-answer", because="ReadTimeout")
+    report = score(Evidence(surface="arcp", target="x", answers=[said, silent]))
+    assert (report.score, report.at_least, report.at_most, report.findings) == (None, 1, 3, [])
+    assert report.not_probed == ["oversized-value: ReadTimeout"]
+
+
 def test_the_same_score_every_time(audit_http):
     """The report depends on the target only."""
     reports = [audit_http(api(ours=False)) for _ in range(3)]
@@ -238,6 +256,11 @@ async def test_only_the_named_address_is_contacted():
     app = Starlette(routes=[Route("/", elsewhere)])
     async with Exchange("http://testserver", app=app) as exchange:
         assert (await exchange.send("GET", "/")).status == 302
+        answer = await exchange.probe("unknown-path", "GET", "/", expected="it was answered")
+        assert (answer.outcome, answer.because) == (
+            "not-probed",
+            "redirected with 302, which is not followed",
+        )
         with pytest.raises(ValueError, match="named address"):
             await exchange.send("GET", "https://elsewhere.example/")
 
@@ -247,6 +270,8 @@ def test_reports(audit_http, tmp_path):
     report = audit_http(api(ours=False))
     text = "\n".join(lines(report, Painter(on=False)))
     assert text.startswith("0 of 3  http://testserver")
+    assert len(text.splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 80
     page = html(report)
     assert "<script" not in page
     assert "Agent Surface problem details P2" in page
@@ -254,11 +279,84 @@ def test_reports(audit_http, tmp_path):
     assert {one["ruleId"] for one in found["results"]} <= {
         one["id"] for one in found["tool"]["driver"]["rules"]
     }
+    for one in found["results"]:
+        (location,) = one["locations"]
+        assert " " not in location["physicalLocation"]["artifactLocation"]["uri"]
+        assert one["level"] in {"error", "warning", "note"}
+        assert one["message"]["text"]
+        assert one["properties"]["evidence"]
     path = tmp_path / "accepted.txt"
     write_baseline(path, report.findings)
     again = score(report.evidence, read_baseline(path))
     assert (again.score, again.findings, len(again.accepted)) == (3, [], len(report.findings))
     assert score(msgspec.json.decode(msgspec.json.encode(report.evidence), type=Evidence)) == report
+
+
+def test_a_report_fits_a_terminal():
+    """The worst case, every question answered with no and a long target, has 24 lines of at most 80 columns."""
+    body = {"status": 500, "headers": {}, "body": 'File "/srv/app/main.py", line 3, in f'}
+    failures = [
+        answered(name, f"GET /{'x' * 200}", body, failed=True, body=body["body"], fields=["limit"])
+        for name in ("wrong-type", "unknown-path", "oversized-value", "a-probe-with-a-long-name")
+    ]
+    failures.append(answered("broken-json", "POST /", {}, failed=False, body="{}", because="it was accepted"))
+    failures += [not_probed(f"left-out-{number}", "because") for number in range(20)]
+    report = score(Evidence(surface="http", target=f"http://{'x' * 300}", answers=failures, version="y" * 99))
+    shown = lines(report, Painter(on=False))
+    assert report.findings[0].id == "leak"
+    assert len(shown) <= 24
+    assert max(map(len, shown)) <= 80
+
+
+def test_a_field_that_a_text_names(audit_mcp):
+    """A text that names the wrong argument names the field that has to change; another text does not."""
+    for text, named in (("1 error\nrepo_path\n  Field required", True), ("bad repo_paths", False)):
+        body = {"result": {"isError": True, "content": [{"type": "text", "text": text}]}}
+        failure = answered(
+            "missing-argument", "tools/call", body, failed=True, body=text, fields=["repo_path"]
+        )
+        report = score(Evidence(surface="mcp", target="x", answers=[failure]))
+        assert answers(report)["field"] is named
+
+
+def test_a_code_that_a_text_names():
+    """MCP's TypeScript SDK writes the code of a protocol error into the text of a result: it says what the code says."""
+    for text, said in (
+        ("MCP error -32602: Input validation error: …", True),
+        ("Input validation error", False),
+    ):
+        body = {"result": {"isError": True, "content": [{"type": "text", "text": text}]}}
+        failure = answered("missing-argument", "tools/call", body, failed=True, body=text)
+        report = score(Evidence(surface="mcp", target="x", answers=[failure]))
+        assert (answers(report)["retry-all"], answers(report)["executed"]) == (said, said)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "one_shape"),
+    [
+        ([{"code": 1, "detail": "a"}, {"code": 1, "detail": "a", "extra": []}], True),
+        ([{"code": 1, "detail": "a"}, {"error": "a"}], False),
+        ([{"code": 1}, "a text"], False),
+        ([{}, {"error": "a"}], False),
+    ],
+)
+def test_optional_members_are_one_shape(bodies, one_shape):
+    """An error with more members than another has the same shape; one with other members has not."""
+    failures = [
+        answered("x", "GET /", {"status": 400, "headers": {}, "body": body}, failed=True, body="{}")
+        for body in bodies
+    ]
+    report = score(Evidence(surface="http", target="x", answers=failures))
+    assert answers(report)["consistent"] is one_shape
+
+
+def test_credentials_are_not_reported():
+    """A service that repeats the credentials of --header leaks them, but not into the report."""
+    echoed = answered("x", "GET /", {"body": "key-9f3a of key"}, failed=True, body="key-9f3a")
+    evidence = Evidence(surface="http", target="x", answers=[echoed])
+    hidden = conceal(evidence, ["Token key-9f3a", "of"])
+    assert b"key-9f3a" not in msgspec.json.encode(score(hidden))
+    assert hidden.answers[0].response == {"body": "[redacted] of key"}
 
 
 def test_the_rubric_is_complete():
@@ -278,6 +376,8 @@ def test_ordinary_answers_have_no_leaks():
         "http://127.0.0.1:8000/items does not exist",
         "Input should be a valid integer, unable to parse string as an integer",
         "Expecting value: line 1 column 26 (char 25)",
+        "no resumable session for session_id=sess_amends_audit",
+        "readonly resume?: { readonly session_id: nonEmptyString; readonly resume_token: nonEmptyString }",
     ):
         body = {"status": 400, "headers": {}, "body": {"detail": text}}
         assert (
@@ -299,6 +399,8 @@ def test_the_command(tmp_path):
         accepted = ["--baseline", str(tmp_path / "b"), "--write-baseline"]
         assert run("http", url, "--output", "text", *accepted)[1].startswith("0 of 3")
         assert run("http", url, "--output", "text", *accepted[:2], "--fail-under", "3")[0] == 0
+        code, out = run("http", url, "--write-baseline", "--json")
+        assert (code, json.loads(out)["error"]["field"]) == (3, "--baseline")
     code, out = run("http", "http://127.0.0.1:9", "--json")
     assert (code, json.loads(out)["error"]["code"]) == (12, "SERVICE_UNAVAILABLE")
     (tmp_path / "x").write_text("[]")
@@ -322,8 +424,10 @@ def test_a_server_on_pipes(tmp_path):
     """`amends audit mcp -- command` starts the server, and it is gone afterwards."""
     (tmp_path / "server.py").write_text(STDIO)
     run_it = partial(run, "mcp", "--json", "--")
-    code, out = run_it(sys.executable, str(tmp_path / "server.py"))
+    code, out = run_it(sys.executable, str(tmp_path / "server.py"), "--api-key=sk-5e1f0c9a7b")
     assert (code, json.loads(out)["score"]) == (0, 3)
+    assert "sk-5e1f0c9a7b" not in out
+    assert json.loads(out)["target"].endswith("server.py --api-key=[redacted]")
     assert json.loads(out)["version"].startswith("stdio")
 
 

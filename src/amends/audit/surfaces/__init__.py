@@ -6,6 +6,8 @@ Audits of services: HTTP APIs, MCP servers, A2A agents and ARCP runtimes.
     reading     what one answer says, read with `amends.extract`
     score       the score and the findings; pure
     http, mcp, a2a, arcp    the probes of each kind of service
+    exchange, jsonrpc, wsgi    sending them, bounded in number, rate and time
+    proxy       the gateway between, with answers that are lost, slow or cut
     text, html, sarif, baseline    the reports
 """
 

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from amends.audit.surfaces.evidence import Answer, Evidence, answered, not_probed
 from amends.audit.surfaces.exchange import Exchange
-from amends.audit.surfaces.jsonrpc import HttpPeer, probe
+from amends.audit.surfaces.jsonrpc import HttpPeer, again, probe, without_credentials
+from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, between
 
 __all__ = ["observe_a2a"]
 
@@ -21,11 +22,12 @@ class _Names(NamedTuple):
     send: str
     get: str
     cancel: str
+    subscribe: str
 
 
 _METHODS = {
-    "1": _Names("SendMessage", "GetTask", "CancelTask"),
-    "0": _Names("message/send", "tasks/get", "tasks/cancel"),
+    "1": _Names("SendMessage", "GetTask", "CancelTask", "SubscribeToTask"),
+    "0": _Names("message/send", "tasks/get", "tasks/cancel", "tasks/resubscribe"),
 }
 
 
@@ -66,8 +68,23 @@ async def observe_a2a(
             if writes
             else not_probed("failed-task", "needs --writes: one message to the agent")
         )
+        answers += await without_credentials(exchange, path, names.get, {"id": "amends-audit-unknown"})
+        if any(one.outcome in {"failure", "success"} for one in answers):
+            answers += await _through_proxy(exchange, peer, path, names)
         name = " ".join(str(card.get(key, "")) for key in ("name", "version")).strip()
         return Evidence(surface="a2a", target=url, answers=answers, version=name)
+
+
+async def _through_proxy(exchange: Exchange, peer: HttpPeer, path: str, names: _Names) -> list[Answer]:
+    """Disturb the answers about a task that does not exist; the stream is that of a subscription."""
+    async with between(exchange) as found:
+        if found is None:
+            return [not_probed(name, MISSING) for name in DISTURBANCES]
+        through, proxy = found
+        disturbed = HttpPeer(through, path, peer.headers)
+        methods = {name: names.subscribe if name == "cut-stream" else names.get for name in DISTURBANCES}
+        unknown = {"id": "amends-audit-unknown"}
+        return [await again(disturbed, proxy, name, method, unknown) for name, method in methods.items()]
 
 
 async def _card(exchange: Exchange, below: str) -> Mapping[str, Any]:
@@ -133,4 +150,6 @@ async def _message(peer: HttpPeer, names: _Names, target: str) -> Answer:
     answer = await probe(peer, "failed-task", names.send, {"message": message}, target=target)
     if answer.outcome == "success":
         return not_probed("failed-task", "the agent did not fail")
+    if answer.outcome == "no-answer":  # agents may take minutes
+        return not_probed("failed-task", f"the agent did not fail in time: {answer.because}")
     return answer

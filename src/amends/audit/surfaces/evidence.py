@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,14 +12,31 @@ import msgspec
 from amends.core.redaction import URL_MEMBERS, find, redact, redact_value
 from amends.core.text import strip
 
-__all__ = ["SURFACES", "Answer", "Evidence", "answered", "not_probed"]
+__all__ = [
+    "NO_INPUT",
+    "REPEATS",
+    "SURFACES",
+    "Answer",
+    "Evidence",
+    "answered",
+    "conceal",
+    "not_probed",
+    "texts",
+]
 
+REPEATS = frozenset({"recovered", "stuck"})
+"""Outcomes of requests that were sent again after the proxy disturbed them."""
+NO_INPUT = "nothing takes a value that could be wrong"
 SURFACES = ("http", "mcp", "a2a", "arcp")
 MAX_TEXT = 2000
 """Characters of an answer that are kept for people."""
+SHORTEST_SECRET = 6
 _MAX_DEPTH = 12
 _LEAKS = frozenset({"trace", "sql", "path", "token"})
 """The kinds that are leaks in any answer. Addresses and host names may be the service's own."""
+_SENT = re.compile("amends[-_ ]audit")
+"""Every value that the audits send has this in it."""
+_TYPE = re.compile(r"(?i)[\w ]*(string|number|integer|boolean|object|array|null|undefined|str|int|bool)\W*")
 _INTERNAL = (".internal", ".local", ".svc", ".cluster", ".corp", ".lan", ".intra")
 
 
@@ -29,7 +47,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sent: str
     """What was sent, for people: "GET /amends-audit-unknown"."""
     outcome: str
-    """failure · success (the service reported none) · no-answer · not-probed"""
+    """failure · success (the service reported none) · no-answer · not-probed; of a request that was sent again, recovered · stuck"""
     because: str = ""
     """Why there is no answer."""
     response: Any = None
@@ -37,6 +55,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     size: int = 0
     """Bytes that a model reads."""
+    fields: list[str] = []
+    """The names of the values that were wrong or missing."""
     leaks: list[str] = []
     """Kinds and redacted surroundings of what should not have left the service."""
 
@@ -51,13 +71,31 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the service says about itself: name and version."""
 
 
+def conceal(evidence: Evidence, secrets: Sequence[str]) -> Evidence:
+    """Return the evidence without the values of credentials that were sent, which a service may repeat in any member."""
+    text = msgspec.json.encode(evidence).decode()
+    for secret in secrets:
+        for part in (secret, secret.rpartition(" ")[2]):
+            if len(part) >= SHORTEST_SECRET:
+                text = text.replace(msgspec.json.encode(part).decode()[1:-1], "[redacted]")
+    return msgspec.json.decode(text, type=Evidence)
+
+
 def not_probed(probe: str, because: str) -> Answer:
     """Return the entry of a probe that could not be sent."""
     return Answer(probe=probe, sent="", outcome="not-probed", because=because)
 
 
 def answered(
-    probe: str, sent: str, response: Any, *, failed: bool, body: str, target: str = "", because: str = ""
+    probe: str,
+    sent: str,
+    response: Any,
+    *,
+    failed: bool,
+    body: str,
+    target: str = "",
+    because: str = "",
+    fields: Sequence[str] = (),
 ) -> Answer:
     """
     Return the entry of an answer. Leaks are looked for before the text is redacted.
@@ -70,6 +108,7 @@ def answered(
         body: the text that a model reads.
         target: the service's own address, which is no leak.
         because: a remark, for example what was expected instead.
+        fields: the names of the values that were wrong or missing.
 
     """
     return Answer(
@@ -80,6 +119,7 @@ def answered(
         response=redact_value(response),
         text=strip(redact(body[: MAX_TEXT * 2]).replace("\n", "\\n"))[:MAX_TEXT],
         size=len(body.encode("utf-8", "replace")),
+        fields=list(fields),
         leaks=_leaks(response, body, sent, target) if failed else [],
     )
 
@@ -87,13 +127,13 @@ def answered(
 def _leaks(response: Any, body: str, sent: str, target: str) -> list[str]:
     own = urlsplit(target).hostname or ""
     found: dict[str, None] = {}
-    texts = list(_texts(response)) or [body]
-    for text in texts[:200]:
+    for text in (list(texts(response)) or [body])[:200]:
         shown = text[:20_000]
         for leak in find(shown):
             span = shown[leak.start : leak.end]
             if leak.kind in _LEAKS:
-                harmless = span in sent  # the service repeats what was sent
+                # The service repeats what was sent, or describes a type.
+                harmless = span in sent or bool(_SENT.search(span) or _TYPE.fullmatch(span))
             else:
                 harmless = own in span or not any(suffix in span.lower() for suffix in _INTERNAL)
             if not harmless:
@@ -102,7 +142,7 @@ def _leaks(response: Any, body: str, sent: str, target: str) -> list[str]:
     return list(found)[:5]
 
 
-def _texts(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
+def texts(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
     """Yield the text in an answer, without members that hold URLs and without headers."""
     if depth > _MAX_DEPTH or name in URL_MEMBERS or name == "headers":
         return
@@ -110,7 +150,7 @@ def _texts(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from _texts(each, str(key), depth + 1)
+            yield from texts(each, str(key), depth + 1)
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _texts(each, name, depth + 1)
+            yield from texts(each, name, depth + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
@@ -13,6 +13,7 @@ import msgspec
 
 from amends._version import __version__
 from amends.audit.surfaces.evidence import Answer, answered
+from amends.audit.surfaces.wsgi import WsgiApp, is_wsgi
 from amends.core.wire import TOO_DEEP, Unreadable
 from amends.core.wire import read as read_json
 
@@ -21,7 +22,7 @@ try:
 except ImportError as missing:
     raise ImportError("amends audit needs an extra: pip install 'amends[http]'") from missing
 
-__all__ = ["USER_AGENT", "Exchange", "OutOfProbesError", "Reply", "document"]
+__all__ = ["USER_AGENT", "Budget", "Exchange", "OutOfProbesError", "Reply", "document", "httpx"]
 
 USER_AGENT = f"amends-audit/{__version__} (sends malformed and read-only requests to see how they fail)"
 MAX_PROBES = 80
@@ -34,6 +35,35 @@ MAX_BODY = 1 << 20
 
 class OutOfProbesError(Exception):
     """The audit has sent as many probes, or taken as much time, as it may."""
+
+
+class Budget:
+    """What an audit may still send, and how long it may still take; shared by all its connections."""
+
+    def __init__(self, probes: int = MAX_PROBES, seconds: float = WHOLE) -> None:
+        self._probes = probes
+        self._until = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self._until - time.monotonic())
+
+    def spend(self) -> None:
+        """
+        Count one request.
+
+        Raises:
+            OutOfProbesError: there were too many, or they took too long.
+
+        """
+        if self._probes <= 0 or not self.left:
+            raise OutOfProbesError
+        self._probes -= 1
+
+    def within(self, seconds: float) -> asyncio.Timeout:
+        """Return a time-out of so many seconds, or of what is left."""
+        return asyncio.timeout(min(seconds, self.left))
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -75,20 +105,31 @@ class Exchange:
     Args:
         base: the URL of the service.
         headers: headers of every request, such as credentials.
-        app: an ASGI application to call in this process instead of the network.
+        app: an ASGI or WSGI application to call in this process instead of the network.
+        transport: or another transport, such as the audit's proxy.
+        budget: what may be sent; a new one by default.
 
     """
 
-    def __init__(self, base: str, headers: Mapping[str, str] | None = None, app: Any = None) -> None:
+    def __init__(
+        self,
+        base: str,
+        headers: Mapping[str, str] | None = None,
+        app: Any = None,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self.base = base.rstrip("/")
         self.headers = dict(headers or {})
-        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False) if app is not None else None
+        self.app = app if app is None or not is_wsgi(app) else WsgiApp(app)
+        self.budget = Budget() if budget is None else budget
+        if transport is None and app is not None:
+            transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
         self._paced = app is None
         self._client = httpx.AsyncClient(
             transport=transport, timeout=TIMEOUT, follow_redirects=False, trust_env=False
         )
-        self._sent = 0
-        self._started = time.monotonic()
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
@@ -98,6 +139,11 @@ class Exchange:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._client.__aexit__(kind, exc, trace)
+
+    @property
+    def origin(self) -> str:
+        """The scheme, host and port of the service."""
+        return "://".join(urlsplit(self.base)[:2])
 
     def url(self, path: str) -> str:
         """Return the URL of a path below the base. A path that leads to another origin is refused."""
@@ -115,6 +161,7 @@ class Exchange:
         content: bytes | None = None,
         params: Mapping[str, str] | None = None,
         credentials: bool = True,
+        patience: float = TIMEOUT * 2,
     ) -> Reply:
         """
         Send one request and return the response.
@@ -124,14 +171,12 @@ class Exchange:
             httpx.TransportError, TimeoutError: no response.
 
         """
-        if self._sent >= MAX_PROBES or time.monotonic() - self._started > WHOLE:
-            raise OutOfProbesError
-        self._sent += 1
+        self.budget.spend()
         if self._paced:
             await asyncio.sleep(1 / PER_SECOND)
         sent = {"User-Agent": USER_AGENT, "Accept": "application/json, */*;q=0.5"}
         sent |= (self.headers if credentials else {}) | dict(headers or {})
-        async with asyncio.timeout(TIMEOUT * 2):
+        async with self.budget.within(patience):
             request = self._client.build_request(
                 method, self.url(path), headers=sent, content=content, params=params
             )
@@ -147,8 +192,28 @@ class Exchange:
         received = {name.lower(): value for name, value in response.headers.items()}
         return Reply(response.status_code, received, body[:MAX_BODY])
 
-    async def probe(self, name: str, method: str, path: str, *, expected: str = "", **options: Any) -> Answer:
-        """Send a request and return its answer as evidence. `expected` says what is wrong with a success, if anything."""
+    async def probe(
+        self,
+        name: str,
+        method: str,
+        path: str,
+        *,
+        expected: str = "",
+        fields: Sequence[str] = (),
+        **options: Any,
+    ) -> Answer:
+        """
+        Send a request and return its answer as evidence.
+
+        Args:
+            name: of the probe.
+            method: of the request.
+            path: of the request.
+            expected: what is wrong with a success, if anything.
+            fields: the names of the values that are wrong or missing.
+            options: of `send`.
+
+        """
         sent = f"{method} {path}"
         try:
             reply = await self.send(method, path, **options)
@@ -158,6 +223,9 @@ class Exchange:
             )
         except Exception as error:  # noqa: BLE001 - any failure of the client is an answer that did not come
             return Answer(probe=name, sent=sent, outcome="no-answer", because=type(error).__name__)
+        if 300 <= reply.status < 400:
+            because = f"redirected with {reply.status}, which is not followed"
+            return Answer(probe=name, sent=sent, outcome="not-probed", because=because)
         failed = reply.status >= 400
         return answered(
             name,
@@ -167,4 +235,5 @@ class Exchange:
             body=reply.text,
             target=self.base,
             because="" if failed else expected,
+            fields=fields,
         )

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import msgspec
 
-from amends.audit.surfaces.evidence import Answer, Evidence, not_probed
-from amends.audit.surfaces.exchange import Exchange
+from amends.audit.surfaces.evidence import NO_INPUT, Answer, Evidence, not_probed
+from amends.audit.surfaces.exchange import MAX_PROBES, Budget, Exchange, OutOfProbesError, document, httpx
 from amends.audit.surfaces.openapi import Operation, operations
+from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, Proxy, between, repeated
+from amends.core.redaction import redact
+from amends.http.key_support import REPLAYED
 
 __all__ = ["audit_http", "observe_http"]
 
-_DESCRIPTIONS = ("/openapi.json", "/api/openapi.json", "/swagger.json")
+_DESCRIPTIONS = (
+    *("/openapi.json", "/api/openapi.json", "/swagger.json"),
+    *("/schema/openapi.json", "/v3/api-docs", "/spec.json"),  # Litestar, Spring, Flasgger
+)
 _JSON = {"Content-Type": "application/json"}
 _ACCEPTED = "a value of a wrong type was accepted"
 _UNDESCRIBED = "no OpenAPI document was found; give it with --openapi FILE"
 EACH = 3
 """Operations that a kind of probe is sent to."""
+_LIMITED = 429
+"""A service that limits the repeat has answered it."""
 MAX_LIMIT_CALLS = 60
 """Requests that --rate-limit sends at most."""
 
@@ -41,24 +52,25 @@ async def observe_http(
         app: an ASGI application to call in this process instead of the network.
         openapi: the API's OpenAPI document; looked for at the usual paths if it is None.
         headers: headers of every request, such as credentials.
-        writes: also send malformed bodies to operations whose schema is unknown; a careless service may act on them.
-        rate_limit: also send up to 60 GET requests at once, until the service limits them.
+        writes: also send bodies without their required members, a malformed body to `/` if no schema is known, and one
+            valid body twice with one key; a service may act on them.
+        rate_limit: also send up to 60 GET requests, one after the other, until the service limits them.
 
     """
-    async with Exchange(url, headers, app) as exchange:
+    budget = Budget(MAX_PROBES + (MAX_LIMIT_CALLS if rate_limit else 0))
+    async with Exchange(url, headers, app, budget=budget) as exchange:
         described = operations(openapi if openapi is not None else await _description(exchange))
-        probes = [
-            *_general(described),
-            *_invalid_values(described),
-            *_bodies(described, writes=writes),
-            *_credentials(described),
-        ]
-        answers = [await _send(exchange, probe) for probe in probes]
-        answers += _left_out(described, probes)
+        reads = [*_general(described), *_invalid_values(described), *_credentials(described, headers)]
+        bodies = list(_bodies(described, writes=writes))
+        answers = [await _send(exchange, probe) for probe in reads]
+        answers += await _send_bodies(exchange, bodies)
+        answers += _left_out(described, [*reads, *bodies])
+        if any(one.outcome in {"failure", "success"} for one in answers):
+            answers += await _through_proxy(exchange, described, writes=writes)
         answers.append(
             await _limit(exchange, described)
             if rate_limit
-            else not_probed("rate-limit", "needs --rate-limit: up to 60 GET requests at once")
+            else not_probed("rate-limit", "needs --rate-limit: up to 60 GET requests")
         )
         return Evidence(surface="http", target=exchange.base, answers=answers)
 
@@ -95,7 +107,8 @@ def _general(described: Sequence[Operation]) -> Iterator[Probe]:
     missing = "a path that does not exist was answered as a success"
     yield Probe("unknown-path", "GET", "/amends-audit-unknown", missing)
     yield Probe("oversized-value", "GET", f"/amends-audit-{'x' * 4000}")
-    yield Probe("unknown-method", "AMENDS-AUDIT", known)
+    # Some servers refuse a method that is not registered before the application sees it. SEARCH only reads.
+    yield Probe("unknown-method", "SEARCH", known)
     yield Probe("unacceptable-type", "GET", known, "", {"headers": {"Accept": "application/x-amends-audit"}})
 
 
@@ -103,37 +116,72 @@ def _invalid_values(described: Sequence[Operation]) -> Iterator[Probe]:
     """GET requests with values of a wrong type, and without required ones."""
     reads = [one for one in described if one.method == "GET"]
     for one in [each for each in reads if each.typed_path][:EACH]:
-        yield Probe("wrong-type", "GET", one.typed_path or "", _ACCEPTED)
+        yield Probe("wrong-type", "GET", one.typed_path or "", _ACCEPTED, {"fields": [one.typed_parameter]})
     for one in [each for each in reads if each.typed_query][:EACH]:
-        yield Probe("wrong-type", "GET", one.path, _ACCEPTED, {"params": {one.typed_query: "amends-audit"}})
+        yield Probe(
+            "wrong-type",
+            "GET",
+            one.path,
+            _ACCEPTED,
+            {"params": {one.typed_query: "amends-audit"}, "fields": [one.typed_query]},
+        )
     for one in [each for each in reads if each.required_query][:EACH]:
-        yield Probe("missing-value", "GET", one.path, "a required value was not needed")
+        missing = {"fields": list(one.required_query)}
+        yield Probe("missing-value", "GET", one.path, "a required value was not needed", missing)
 
 
 def _bodies(described: Sequence[Operation], *, writes: bool) -> Iterator[Probe]:
-    """Bodies that a service must refuse: broken JSON, members of a wrong type, none of the required members."""
+    """
+    Yield bodies that a service must refuse: broken JSON, another media type, members of a wrong type.
+
+    The most harmless come first. A body without any member is valid JSON that a careless service may store, so it needs --writes.
+    """
     with_body = [one for one in described if one.json_body and one.method in {"POST", "PUT", "PATCH"}]
     broken = {"headers": _JSON, "content": b'{"amends-audit": '}
     other = {"headers": {"Content-Type": "application/x-amends-audit"}, "content": b"amends-audit"}
     for one in with_body[:EACH]:
         yield Probe("broken-json", one.method, one.path, "broken JSON was accepted", broken)
+    for one in with_body[:EACH]:
         yield Probe("wrong-media-type", one.method, one.path, "an unknown media type was accepted", other)
     for one in [each for each in with_body if each.wrong_body][:EACH]:
-        body = {"headers": _JSON, "content": msgspec.json.encode(one.wrong_body)}
+        wrong = one.wrong_body or {}
+        body = {"headers": _JSON, "content": msgspec.json.encode(wrong), "fields": list(wrong)}
         yield Probe("wrong-type", one.method, one.path, _ACCEPTED, body)
-    for one in [each for each in with_body if each.requires_members][:EACH]:
-        empty = {"headers": _JSON, "content": b"{}"}
+    for one in [each for each in with_body if each.required_members and writes][:EACH]:
+        empty = {"headers": _JSON, "content": b"{}", "fields": list(one.required_members)}
         yield Probe("missing-value", one.method, one.path, "a required member was not needed", empty)
     if writes and not with_body:
         yield Probe("broken-json", "POST", "/", "", broken)
 
 
-def _credentials(described: Sequence[Operation]) -> Iterator[Probe]:
-    admitted = "an operation that needs credentials was admitted without"
-    expired = {"credentials": False, "headers": {"Authorization": "Bearer amends-audit-expired"}}
-    for one in [each for each in described if each.secured and each.method == "GET"][:1]:
-        yield Probe("no-credentials", "GET", one.path, admitted, {"credentials": False})
-        yield Probe("expired-credentials", "GET", one.path, admitted, expired)
+async def _send_bodies(exchange: Exchange, probes: Sequence[Probe]) -> list[Answer]:
+    """Send bodies until one is accepted: a service that accepts what it must refuse may act on the next one."""
+    answers: list[Answer] = []
+    for probe in probes:
+        if any(one.outcome == "success" for one in answers):
+            answers.append(not_probed(probe.name, f"{answers[0].sent} was accepted, so no more was sent"))
+            break
+        answers.append(await _send(exchange, probe))
+    return answers
+
+
+def _credentials(described: Sequence[Operation], given: Mapping[str, str] | None) -> Iterator[Probe]:
+    """Yield a read without credentials and with expired ones: of an operation that needs them, or of any if some were given."""
+    secured = [each for each in described if each.secured and each.method == "GET"]
+    if secured:
+        one, admitted = secured[0], "an operation that needs credentials was admitted without"
+    elif given:
+        reads = [each for each in described if each.method == "GET"]
+        one, admitted = reads[0] if reads else Operation(method="GET", path="/"), ""
+    else:
+        return
+    scheme = "Bearer " if one.credentials == "Authorization" else ""
+    expired = dict.fromkeys(given or {}, "amends-audit-expired") or {
+        one.credentials: f"{scheme}amends-audit-expired"
+    }
+    without = {"credentials": False}
+    yield Probe("no-credentials", "GET", one.path, admitted, without)
+    yield Probe("expired-credentials", "GET", one.path, admitted, {**without, "headers": expired})
 
 
 async def _send(exchange: Exchange, probe: Probe) -> Answer:
@@ -149,10 +197,12 @@ def _left_out(described: Sequence[Operation], sent: Sequence[Probe]) -> Iterator
     """What could not be probed, with the reason."""
     names = {probe.name for probe in sent}
     if not names & {"wrong-type", "missing-value"}:
-        because = "no operation has a typed or required value" if described else _UNDESCRIBED
+        because = NO_INPUT if described else _UNDESCRIBED
         yield not_probed("wrong-type", because)
     if "no-credentials" not in names:
-        yield not_probed("no-credentials", "no operation that needs credentials is known")
+        yield not_probed(
+            "no-credentials", "no operation that needs credentials is known, and none were given"
+        )
 
 
 async def _limit(exchange: Exchange, described: Sequence[Operation]) -> Answer:
@@ -165,3 +215,95 @@ async def _limit(exchange: Exchange, described: Sequence[Operation]) -> Answer:
         if isinstance(answer.response, dict) and answer.response.get("status") in {429, 503}:
             return answer
     return not_probed("rate-limit", f"{MAX_LIMIT_CALLS} requests were not limited")
+
+
+async def _through_proxy(exchange: Exchange, described: Sequence[Operation], *, writes: bool) -> list[Answer]:
+    """Send a read whose answer is lost, slow or cut, and then send it again."""
+    path = next((one.path for one in described if one.method == "GET"), "/")
+    keyed = next((one for one in described if one.takes_key and one.valid_body is not None), None)
+    async with between(exchange) as found:
+        if found is None:
+            return [not_probed(name, MISSING) for name in DISTURBANCES]
+        through, proxy = found
+        answers = [await _again(exchange, through, proxy, name, path) for name in DISTURBANCES]
+        if keyed is not None:
+            answers.append(
+                await _once(through, proxy, keyed)
+                if writes
+                else not_probed("repeated-write", f"needs --writes: {keyed.method} {keyed.path} twice")
+            )
+        return answers
+
+
+async def _again(exchange: Exchange, through: Exchange, proxy: Proxy, name: str, path: str) -> Answer:
+    """Send a read, the same with a disturbance, and the same again."""
+    sent = f"GET {path}, {DISTURBANCES[name]}, again"
+    try:
+        before = (await exchange.send("GET", path)).status
+    except OutOfProbesError:
+        return not_probed(name, "the audit's limit was reached")
+    except Exception as error:  # noqa: BLE001 - the service does not answer this read at all
+        return not_probed(name, f"GET {path} was not answered: {type(error).__name__}")
+    after: int | str
+    try:
+        proxy.mode = name
+        with suppress(httpx.TransportError):
+            await through.send("GET", path)
+        proxy.mode = ""
+        after = (await through.send("GET", path)).status
+    except OutOfProbesError:
+        return not_probed(name, "the audit's limit was reached")
+    except Exception as error:  # noqa: BLE001 - the service does not answer any more
+        after = type(error).__name__
+    return repeated(name, sent, before, before if after == _LIMITED else after)
+
+
+async def _once(through: Exchange, proxy: Proxy, operation: Operation) -> Answer:
+    """Send a valid write with a key, lose its answer, and send it again."""
+    sent = f"{operation.method} {operation.path} twice with one Idempotency-Key"
+    write = partial(
+        through.send,
+        operation.method,
+        operation.path,
+        headers=_JSON | {"Idempotency-Key": f"amends-audit-{uuid4()}"},
+        content=msgspec.json.encode(operation.valid_body),
+    )
+    try:
+        proxy.mode = "lost-answer"
+        with suppress(httpx.TransportError):
+            await write()
+        proxy.mode = ""
+        first = proxy.last
+        if first is None or not first.is_success:
+            status = "no answer" if first is None else first.status_code
+            return not_probed("repeated-write", f"{operation.method} {operation.path} answered {status}")
+        again = await write()
+    except Exception as error:  # noqa: BLE001 - no answer says nothing about the effect
+        return not_probed("repeated-write", f"{sent}: {type(error).__name__}")
+    if again.status == 409 or any(again.headers.get(name.lower()) == "true" for name in REPLAYED):
+        return Answer(probe="repeated-write", sent=sent, outcome="recovered")
+    before, after = (
+        _created(first.headers.get("location"), first.content),
+        _created(again.headers.get("location"), again.body),
+    )
+    if not before or not after:
+        return not_probed("repeated-write", "its answers do not show what was created")
+    if before == after:
+        return Answer(probe="repeated-write", sent=sent, outcome="recovered")
+    because = "the two answers name different things, so it was executed twice"
+    text = f"{because}: {redact(first.text)[:150]} {redact(again.text)[:150]}"
+    return Answer(probe="repeated-write", sent=sent, outcome="stuck", because=because, text=text)
+
+
+def _created(location: str | None, body: bytes) -> tuple[str, ...]:
+    """Return what an answer says about the thing that was created: where it is, and its ids."""
+    found = document(body)
+    ids = [
+        f"{name}={value}"
+        for name, value in (found.items() if isinstance(found, dict) else ())
+        if name == "id" or (name.endswith("_id") and name not in _IDS_OF_REQUESTS)
+    ]
+    return tuple(filter(None, [location, *sorted(ids)]))
+
+
+_IDS_OF_REQUESTS = frozenset({"request_id", "trace_id", "correlation_id"})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -11,10 +13,11 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from amends.audit.surfaces.evidence import Answer, answered
-from amends.audit.surfaces.exchange import TIMEOUT, Exchange, OutOfProbesError, Reply, document
+from amends.audit.surfaces.evidence import Answer, answered, not_probed
+from amends.audit.surfaces.exchange import TIMEOUT, Budget, Exchange, OutOfProbesError, Reply, document
+from amends.audit.surfaces.proxy import DISTURBANCES, Proxy, repeated
 
-__all__ = ["HttpPeer", "Peer", "ProcessPeer", "probe"]
+__all__ = ["HttpPeer", "Peer", "ProcessPeer", "again", "probe", "summary", "without_credentials"]
 
 _SSE = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 MAX_LINE = 1 << 20
@@ -41,6 +44,10 @@ class HttpPeer:
         self._exchange, self._path = exchange, path
         self.headers = dict(headers or {})
         self._ids = count(1)
+        self.patience = TIMEOUT * 2
+        """Seconds for one answer."""
+        self.status = 0
+        """The status of the last answer."""
 
     async def call(self, method: str, params: Any) -> Any:
         """Send a request."""
@@ -50,7 +57,10 @@ class HttpPeer:
     async def post(self, frame: Any, number: int | None = None) -> Any:
         """Send a frame; bytes are sent as they are."""
         content = frame if isinstance(frame, bytes) else msgspec.json.encode(frame)
-        reply = await self._exchange.send("POST", self._path, headers=_SSE | self.headers, content=content)
+        reply = await self._exchange.send(
+            "POST", self._path, headers=_SSE | self.headers, content=content, patience=self.patience
+        )
+        self.status = reply.status
         session = reply.headers.get("mcp-session-id")
         if session:
             self.headers["Mcp-Session-Id"] = session
@@ -79,8 +89,9 @@ def _answers(frame: Any, number: int | None) -> bool:
 class ProcessPeer:
     """A server on the pipes of a process, one JSON document per line. The process ends with the block."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], budget: Budget) -> None:
         self._command = command
+        self._budget = budget
         self._ids = count(1)
         self._timeout = START_TIMEOUT
         self._process: asyncio.subprocess.Process | None = None
@@ -107,17 +118,19 @@ class ProcessPeer:
             async with asyncio.timeout(2):
                 await process.wait()
         except TimeoutError:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
     async def call(self, method: str, params: Any) -> Any:
         """Send a request, and read lines until its response arrives."""
         number = next(self._ids)
+        self._budget.spend()
         await self._write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         assert self._process is not None
         stdout = self._process.stdout
         assert stdout is not None
-        async with asyncio.timeout(self._timeout):
+        async with self._budget.within(self._timeout):
             while line := await stdout.readline():
                 frame = document(line)
                 if _answers(frame, number):
@@ -138,7 +151,15 @@ class ProcessPeer:
 
 
 async def probe(
-    peer: Peer, name: str, method: str, params: Any, *, expected: str = "", about: str = "", target: str = ""
+    peer: Peer,
+    name: str,
+    method: str,
+    params: Any,
+    *,
+    expected: str = "",
+    about: str = "",
+    target: str = "",
+    fields: Sequence[str] = (),
 ) -> Answer:
     """Send a request that must fail and return its answer as evidence. `about` says what was wrong with it."""
     sent = f"{method} {about}".strip()
@@ -151,8 +172,9 @@ async def probe(
     body = response.get("error") or response.get("result") or response.get("body") or response
     text = body if isinstance(body, str) else msgspec.json.encode(body).decode("utf-8", "replace")
     failed = _failed(response)
+    because = "" if failed else expected
     return answered(
-        name, sent, response, failed=failed, body=text, target=target, because="" if failed else expected
+        name, sent, response, failed=failed, body=text, target=target, because=because, fields=fields
     )
 
 
@@ -177,3 +199,54 @@ def _ended_badly(result: Mapping[str, Any]) -> bool:
         else ""
     )
     return state in {"failed", "rejected"}
+
+
+_EXPIRED = {"Authorization": "Bearer amends-audit-expired"}
+_REFUSED = frozenset({401, 403})
+
+
+async def without_credentials(exchange: Exchange, path: str, method: str, params: Any) -> list[Answer]:
+    """Send a request without credentials and with expired ones. A service that answers otherwise does not ask for any."""
+    frame = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    answers = []
+    for name, sent in (("no-credentials", {}), ("expired-credentials", _EXPIRED)):
+        headers = _SSE | sent
+        answer = await exchange.probe(name, "POST", path, headers=headers, content=frame, credentials=False)
+        status = answer.response.get("status") if isinstance(answer.response, dict) else None
+        asks = answer.outcome == "no-answer" or status in _REFUSED
+        answers.append(answer if asks else not_probed(name, "the service does not ask for credentials"))
+    return answers
+
+
+def summary(response: Any) -> str:
+    """Return what an answer is, to compare it with another: a result, or the code of its error."""
+    if not isinstance(response, dict):
+        return "no JSON"
+    error = response.get("error")
+    if isinstance(error, dict):
+        return f"error {error.get('code')}"
+    if "result" in response:
+        return "a failed result" if _failed(response) else "a result"
+    return f"status {response.get('status')}"
+
+
+_ANSWERS = ("a result", "error ")
+
+
+async def again(peer: HttpPeer, proxy: Proxy, name: str, method: str, params: Any) -> Answer:
+    """Send a request whose answer the proxy disturbs, and then send it again; it has to be answered as before."""
+    answers: list[str] = []
+    for mode in ("", name, ""):
+        proxy.mode = mode
+        try:
+            answers.append(summary(await peer.call(method, params)))
+        except OutOfProbesError:
+            return Answer(
+                probe=name, sent=method, outcome="not-probed", because="the audit's limit was reached"
+            )
+        except Exception as error:  # noqa: BLE001 - the disturbance, or a server that does not answer any more
+            if not mode:
+                answers.append(type(error).__name__)
+        if not answers[0].startswith(_ANSWERS):
+            return Answer(probe=name, sent=method, outcome="not-probed", because=f"{method}: {answers[0]}")
+    return repeated(name, f"{method}, {DISTURBANCES[name]}, again", answers[0], answers[-1])

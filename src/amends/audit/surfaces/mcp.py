@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from amends.audit.surfaces.evidence import Answer, Evidence, not_probed
-from amends.audit.surfaces.exchange import Exchange
-from amends.audit.surfaces.jsonrpc import HttpPeer, Peer, ProcessPeer, probe
+from amends._version import __version__
+from amends.audit.surfaces.evidence import NO_INPUT, Answer, Evidence, not_probed
+from amends.audit.surfaces.exchange import Budget, Exchange
+from amends.audit.surfaces.jsonrpc import (
+    START_TIMEOUT,
+    HttpPeer,
+    Peer,
+    ProcessPeer,
+    again,
+    probe,
+    summary,
+    without_credentials,
+)
+from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, Proxy, between, gateway_to, repeated
+from amends.core.redaction import find
 
 __all__ = ["observe_mcp"]
 
 PROTOCOL = "2025-11-25"
+_HELLO = {
+    "protocolVersion": PROTOCOL,
+    "capabilities": {},
+    "clientInfo": {"name": "amends-audit", "version": __version__},
+}
 EACH = 3
 """Tools that a kind of probe is sent to."""
 _UNTEXT = frozenset({"integer", "number", "boolean", "object", "array"})
@@ -38,13 +56,23 @@ async def observe_mcp(
         writes: also send wrong arguments to tools that do not say that they only read.
 
     """
+    budget = Budget()
     if command:
-        async with ProcessPeer(command) as peer:
-            return await _observe(peer, " ".join(command), writes=writes)
+        async with ProcessPeer(command, budget) as peer:
+            evidence = await _observe(peer, _shown(command), writes=writes)
+        if _answered(evidence):
+            evidence.answers.extend(await _command_through_proxy(command, budget))
+        return evidence
     parts = urlsplit(url)
-    async with _lifespan(app), Exchange(f"{parts.scheme}://{parts.netloc}", headers, app) as exchange:
-        http = HttpPeer(exchange, parts.path or "/mcp", {"MCP-Protocol-Version": PROTOCOL})
+    path = parts.path or "/mcp"
+    async with (
+        _lifespan(app),
+        Exchange(f"{parts.scheme}://{parts.netloc}", headers, app, budget=budget) as exchange,
+    ):
+        http = HttpPeer(exchange, path, {"MCP-Protocol-Version": PROTOCOL})
         evidence = await _observe(http, url, writes=writes)
+        if not _answered(evidence):
+            return evidence
         http.headers["Mcp-Session-Id"] = "amends-audit-unknown"
         lost = await probe(
             http, "unknown-session", "tools/list", {}, about="in a session that does not exist", target=url
@@ -52,7 +80,95 @@ async def observe_mcp(
         evidence.answers.append(
             not_probed("unknown-session", "the server has no sessions") if lost.outcome == "success" else lost
         )
+        evidence.answers.extend(await without_credentials(exchange, path, "initialize", _HELLO))
+        evidence.answers.extend(await _through_proxy(exchange, path))
         return evidence
+
+
+def _shown(command: Sequence[str]) -> str:
+    """Return the command for the report, without credentials in its arguments."""
+    text = shlex.join(command)
+    for leak in reversed([one for one in find(text) if one.kind == "token"]):
+        text = f"{text[: leak.start]}[redacted]{text[leak.end :]}"
+    return text
+
+
+def _answered(evidence: Evidence) -> bool:
+    return any(one.outcome in {"failure", "success"} for one in evidence.answers)
+
+
+_NAMES = (*DISTURBANCES, "restart")
+
+
+async def _through_proxy(exchange: Exchange, path: str) -> list[Answer]:
+    """Disturb the answers of a server over HTTP. After a restart, a server does not know the client's session."""
+    async with between(exchange) as found:
+        if found is None:
+            return [not_probed(name, MISSING) for name in _NAMES]
+        through, proxy = found
+        peer = HttpPeer(through, path, {"MCP-Protocol-Version": PROTOCOL})
+        method, answers = await _disturb(peer, proxy)
+        if answers[0].outcome != "not-probed":
+            answers.append(await _forgotten(peer, proxy, method))
+        return answers
+
+
+async def _disturb(peer: HttpPeer, proxy: Proxy) -> tuple[str, list[Answer]]:
+    """Open a session and disturb the answers to a listing. Return its method, and the entries."""
+    started = await _open(peer)
+    method = "tools/list" if "tools" in _capabilities(started) else "ping"
+    if not started:
+        return method, [not_probed(name, "no session could be opened through the proxy") for name in _NAMES]
+    return method, [await again(peer, proxy, name, method, {}) for name in DISTURBANCES]
+
+
+async def _forgotten(peer: HttpPeer, proxy: Proxy, method: str) -> Answer:
+    """Replace the session's id by one that the server does not know. A client opens a new session after 404 only."""
+    sent = f"{method} in a session that the server has lost, then initialize and {method}"
+    before = await _summary(peer, method)
+    proxy.mode = "lost-session"
+    lost = await _summary(peer, method)
+    status = peer.status
+    proxy.mode = ""
+    if lost != before and status != 404:
+        text = f"{method} in a lost session → {status}: {lost}; clients open a new session only after 404"
+        return Answer(
+            probe="restart", sent=sent, outcome="stuck", because=f"answered with {status}", text=text
+        )
+    peer.headers.pop("Mcp-Session-Id", None)
+    await _open(peer)
+    return repeated("restart", sent, before, await _summary(peer, method))
+
+
+async def _command_through_proxy(command: Sequence[str], budget: Budget) -> list[Answer]:
+    """Disturb the answers of a server on pipes, which the gateway offers over HTTP; then end its process and start it again."""
+    async with gateway_to(command=command) as gateway:
+        if gateway is None:
+            return [not_probed(name, MISSING) for name in _NAMES]
+        proxy = Proxy(gateway, cancels=True)
+        async with Exchange(_GATEWAY, transport=proxy, budget=budget) as through:
+            peer = HttpPeer(through, "/")
+            peer.patience = START_TIMEOUT
+            method, answers = await _disturb(peer, proxy)
+            if answers[0].outcome == "not-probed":
+                return answers
+            before = await _summary(peer, method)
+            await gateway.close()
+            peer.headers.pop("Mcp-Session-Id", None)
+            await _open(peer)
+            sent = f"the process ended and was started again, then {method}"
+            return [*answers, repeated("restart", sent, before, await _summary(peer, method))]
+
+
+_GATEWAY = "http://gateway.invalid"
+"""The gateway is called in this process; this name is never looked up."""
+
+
+async def _summary(peer: HttpPeer, method: str) -> str:
+    try:
+        return summary(await peer.call(method, {}))
+    except Exception as error:  # noqa: BLE001 - a server that does not answer any more
+        return type(error).__name__
 
 
 @asynccontextmanager
@@ -74,18 +190,11 @@ class _Call(NamedTuple):
     params: dict[str, Any]
     about: str
     expected: str = ""
+    fields: Sequence[str] = ()
 
 
 async def _observe(peer: Peer, target: str, *, writes: bool) -> Evidence:
-    started = await _result(
-        peer,
-        "initialize",
-        {
-            "protocolVersion": PROTOCOL,
-            "capabilities": {},
-            "clientInfo": {"name": "amends-audit", "version": "1"},
-        },
-    )
+    started = await _open(peer)
     if not started:
         because = "the server did not answer initialize"
         return Evidence(
@@ -93,26 +202,47 @@ async def _observe(peer: Peer, target: str, *, writes: bool) -> Evidence:
             target=target,
             answers=[Answer(probe="initialize", sent="initialize", outcome="no-answer", because=because)],
         )
-    with suppress(Exception):
-        await peer.notify("notifications/initialized")
-    offered = started.get("capabilities")
-    capabilities: Mapping[str, Any] = offered if isinstance(offered, Mapping) else {}
+    capabilities = _capabilities(started)
     tools = _list((await _result(peer, "tools/list", {})).get("tools")) if "tools" in capabilities else []
     calls = [*_general(capabilities), *_arguments(tools, writes=writes)]
     answers = [
         await probe(
-            peer, one.name, one.method, one.params, about=one.about, expected=one.expected, target=target
+            peer,
+            one.name,
+            one.method,
+            one.params,
+            about=one.about,
+            expected=one.expected,
+            target=target,
+            fields=one.fields,
         )
         for one in calls
     ]
     if not any(one.name.endswith("-argument") for one in calls):
         because = "no tool with required arguments says that it only reads; --writes probes the others, too"
-        answers.append(not_probed("wrong-argument", because if tools else "there are no tools"))
+        takes = any(isinstance(tool, Mapping) and _schema(tool).get("properties") for tool in tools)
+        answers.append(not_probed("wrong-argument", because if takes else NO_INPUT))
     info = started.get("serverInfo")
     version = (
-        " ".join(str(info.get(key, "")) for key in ("name", "version")) if isinstance(info, Mapping) else ""
+        " ".join(str(info.get(key, "")) for key in ("name", "version")).strip()
+        if isinstance(info, Mapping)
+        else ""
     )
     return Evidence(surface="mcp", target=target, answers=answers, version=version)
+
+
+async def _open(peer: Peer) -> Mapping[str, Any]:
+    """Open a session, and return what the server says about itself; empty if it did not answer."""
+    started = await _result(peer, "initialize", _HELLO)
+    if started:
+        with suppress(Exception):
+            await peer.notify("notifications/initialized")
+    return started
+
+
+def _capabilities(started: Mapping[str, Any]) -> Mapping[str, Any]:
+    offered = started.get("capabilities")
+    return offered if isinstance(offered, Mapping) else {}
 
 
 async def _result(peer: Peer, method: str, params: dict[str, Any]) -> Mapping[str, Any]:
@@ -145,28 +275,25 @@ def _general(capabilities: Mapping[str, Any]) -> Iterator[_Call]:
 
 
 def _arguments(tools: Sequence[Any], *, writes: bool) -> Iterator[_Call]:
-    """Calls without required arguments and with arguments of a wrong type, of tools that only read first."""
+    """Yield calls without required arguments and with arguments of a wrong type.
+
+    Tools that say they only read come first. Without --writes others are called if there are none, but not destructive ones.
+    """
     usable = [tool for tool in tools if isinstance(tool, Mapping) and _required(tool)]
     reading = [tool for tool in usable if _hints(tool).get("readOnlyHint") is True]
-    chosen = (reading + ([tool for tool in usable if tool not in reading] if writes or not reading else []))[
-        :EACH
-    ]
-    for tool in chosen:
+    others = [tool for tool in usable if tool not in reading]
+    if not writes:
+        mild = [tool for tool in others if _hints(tool).get("destructiveHint") is not True]
+        others = [] if reading else mild
+    for tool in [*reading, *others][:EACH]:
         name = str(tool.get("name"))
-        missing = {"name": name, "arguments": {}}
-        yield _Call(
-            "missing-argument", "tools/call", missing, f"{name} without its arguments", "it was called"
-        )
+        missing, about = {"name": name, "arguments": {}}, f"{name} without its arguments"
+        fields = tuple(map(str, _required(tool)))
+        yield _Call("missing-argument", "tools/call", missing, about, "it was called", fields)
         wrong = _wrong(tool)
         if wrong:
-            params = {"name": name, "arguments": wrong}
-            yield _Call(
-                "wrong-argument",
-                "tools/call",
-                params,
-                f"{name} with arguments of a wrong type",
-                "it was called",
-            )
+            params, about = {"name": name, "arguments": wrong}, f"{name} with arguments of a wrong type"
+            yield _Call("wrong-argument", "tools/call", params, about, "it was called", fields)
 
 
 def _hints(tool: Mapping[str, Any]) -> Mapping[str, Any]:

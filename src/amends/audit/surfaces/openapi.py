@@ -25,12 +25,20 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """A query parameter that a text cannot be the value of."""
     typed_path: str | None = None
     """The path with a text for a parameter that must be a number."""
+    typed_parameter: str = ""
+    """The name of that parameter."""
     required_query: tuple[str, ...] = ()
     wrong_body: dict[str, Any] | None = None
     """A body in which a member has a wrong type; None if the schema has no typed member."""
-    requires_members: bool = False
+    required_members: tuple[str, ...] = ()
     json_body: bool = False
+    valid_body: Any = None
+    """A body that fits the schema; None if there is none."""
+    takes_key: bool = False
+    """Whether it declares the header Idempotency-Key."""
     secured: bool = False
+    credentials: str = "Authorization"
+    """The header that its credentials are sent in."""
 
 
 def operations(document: Any) -> list[Operation]:
@@ -63,28 +71,33 @@ def _of_path(document: Mapping[str, Any], path: str, item: Mapping[str, Any]) ->
             for each in [*_list(item.get("parameters")), *_list(operation.get("parameters"))]
         ]
         schemas = {
-            (str(each.get("in")), str(each.get("name"))): _resolved(document, each.get("schema"))
-            for each in parameters
+            (str(each.get("in")), str(each.get("name"))): _resolved(document, each.get("schema")) or each
+            for each in parameters  # OpenAPI 2 has the type beside the name
         }
         queries = [name for place, name in schemas if place == "query"]
         numbers = [name for (place, name), each in schemas.items() if place == "path" and _typed(each)]
         content = _resolved(document, operation.get("requestBody")).get("content")
         body = content.get("application/json") if isinstance(content, Mapping) else None
         schema = _resolved(document, body.get("schema")) if isinstance(body, Mapping) else {}
+        security = _list(operation.get("security", document.get("security")))
         yield Operation(
             method=method.upper(),
             path=_filled(path, schemas, None),
             typed_query=next((name for name in queries if _typed(schemas["query", name])), None),
             typed_path=_filled(path, schemas, numbers[0]) if numbers else None,
+            typed_parameter=numbers[0] if numbers else "",
             required_query=tuple(
                 str(each.get("name"))
                 for each in parameters
                 if each.get("in") == "query" and each.get("required") is True
             ),
             wrong_body=_wrong_body(document, schema),
-            requires_members=bool(_list(schema.get("required"))),
+            required_members=tuple(map(str, _list(schema.get("required")))),
             json_body=isinstance(body, Mapping),
-            secured=bool(_list(operation.get("security", document.get("security")))),
+            valid_body=_example(document, schema) if schema else None,
+            takes_key=any(place == "header" and name.lower() == "idempotency-key" for place, name in schemas),
+            secured=bool(security) and {} not in security,
+            credentials=_credential_header(document, security),
         )
 
 
@@ -109,6 +122,45 @@ def _wrong_body(document: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
         if _typed(_resolved(document, each)) and _resolved(document, each).get("type") != "array"
     }
     return wrong or None
+
+
+def _example(document: Mapping[str, Any], schema: Mapping[str, Any], depth: int = 0) -> Any:
+    """Return a value that fits a schema, as far as its types, examples and required members say."""
+    for name in ("example", "default", "const"):
+        if name in schema:
+            return schema[name]
+    for name in ("examples", "enum"):
+        if _list(schema.get(name)):
+            return schema[name][0]
+    kind = schema.get("type")
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping) and depth < 8:
+        required = set(map(str, _list(schema.get("required"))))
+        return {
+            str(name): _example(document, _resolved(document, each), depth + 1)
+            for name, each in properties.items()
+            if str(name) in required
+        }
+    simple = {
+        "integer": 1,
+        "number": 1,
+        "boolean": False,
+        "array": [],
+        "object": {},
+        "string": "amends-audit",
+    }
+    return simple.get(kind, "amends-audit") if isinstance(kind, str) else "amends-audit"
+
+
+def _credential_header(document: Mapping[str, Any], security: list[Any]) -> str:
+    """Return the header of an operation's first security scheme."""
+    schemes = _resolved(document, document.get("components")).get("securitySchemes")
+    names = [str(name) for each in security if isinstance(each, Mapping) for name in each]
+    for name in names:
+        scheme = _resolved(document, schemes.get(name)) if isinstance(schemes, Mapping) else {}
+        if scheme.get("type") == "apiKey" and scheme.get("in") == "header":
+            return str(scheme.get("name"))
+    return "Authorization"
 
 
 def _typed(schema: Mapping[str, Any]) -> bool:

@@ -72,6 +72,14 @@ QUESTIONS: tuple[Question, ...] = (
         clause=f"{_PROBLEM} P3; {_CLI} C3; {_ADCP} A10",
     ),
     Question(
+        id="again",
+        level=2,
+        weight=5,
+        asks="does it answer again after a lost, slow or cut answer, and after a restart?",
+        fix="Tie nothing to one connection, and answer a request whose answer was lost when it is sent again.",
+        clause=f"{_PROBLEM} P9; {_ARCP} R6",
+    ),
+    Question(
         id="field",
         level=2,
         weight=5,
@@ -87,6 +95,15 @@ QUESTIONS: tuple[Question, ...] = (
         asks="does it say whether the call had its effect?",
         fix="Use a status or code that means refused before execution, or add a member such as executed.",
         clause=f"{_PROBLEM} P9; {_ADCP} A18",
+    ),
+    Question(
+        id="once",
+        level=3,
+        weight=4,
+        asks="is a write that is sent again with its key executed once?",
+        fix="Store the answer under the Idempotency-Key, and send it again instead of executing the request again.",
+        clause=f"{_PROBLEM} P9; {_ARCP} R9",
+        surfaces=("http",),
     ),
     Question(
         id="consistent",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from amends.audit.surfaces.evidence import Answer
+from amends.audit.surfaces.evidence import Answer, texts
 from amends.carriers.extraction import extract
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
@@ -33,6 +34,7 @@ _ID_HEADERS = frozenset(
 _STANDARD_RPC = frozenset({-32700, -32600, -32601, -32602, -32042, *range(-32009, -32000)})
 """JSON-RPC, MCP and A2A codes that mean a request which cannot succeed unchanged."""
 _MAX_DEPTH = 12
+_WRAPPED = re.compile(r"(?:text\n)?MCP error (-\d{1,6}): (.*)", re.DOTALL)
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -60,7 +62,7 @@ def read(answer: Answer, surface: str) -> Reading:
     >>> reading.verdict, reading.link
     (True, False)
     """
-    response = answer.response
+    response = _unwrapped(answer.response)
     fault = extract(response, native=True)
     members = set(_members(response))
     headers = _headers(response)
@@ -73,13 +75,32 @@ def read(answer: Answer, surface: str) -> Reading:
         ),
         retriable=retriable,
         wait=fault is not None and fault.retry_after is not None,
-        field=fault is not None and bool(fault.field or any(part.field for part in fault.errors)),
+        field=(fault is not None and bool(fault.field or any(part.field for part in fault.errors)))
+        or _names(response, answer.fields),
         effect="executed" in members or (fault is not None and fault.executed is Executed.NO),
         link=fault is not None
         and bool(fault.doc_uri or (fault.type or "").startswith(("https://", "http://"))),
         identity=(fault is not None and bool(fault.trace_id)) or bool(headers & _ID_HEADERS),
-        shape=_shape(response, dialect),
+        shape=_shape(answer.response, dialect),
     )
+
+
+def _unwrapped(response: Any) -> Any:
+    """Return the JSON-RPC error that MCP's TypeScript SDK writes as the text of a result: "MCP error -32602: …"."""
+    result = response.get("result") if isinstance(response, Mapping) else None
+    if not isinstance(result, Mapping) or result.get("isError") is not True:
+        return response
+    found = _WRAPPED.match("\n".join(texts(result.get("content"))))
+    if found is None:
+        return response
+    error = {"code": int(found.group(1)), "message": found.group(2)}
+    return {"jsonrpc": "2.0", "id": response.get("id"), "error": error}
+
+
+def _names(response: Any, fields: Sequence[str]) -> bool:
+    """Return whether a text of the answer names one of the values that were wrong."""
+    said = "\n".join(texts(response))
+    return any(re.search(rf"\b{re.escape(name)}\b", said) for name in fields)
 
 
 def _known_code(response: Any, fault: Fault | None, dialect: str) -> bool:
@@ -98,18 +119,22 @@ def _known_code(response: Any, fault: Fault | None, dialect: str) -> bool:
 
 def _shape(response: Any, dialect: str) -> str:
     """Return the form of an answer: its format, and for JSON of no known format the names of its members."""
-    if dialect in {"adcp", "arcp"}:
+    if dialect in {"adcp", "arcp", "task", "envelope"}:
         return dialect  # the same error, in a result or in a JSON-RPC error
     body = response.get("body") if isinstance(response, Mapping) and "status" in response else response
     if isinstance(body, str):
         return "HTML" if body.lstrip()[:1] == "<" else "text" if body.strip() else "empty"
     if not isinstance(body, Mapping):
         return "empty" if body is None else "JSON list"
-    if dialect == "problem" and not {"title", "type", "is_retriable"} & set(body):
-        return f"JSON {{{', '.join(sorted(map(str, body)))}}}"
     if "jsonrpc" in body:
         return "JSON-RPC error" if "error" in body else "JSON-RPC result"
-    return dialect or f"JSON {{{', '.join(sorted(map(str, body)))}}}"
+    if dialect == "problem" and {"title", "type", "is_retriable"} & set(body):
+        return dialect
+    return f"JSON {{{', '.join(sorted(f'{name}{_KINDS.get(type(each), str())}' for name, each in body.items()))}}}"
+
+
+_KINDS: dict[type, str] = {dict: "{}", list: "[]"}
+"""A member that is once a text and once a list has two shapes."""
 
 
 def _members(value: Any, depth: int = 0) -> Iterator[str]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from amends._version import __version__
 from amends.audit.surfaces.questions import QUESTIONS
 from amends.audit.surfaces.score import SurfaceReport
 
 __all__ = ["sarif"]
+
+
+_URI = ":/?#[]@!$&'()*+,;=%"
+"""A target may be a command, whose spaces no URI can have."""
 
 
 def sarif(report: SurfaceReport) -> dict[str, Any]:
@@ -29,7 +34,7 @@ def sarif(report: SurfaceReport) -> dict[str, Any]:
             "message": {"text": f"{one.asks} no: {', '.join(one.probes)}. {one.fix}"},
             "locations": [
                 {
-                    "physicalLocation": {"artifactLocation": {"uri": report.target}},
+                    "physicalLocation": {"artifactLocation": {"uri": quote(report.target, safe=_URI)}},
                     "logicalLocations": [{"fullyQualifiedName": one.sent}],
                 }
             ],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
-from amends.audit.surfaces.evidence import Answer, Evidence
+from amends.audit.surfaces.evidence import NO_INPUT, REPEATS, Answer, Evidence
 from amends.audit.surfaces.questions import QUESTIONS, Question
 from amends.audit.surfaces.reading import Reading, read
 
@@ -15,17 +16,13 @@ __all__ = ["Asked", "Finding", "SurfaceReport", "score"]
 BYTES_PER_TOKEN = 4
 _ABOUT_INPUT = frozenset({"wrong-type", "missing-value", "wrong-argument", "missing-argument"})
 """Probes whose failure is about one value of the request."""
-_OF_PROTOCOL = frozenset(
-    {
-        "unknown-method",
-        "malformed-call",
-        "unknown-session",
-        "unknown-task",
-        "broken-json",
-        "unsupported-version",
-    }
-)
-"""Probes of MCP and A2A that the protocol itself answers, with its own error objects."""
+_OF_PROTOCOL = "JSON-RPC error"
+_OF_HTTP = frozenset({"unknown-session", "no-credentials", "expired-credentials"})
+"""Probes of MCP and A2A that HTTP answers, below the protocol."""
+_NO_PATH = 404
+_OTHER_REASONS = frozenset({401, 403, 404, 405, 406, 413, 415, 429, 501, 503})
+"""Statuses of refusals for another reason than the value that was wrong."""
+_WRITE = "repeated-write"
 
 Pair = tuple[Answer, Reading]
 
@@ -96,14 +93,17 @@ def score(evidence: Evidence, accepted: Sequence[str] = ()) -> SurfaceReport:
 
     """
     pairs = [(one, read(one, evidence.surface)) for one in evidence.answers if one.outcome == "failure"]
+    unanswered = sorted({one.probe for one in evidence.answers if one.outcome == "no-answer"})
     asked: list[Asked] = []
     findings: list[Finding] = []
     for question in QUESTIONS:
         if evidence.surface not in question.surfaces:
             continue
         met, because, guilty = _CHECKS[question.id](evidence, pairs)
+        if met and question.id in _OF_EVERY_FAILURE and unanswered:
+            met, because = None, f"{because}; no answer to {', '.join(unanswered)}"
         if met is False:
-            finding = _finding(question, guilty)
+            finding = _finding(question, guilty, because)
             findings.append(finding)
             if finding.key in accepted:
                 met, because = True, "accepted in the baseline"
@@ -134,6 +134,8 @@ def score(evidence: Evidence, accepted: Sequence[str] = ()) -> SurfaceReport:
     )
 
 
+_OF_EVERY_FAILURE = frozenset({"retry-all", "executed", "consistent", "docs", "trace"})
+"""Questions whose yes needs an answer to every probe."""
 _UNPROBED = frozenset({"not-probed", "no-answer"})
 
 
@@ -156,9 +158,16 @@ def _because(
     return "all questions are answered"
 
 
-def _finding(question: Question, guilty: Sequence[Answer]) -> Finding:
+def _finding(question: Question, guilty: Sequence[Answer], because: str) -> Finding:
     first = guilty[0]
-    shown = "; ".join(first.leaks) if question.id == "leak" else first.text[:400]
+    status = _status(first)
+    shown = "; ".join(first.leaks) if question.id == "leak" else first.text[:400] or "(empty)"
+    if isinstance(status, int):
+        shown = f"{status} {shown}"
+    if question.id == "consistent":
+        shown = f"{shown} (shapes: {because})"
+    elif first.outcome == "success":
+        shown = f"{shown} ({first.because})"
     return Finding(
         id=question.id,
         weight=question.weight,
@@ -167,7 +176,7 @@ def _finding(question: Question, guilty: Sequence[Answer]) -> Finding:
         clause=question.clause,
         probes=sorted({one.probe for one in guilty}),
         sent=first.sent,
-        evidence=f"{first.sent} → {shown or '(empty)'}",
+        evidence=f"{first.sent} → {shown}",
     )
 
 
@@ -208,8 +217,42 @@ def _when(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
 
 
 def _field(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
-    about_input = [pair for pair in pairs if pair[0].probe in _ABOUT_INPUT]
+    """A refusal for another reason, such as missing credentials, cannot name the value; an unknown path names itself."""
+    invalid = [pair for pair in pairs if pair[0].probe in _ABOUT_INPUT]
+    about_input = [pair for pair in invalid if _status(pair[0]) not in _OTHER_REASONS]
+    if not about_input:
+        if invalid and all(_status(one) == _NO_PATH for one, _ in invalid):
+            return True, "invalid values were refused as unknown paths", []
+        if any(one.probe in _ABOUT_INPUT and one.because == NO_INPUT for one in evidence.answers):
+            return True, NO_INPUT, []
     return _every(about_input, lambda reading: reading.field, "no invalid value could be sent")
+
+
+def _status(answer: Answer) -> Any:
+    return answer.response.get("status") if isinstance(answer.response, dict) else None
+
+
+def _again(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
+    """What was sent again after a disturbance has to be answered as before."""
+    repeats = [one for one in evidence.answers if one.outcome in REPEATS and one.probe != _WRITE]
+    if not repeats:
+        return None, "nothing was sent again", []
+    bad = [one for one in repeats if one.outcome == "stuck"]
+    return not bad, f"{len(repeats) - len(bad)} of {len(repeats)} requests", bad
+
+
+def _once(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
+    """Needs --writes. If no write takes a key, the question does not come up."""
+    repeats = [one for one in evidence.answers if one.outcome in REPEATS and one.probe == _WRITE]
+    bad = [one for one in repeats if one.outcome == "stuck"]
+    return not bad, "executed once" if repeats else "no write with a key was sent", bad
+
+
+def _extends(shape: str, smaller: str) -> bool:
+    """Return whether a JSON object has all members of another shape and some more: they are optional."""
+    if not shape.startswith("JSON {") or not smaller.startswith("JSON {") or smaller == "JSON {}":
+        return False
+    return set(smaller[6:-1].split(", ")) < set(shape[6:-1].split(", "))
 
 
 def _consistent(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
@@ -217,9 +260,14 @@ def _consistent(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
         return None, "no failure was provoked", []
     shapes: dict[str, list[Answer]] = {}
     for one, reading in pairs:
-        if evidence.surface in {"mcp", "a2a"} and one.probe in _OF_PROTOCOL:
+        # MCP and A2A prescribe JSON-RPC errors for some failures and results for others, and HTTP for lost sessions.
+        if evidence.surface in {"mcp", "a2a"} and (reading.shape == _OF_PROTOCOL or one.probe in _OF_HTTP):
             continue
         shapes.setdefault(reading.shape, []).append(one)
+    for shape in sorted(shapes, key=len, reverse=True):
+        smaller = next((one for one in sorted(shapes, key=len) if _extends(shape, one)), None)
+        if smaller is not None:
+            shapes[smaller] += shapes.pop(shape)
     usual = max(shapes.values(), key=len, default=[])
     bad = [one for answers in shapes.values() if answers is not usual for one in answers]
     return not bad, " · ".join(sorted(shapes)), bad
@@ -232,7 +280,13 @@ _CHECKS: dict[str, Callable[[Evidence, Sequence[Pair]], Checked]] = {
     "retry-all": lambda _, pairs: _every(pairs, lambda one: one.verdict, "no failure was provoked"),
     "when": _when,
     "field": _field,
-    "executed": lambda _, pairs: _every(pairs, lambda one: one.effect, "no failure was provoked"),
+    "again": _again,
+    "once": _once,
+    "executed": lambda _, pairs: _every(
+        [pair for pair in pairs if pair[0].probe != "lost-session"],  # resuming has no effect
+        lambda one: one.effect,
+        "no failure was provoked",
+    ),
     "consistent": _consistent,
     "docs": lambda _, pairs: _every(pairs, lambda one: one.link, "no failure was provoked"),
     "trace": lambda _, pairs: _every(pairs, lambda one: one.identity, "no failure was provoked"),

@@ -1,17 +1,19 @@
-"""The report of a service for a terminal: the score, then the findings, the worst first."""
+"""The report of a service for a terminal of 80 columns and 24 lines: the score, then the findings, the worst first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 
-from amends.audit.surfaces.score import SurfaceReport
+from amends.audit.surfaces.score import Finding, SurfaceReport
 from amends.audit.views import count
 from amends.core.text import strip
 
 __all__ = ["headline", "lines"]
 
-MOST = 10
-"""Findings that are shown."""
+MOST = 4
+"""Findings that are shown in full."""
+WIDTH = 80
 
 
 def headline(report: SurfaceReport) -> str:
@@ -24,22 +26,52 @@ def headline(report: SurfaceReport) -> str:
 def lines(report: SurfaceReport, paint: Callable[..., str]) -> list[str]:
     """Return the lines of the report."""
     colour = {3: "green", 2: "green", 1: "yellow", 0: "red"}[report.at_least]
+    score = headline(report)
     version = f" ({strip(report.version)})" if report.version else ""
-    shown = [f"{paint(headline(report), 'bold', colour)}  {strip(report.target)}{version}"]
-    shown += [f"  {strip(report.because)}", ""]
-    for finding in report.findings[:MOST]:
-        shown += [
-            f"  {paint('✗', 'red')} {finding.asks} {paint('no', 'red')}: {', '.join(finding.probes)}",
-            f"      {paint(strip(finding.evidence)[:200], 'dim')}",
-            f"      {paint('fix', 'cyan')} {finding.fix} {paint(f'[{finding.clause}]', 'dim')}",
-        ]
-    met = [one for one in report.questions if one.met is True]
-    shown += [f"  {paint('✓', 'green')} {one.asks} {paint(strip(one.because), 'dim')}" for one in met]
-    unknown = [one for one in report.questions if one.met is None]
-    shown += [f"  {paint('?', 'yellow')} {one.asks} {paint(strip(one.because), 'dim')}" for one in unknown]
+    shown = [
+        f"{paint(score, 'bold', colour)}  {_cut(strip(report.target) + version, WIDTH - len(score) - 2)}"
+    ]
+    findings = _distinct(report.findings)
+    for finding in findings[:MOST]:
+        shown += _finding(finding, paint)
+    if findings[MOST:]:
+        rest = f"{len(findings) - MOST} more, with --html or --json: {_listed(one.id for one in findings[MOST:])}"
+        shown.append(f"{paint('✗', 'red')} {_cut(rest)}")
+    if not findings:
+        shown.append(f"  {_cut(strip(report.because))}")
+    met = [one.id for one in report.questions if one.met is True]
+    if met:
+        shown.append(f"{paint('✓', 'green')} {_cut(f'{len(met)} met: {_listed(met)}')}")
+    for one in [each for each in report.questions if each.met is None]:
+        shown.append(f"{paint('?', 'yellow')} {_cut(f'{one.asks} {strip(one.because)}')}")
     if report.accepted:
         shown.append(paint(f"  accepted in the baseline: {count(len(report.accepted), 'finding')}", "dim"))
     if report.not_probed:
-        shown += ["", "  not probed:", *(f"    {strip(each)}" for each in report.not_probed)]
-    cost = f"{report.bytes:,} bytes (about {report.tokens:,} tokens) for all failures"
-    return [*shown, "", f"  a model reads {cost}, {report.largest:,} for the largest"]
+        names = dict.fromkeys(each.partition(":")[0] for each in report.not_probed)
+        shown.append(f"  {_cut(f'not probed (--json has the reasons): {_listed(names)}')}")
+    cost = f"a model reads {report.bytes:,} bytes (about {report.tokens:,} tokens), {report.largest:,} for the largest"
+    return [*shown, f"  {_cut(cost)}"]
+
+
+def _finding(one: Finding, paint: Callable[..., str]) -> list[str]:
+    clause = one.clause.partition(";")[0]
+    fix = textwrap.wrap(f"fix: {one.fix} [{clause}]", WIDTH - 4)
+    return [
+        f"{paint('✗', 'red')} {_cut(f'{one.asks} no: {_listed(one.probes)}')}",
+        f"    {paint(_cut(strip(one.evidence), WIDTH - 4), 'dim')}",
+        *(f"    {line}" for line in fix),
+    ]
+
+
+def _distinct(findings: Sequence[Finding]) -> list[Finding]:
+    """Leave out what another finding includes: if no failure has a verdict, not every failure has one."""
+    ids = {one.id for one in findings}
+    return [one for one in findings if not (one.id == "retry-all" and "retry-some" in ids)]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _cut(text: str, width: int = WIDTH - 2) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,0 +1,129 @@
+"""A server with `install` (with a base URL) or `guard` and nothing else scores 3; fixtures run in process without sockets."""
+
+import socket
+import subprocess
+import sys
+
+import fastmcp
+import pytest
+from flask import Flask, jsonify
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from amends.audit.surfaces.wsgi import WsgiApp, is_wsgi
+from amends.bindings import fastmcp as fastmcp_binding
+from amends.bindings import flask as flask_binding
+from amends.bindings import starlette as starlette_binding
+from tests.audit.test_surfaces import agent, api, server
+
+URL = "https://api.example"
+NUMBER = {"name": "number", "in": "path", "schema": {"type": "integer"}}
+DESCRIBED = {"paths": {"/items/{number}": {"get": {"parameters": [NUMBER]}}}}
+
+
+def flask_app():
+    app = Flask("audited")
+    flask_binding.install(app, base_url=URL)
+
+    @app.get("/items/<int:number>")
+    def item(number):
+        return jsonify(number=number)
+
+    return app
+
+
+def starlette_app():
+    async def item(request):
+        return JSONResponse({})
+
+    app = Starlette(routes=[Route("/items/{number:int}", item)])
+    starlette_binding.install(app, base_url=URL)
+    return app
+
+
+@pytest.fixture
+def no_sockets(monkeypatch):
+    """Any connection fails. Event loops have a pair of sockets of their own, which they do not connect."""
+
+    def refuse(*_):
+        raise AssertionError("a fixture opened a connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+
+
+@pytest.mark.parametrize("make", [flask_app, starlette_app])
+def test_installed_applications(audit_http, no_sockets, make):
+    """With its OpenAPI document the score is 3; without one the question about fields is open, so it is a range."""
+    report = audit_http(make(), openapi=DESCRIBED)
+    assert (report.score, report.findings) == (3, [])
+    unknown = audit_http(make())
+    assert (unknown.at_least, unknown.at_most, unknown.findings) == (1, 3, [])
+
+
+DJANGO = """
+import asyncio
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.http import JsonResponse
+from django.urls import path
+from amends.audit.surfaces import score
+from amends.audit.surfaces.http import observe_http
+
+settings.configure(
+    ROOT_URLCONF=__name__,
+    ALLOWED_HOSTS=["*"],
+    SECRET_KEY="x",
+    MIDDLEWARE=["amends.bindings.django.ProblemMiddleware"],
+    AMENDS={"base_url": "https://api.example"},
+)
+urlpatterns = [path("items/<int:number>", lambda request, number: JsonResponse({}))]
+described = %r
+report = score(asyncio.run(observe_http("http://x", app=get_wsgi_application(), openapi=described)))
+print(report.score, report.findings)
+"""
+
+
+def test_django():
+    """The middleware with a base URL; in a program of its own, because Django is configured once per process."""
+    program = [sys.executable, "-c", DJANGO % DESCRIBED]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=100)
+    assert done.stdout.strip() == "3 []", done.stderr
+
+
+def test_in_process_without_sockets(audit_http, audit_mcp, audit_a2a, no_sockets):
+    """All fixtures, including the probes through the proxy."""
+    assert audit_http(api(ours=True)).score == 3
+    assert audit_mcp(server(ours=True)).score == 3
+    assert audit_a2a(agent(ours=True), writes=True).score == 3
+
+
+def test_a_guarded_fastmcp_server(audit_mcp, no_sockets):
+    """`guard` of FastMCP, and nothing else."""
+    served = fastmcp.FastMCP("seats")
+
+    @served.tool
+    def free_seats(train: int) -> int:
+        return train
+
+    fastmcp_binding.guard(served)
+    report = audit_mcp(served)
+    assert (report.score, report.findings) == (3, [])
+
+
+def test_wsgi_applications():
+    """Applications are distinguished by their arguments."""
+
+    def wsgi(environ, start_response):
+        start_response("404 Not Found", [("Content-Type", "text/plain")])
+        return [b"no"]
+
+    async def asgi(scope, receive, send):
+        """Do nothing."""
+
+    assert is_wsgi(wsgi)
+    assert is_wsgi(Flask("x"))
+    assert not is_wsgi(asgi)
+    assert not is_wsgi(Starlette())
+    assert not is_wsgi(WsgiApp(wsgi))
