@@ -25,7 +25,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "not soak and not postgres and not page" -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -q -m "not soak and not postgres and not page and not docs" -n $(WORKERS) --dist worksteal
 
 # The ledger of effects against a real server, which is installed if there is none and runs as an unprivileged user.
 postgres: $(VENV)/.postgres
@@ -61,8 +61,11 @@ generate: $(VENV)/.dev
 	$(BIN)/python scripts/generate_errors.py
 	$(BIN)/python scripts/generate_docs.py
 
+# The pages, and a real Chromium that searches them and looks for code that does not fit.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	scripts/install_chromium.sh
+	$(BIN)/python -m pytest -q -m docs tests/docs
 
 # Checks before every commit: .pre-commit-config.yaml.
 hooks: $(VENV)/.dev

@@ -3,9 +3,9 @@ The cooking and the calendar agent of the agent error contract, first without th
 
     python examples/cooking_and_calendar.py
 
-The agents do not know in advance whether the servers run. Without the recipe parser the cooking agent asks for the recipe; without the calendar
-the calendar agent uses the fallback in CLAUDE.md. Then both servers are started, and the same requests succeed. It needs
-`pip install 'amends[mcp,server]'`.
+The agents do not know in advance whether the servers run. Without the recipe parser the cooking agent asks for the
+recipe; without the calendar the calendar agent uses the fallback in CLAUDE.md. Then both servers are started, and the
+same requests succeed. It needs `pip install 'amends[mcp]'`.
 """
 
 from __future__ import annotations

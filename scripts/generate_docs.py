@@ -23,7 +23,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.vocabulary import EVERYDAY, Row, vocabulary
 from amends.dialects import decode, dialect, encode
-from amends.errors.classes import class_name
+from amends.errors.base import class_name
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BLOCK = re.compile(r"(<!-- made: ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)

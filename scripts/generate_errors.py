@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from amends.core.vocabulary import EVERYDAY, Row, vocabulary
-from amends.errors.classes import class_name
+from amends.errors.base import class_name
 
 HERE = Path(__file__).resolve().parent.parent / "src" / "amends" / "errors"
 

@@ -1,11 +1,11 @@
 """
-Run the MCP conformance suite and the Inspector's command line against a server, bare and guarded.
+Run the MCP conformance suite and the Inspector's command line: bare, with amends, and through the gateway.
 
-    python scripts/mcp_conformance.py FOLDER --server path/to/everything-server/server.py
+    python scripts/mcp_conformance.py FOLDER
 
-FOLDER gets Node 22 and the npm packages; nothing is installed into the repository. The server is the one that the Python
-SDK keeps for this suite (`examples/servers/everything-server` in its repository): a module with an MCPServer called `mcp`.
-Prints a table, and exits with 1 if a check passes bare and fails guarded.
+FOLDER gets Node 22 and the npm packages; nothing is installed into the repository. The suite tests a server, the one in
+tests/bindings/conformance, and a client, `mcp.Client` and `amends.bindings.mcp.Client`. Prints tables, and exits with 1 if a
+check passes bare and fails otherwise. `--only gateway` leaves the others out.
 """
 
 from __future__ import annotations
@@ -14,152 +14,241 @@ import argparse
 import json
 import os
 import re
-import runpy
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CONFORMANCE", "INSPECTOR", "SPECS", "install", "main", "run_server", "serve_here"]
+from amends import extract
+
+__all__ = ["CONFORMANCE", "INSPECTOR", "SPECS", "install", "main", "run_gateway", "run_server", "run_suite"]
 
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 NODE = "node@22"
 SPECS = ("2025-11-25", "2026-07-28")
+PROGRAMS = Path(__file__).parents[1] / "tests" / "bindings" / "conformance"
+_TIMEOUT = 240_000
+"""Milliseconds for a scenario. The suite runs the scenarios of a client all at once."""
+
+Found = dict[str, str]
 
 
-def install(folder: Path) -> dict[str, str]:
-    """Install Node 22 and the packages into a folder, and return the environment to run them in."""
+def install(folder: Path, *packages: str) -> dict[str, str]:
+    """Install Node 22 and packages into a folder, and return the environment to run them in."""
     npm = shutil.which("npm")
     if npm is None:
         raise SystemExit("npm is needed: apt-get install npm")
     folder.mkdir(parents=True, exist_ok=True)
     path = f"{folder / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
-    for packages in ((NODE,), (CONFORMANCE, INSPECTOR)):
-        # The packages check the version of Node, so Node comes first.
-        command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
+    # The packages check the version of Node, so Node comes first.
+    for wanted in ((NODE,), packages):
+        command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *wanted]
         subprocess.run(command, cwd=folder, env=environment, check=True, timeout=900)
     return environment
 
 
-def serve_here(server: Path, port: int, *, guarded: bool) -> None:
-    """Run the server in this process."""
-    module = runpy.run_path(str(server), run_name="everything_server")
-    if guarded:
-        from amends.bindings.mcp import guard
-
-        guard(module["mcp"])
-    module["mcp"].run(
-        transport="streamable-http", port=port, event_store=module.get("event_store"), retry_interval=100
-    )
+@contextmanager
+def run_server(kind: str, program: Path = PROGRAMS / "server.py") -> Iterator[str]:
+    """Run a server program in a process of its own, and yield its URL."""
+    port = _free_port()
+    with _running([sys.executable, str(program), kind, str(port)], port):
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 @contextmanager
-def run_server(server: Path, *, guarded: bool) -> Iterator[str]:
-    """Run the server in a process of its own, and yield its URL."""
+def run_gateway(url: str, folder: Path) -> Iterator[str]:
+    """Run a gateway in front of a server, and yield the address of the server behind it."""
+    port = _free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    record = f"sqlite:///{folder / 'record.db'}"
+    options = ["--mcp", "--listen", f"127.0.0.1:{port}", "--record", record]
+    with _running([sys.executable, "-m", "amends", "gateway", *options, url], port):
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, __file__, "--serve", str(port), "--server", str(server)]
-    command += ["--guarded"] if guarded else []
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _running(command: list[str], port: int) -> Iterator[None]:
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdout=quiet, stderr=quiet) as process:
         try:
-            for _ in range(300):
+            for _ in range(600):
                 with socket.socket() as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break
                 if process.poll() is not None:
                     raise SystemExit("the server ended")
                 time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}/mcp"
+            yield
         finally:
             process.terminate()
             process.wait(30)
 
 
-def _suite(url: str, spec: str, environment: dict[str, str], results: Path) -> dict[str, str]:
+def run_suite(options: list[str], spec: str, environment: dict[str, str], results: Path) -> Found:
     """Run the suite for one version of the protocol; return the status of every check."""
-    command = ["conformance", "server", "--url", url, "--spec-version", spec, "-o", str(results)]
-    subprocess.run(command, env=environment, capture_output=True, timeout=1200, check=False)
-    found = {}
+    found = _run_scenarios([*options, "--suite", "all"], spec, environment, results / "all")
+    # A scenario that failed beside the others is run once more, alone.
+    for scenario in sorted({name.split()[0] for name, status in found.items() if status == "FAILURE"}):
+        alone = _run_scenarios([*options, "--scenario", scenario], spec, environment, results / "alone")
+        found |= {name: status for name, status in alone.items() if name.split()[0] == scenario}
+    return found
+
+
+def _run_scenarios(options: list[str], spec: str, environment: dict[str, str], results: Path) -> Found:
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True)
+    command = [
+        "conformance",
+        *options,
+        "--spec-version",
+        spec,
+        "--timeout",
+        str(_TIMEOUT),
+        "-o",
+        str(results),
+    ]
+    subprocess.run(command, env=environment, capture_output=True, timeout=3000, check=False)
+    found: Found = {}
     for each in sorted(results.rglob("checks.json")):
+        # Folders are named after the scenario (a server's with "server-" before it) and end with the time of the run.
+        scenario = re.sub(r"-\d{4}-\d\d-\d\dT.*$", "", str(each.parent.relative_to(results)))
+        scenario = scenario.removeprefix("server-") if options[0] == "server" else scenario
         for check in json.loads(each.read_text()):
             if check["status"] in {"SUCCESS", "FAILURE"}:
-                # Folders end with the time of the run.
-                scenario = re.sub(r"-\d{4}-\d\d-\d\dT.*$", "", each.parent.name)
-                name = f"{spec} {scenario} {check['id']}"
+                name = f"{scenario} {check['id']}"
                 found[name] = check["status"] if found.get(name) != "FAILURE" else "FAILURE"
     return found
 
 
-def _inspector(url: str, environment: dict[str, str]) -> dict[str, str]:
-    """List the tools, and call one that works, one that fails and one that does not exist."""
+_CALL = ("--method", "tools/call", "--tool-name")
+_INSPECTOR: dict[str, tuple[tuple[str, ...], int, Callable[[Any, Any, bool], bool]]] = {
+    "list": (
+        ("--method", "tools/list"),
+        0,
+        lambda out, err, guarded: "test_simple_text" in [tool["name"] for tool in out["tools"]],
+    ),
+    "works": ((*_CALL, "test_simple_text"), 0, lambda out, err, guarded: out["isError"] is False),
+    "fails": (
+        (*_CALL, "test_error_handling"),
+        5,
+        lambda out, err, guarded: (
+            out["isError"] is True
+            and err["error"]["code"] == "tool_is_error"
+            and (not guarded or getattr(extract(out, "mcp"), "code", None) == "SERVICE_UNAVAILABLE")
+        ),
+    ),
+    "unknown": (
+        (*_CALL, "no_such_tool"),
+        5,
+        lambda out, err, guarded: out is None and err["error"]["code"] == "tool_not_found",
+    ),
+    "resource": (
+        ("--method", "resources/read", "--uri", "test://none"),
+        1,
+        lambda out, err, guarded: out is None and bool(err["error"]["message"]),
+    ),
+}
+"""By case: the options, the exit code, and a test of what the Inspector prints on stdout and stderr, both JSON."""
+
+
+def run_inspector(url: str, environment: dict[str, str], *, guarded: bool) -> Found:
+    """Run the cases of the Inspector's command line."""
     found = {}
-    call = ["--method", "tools/call", "--tool-name"]
-    for name, options in {
-        "list": ["--method", "tools/list"],
-        "works": [*call, "test_simple_text"],
-        "fails": [*call, "test_error_handling"],
-        "unknown": [*call, "no_such_tool"],
-    }.items():
+    for name, (options, exit, test) in _INSPECTOR.items():
         command = ["mcp-inspector", "--cli", url, "--transport", "http", *options]
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=120, check=False
+            command, env=environment, capture_output=True, text=True, timeout=300, check=False
         )
-        # An error is printed too: the result on stdout, or what the Inspector says about it on stderr.
-        readable = (done.stdout or done.stderr).lstrip().startswith("{")
-        found[f"inspector {name}"] = "SUCCESS" if readable else "FAILURE"
+        try:
+            printed = [json.loads(text) if text.strip() else None for text in (done.stdout, done.stderr)]
+            passed = done.returncode == exit and test(*printed, guarded)
+        except (ValueError, KeyError, TypeError):
+            passed = False
+        found[name] = "SUCCESS" if passed else "FAILURE"
     return found
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run everything, print a table, and return the exit code."""
+    """Run everything, print a table for servers and one for clients, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, help="where to install and to write results")
-    parser.add_argument("--server", type=Path, required=True, help="the SDK's everything-server/server.py")
-    parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--guarded", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("folder", type=Path, help="where to install and to write results")
+    parser.add_argument("--only", choices=(*_SERVERS, "client"), help="compare this only")
     options = parser.parse_args(arguments)
-    if options.serve is not None:
-        serve_here(options.server, options.serve, guarded=options.guarded)
-        return 0
-    if options.folder is None:
-        parser.error("a folder outside of the repository is needed")
     folder: Path = options.folder.resolve()
-    environment = install(folder)
-    found: dict[str, dict[str, str]] = {}
-    for name in ("bare", "guarded"):
-        with run_server(options.server.resolve(), guarded=name == "guarded") as url:
-            found[name] = {}
-            for spec in SPECS:
-                results = folder / "results" / name / spec
-                shutil.rmtree(results, ignore_errors=True)
-                results.mkdir(parents=True)
-                found[name] |= _suite(url, spec, environment, results)
-            found[name] |= _inspector(url, environment)
-    print("| checks that pass | bare | guarded |\n|---|---|---|")
-    for group in (*SPECS, "inspector"):
-        print(f"| {group} | {_count(found['bare'], group)} | {_count(found['guarded'], group)} |")
+    environment = install(folder, CONFORMANCE, INSPECTOR)
+    worse = False
+    if options.only != "client":
+        kinds = ("bare", *((options.only,) if options.only else _SERVERS))
+        worse |= _compare({kind: _test_server(kind, folder, environment) for kind in kinds})
+    if options.only in {None, "client"}:
+        worse |= _compare({kind: _test_client(kind, folder, environment) for kind in ("bare", "amends")})
+    return int(worse)
+
+
+_SERVERS = ("guarded", "gateway")
+"""What the bare server is compared with."""
+
+
+def _test_server(kind: str, folder: Path, environment: dict[str, str]) -> dict[str, Found]:
+    with ExitStack() as stack:
+        url = stack.enter_context(run_server("guarded" if kind == "guarded" else "bare"))
+        if kind == "gateway":
+            url = stack.enter_context(run_gateway(url, folder))
+        found = {
+            f"server, protocol {spec}": run_suite(
+                ["server", "--url", url], spec, environment, folder / "results" / kind / spec
+            )
+            for spec in SPECS
+        }
+        found["Inspector: " + ", ".join(_INSPECTOR)] = run_inspector(
+            url, environment, guarded=kind == "guarded"
+        )
+        return found
+
+
+def _test_client(kind: str, folder: Path, environment: dict[str, str]) -> dict[str, Found]:
+    command = f"{sys.executable} {PROGRAMS / 'client.py'} {kind}"
+    return {
+        f"client, protocol {spec}": run_suite(
+            ["client", "--command", command], spec, environment, folder / "results" / f"client-{kind}" / spec
+        )
+        for spec in SPECS
+    }
+
+
+def _compare(kinds: dict[str, dict[str, Found]]) -> bool:
+    """Print a table, and return whether a check passes bare and fails otherwise."""
+    print(f"| checks that pass | {' | '.join(kinds)} |\n|---|{'---|' * len(kinds)}")
+    bare = kinds["bare"]
+    for row in bare:
+        print(f"| {row} | {' | '.join(_count(found[row]) for found in kinds.values())} |")
     worse = [
-        check
-        for check, status in found["bare"].items()
-        if status == "SUCCESS" and found["guarded"].get(check) != "SUCCESS"
+        f"passes bare and fails {kind}: {row}: {check}"
+        for kind, found in kinds.items()
+        for row, checks in bare.items()
+        for check, status in checks.items()
+        if status == "SUCCESS" and found[row].get(check) != "SUCCESS"
     ]
-    for check in worse:
-        print(f"passes bare and fails guarded: {check}")
-    return 1 if worse or not found["bare"] else 0
+    print("\n".join(worse))
+    return bool(worse) or not all(bare.values())
 
 
-def _count(found: dict[str, Any], group: str) -> str:
-    statuses = [status for check, status in found.items() if check.startswith(group)]
-    return f"{statuses.count('SUCCESS')} of {len(statuses)}"
+def _count(found: Found) -> str:
+    return f"{list(found.values()).count('SUCCESS')} of {len(found)}"
 
 
 if __name__ == "__main__":

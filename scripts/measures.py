@@ -1,8 +1,8 @@
 """
-Measure the source: code lines, `Any`, import cycles per package, files without a test of their name. Run: python scripts/measures.py
+Measure the source: code lines, `Any`, import cycles, modules without a test file of their name. Run: python scripts/measures.py
 
-Code lines are lines with a token that is neither a comment nor part of a docstring. Import cycles count all imports of modules of
-the same package, also those inside functions, but not those for type checking only.
+Code lines are lines with a token that is neither a comment nor part of a docstring. Import cycles count all imports of the
+package's modules, also those inside functions, but not those for type checking only.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import ast
 import io
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "amends"
+TESTS = SOURCE.parents[1] / "tests"
 _NO_CODE = frozenset(
     {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 )
@@ -47,17 +48,19 @@ def any_count(text: str) -> int:
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(ast.parse(text)))
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    """Yield the modules that a file imports at run time, with the names that may be modules."""
+def imports(tree: ast.AST, modules: Container[str]) -> Iterator[str]:
+    """Yield the modules that a file imports at run time."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             continue
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{each.name}" for each in node.names)
-        yield from imports(node)
+            for each in node.names:
+                # `from package import module` imports the module; the package itself is counted for its own names only.
+                inner = f"{node.module}.{each.name}"
+                yield inner if inner in modules else node.module
+        yield from imports(node, modules)
 
 
 def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -93,23 +96,20 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def package_cycles() -> dict[str, list[list[str]]]:
-    """Return the import cycles inside each package."""
+def import_cycles() -> list[list[str]]:
+    """Return the groups of modules that import each other, over the whole package."""
     files = {module_name(path): path for path in SOURCE.rglob("*.py")}
-    graph = {
-        name: {each for each in imports(ast.parse(path.read_text())) if each in files and each != name}
-        for name, path in files.items()
-    }
-    found: dict[str, list[list[str]]] = {}
-    for package in sorted({".".join(name.split(".")[:2]) for name in files if name.count(".") > 1}):
-        inside = {
-            name: {other for other in targets if other.startswith(f"{package}.")}
-            for name, targets in graph.items()
-            if name.startswith(f"{package}.")
-        }
-        if groups := cycles(inside):
-            found[package] = groups
-    return found
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        graph[name] = set(imports(ast.parse(path.read_text()), files)) & files.keys() - {name}
+    return cycles(graph)
+
+
+def without_tests(packages: Container[str]) -> list[str]:
+    """Return the modules of these packages that have no test file of their name."""
+    files = [path.relative_to(SOURCE) for path in sorted(SOURCE.rglob("*.py")) if path.stem != "__init__"]
+    named = {path.name for path in TESTS.rglob("test_*.py")}
+    return [str(path) for path in files if path.parts[0] in packages and f"test_{path.name}" not in named]
 
 
 def main() -> None:
@@ -119,10 +119,10 @@ def main() -> None:
     sys.stdout.write(
         f"files {len(texts)}, code lines {lines:,}, Any {anys} ({1000 * anys / lines:.1f} per 1,000)\n"
     )
-    for package, groups in package_cycles().items():
-        sys.stdout.write(
-            f"{package}: {len(groups)} import cycles, {', '.join(str(len(group)) for group in groups)} files\n"
-        )
+    for group in import_cycles():
+        sys.stdout.write(f"import cycle: {', '.join(group)}\n")
+    for path in without_tests({"arcp", "durable", "http", "recovery", "tasks"}):
+        sys.stdout.write(f"no test file: {path}\n")
 
 
 if __name__ == "__main__":

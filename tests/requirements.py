@@ -678,7 +678,7 @@ ALL = (
         VECTORS,
         "tests/arcp/test_security.py::test_a_first_frame_that_is_not_a_hello",
         "tests/arcp/test_sessions.py::test_who_may_connect",
-        "tests/arcp/test_sessions.py::test_resuming_too_late",
+        "tests/arcp/test_resume.py::test_resuming_too_late",
         f"{_HANDSHAKE}test_a_session_error_is_what_connect_raises",
         f"{_SUBMITTING}test_a_session_error_that_ends_the_connection_ends_the_session",
         f"{_CLIENT_RECOVERY}test_a_session_that_is_over_is_replaced",

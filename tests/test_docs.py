@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -31,8 +32,15 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
-def expected(block: str) -> str:
-    return "".join(line.removeprefix("#> ") + "\n" for line in block.splitlines() if line.startswith("#> "))
+def expected(block: str, mark: str = "#> ") -> str:
+    """Return the output shown in a block: `#> ` for stdout, `#! ` for stderr."""
+    return "".join(line.removeprefix(mark) + "\n" for line in block.splitlines() if line.startswith(mark))
+
+
+def exit_status(block: str) -> int:
+    """Return the exit status that a comment in the block announces, otherwise 0."""
+    found = re.search(r"  # exit (\d+)", block)
+    return int(found[1]) if found else 0
 
 
 @pytest.mark.parametrize(
@@ -45,10 +53,11 @@ def expected(block: str) -> str:
     ],
 )
 def test_examples_print_the_output_shown(page, block):
-    """Each block runs in a process of its own and prints its `#>` lines."""
+    """Each block runs in a process of its own and prints its `#>` and `#!` lines."""
     done = FORKS.run(block)
-    assert done.returncode == 0, done.stderr.decode()
+    assert done.returncode == exit_status(block), done.stderr.decode()
     assert done.stdout.decode() == expected(block)
+    assert expected(block, "#! ") in done.stderr.decode()
 
 
 def test_every_public_name_is_documented_with_an_example():
@@ -105,3 +114,12 @@ def test_every_page_can_be_reached():
         seen.add(page)
         ahead += [page.parent / link for link in re.findall(r"\]\(([^)#:]+\.md)", page.read_text())]
     assert {path.resolve() for path in docs.rglob("*.md")} - seen == set()
+
+
+def test_signatures_show_short_defaults():
+    """`help` of a public function shows `policy=Policy()`, not every field of the default."""
+    for name in amends.__all__:
+        value = getattr(amends, name)
+        if inspect.isfunction(value):
+            for parameter in inspect.signature(value).parameters.values():
+                assert len(repr(parameter.default)) < 40, (name, parameter.name)

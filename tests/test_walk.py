@@ -1,4 +1,4 @@
-"""The 429 of docs/architecture.md: the request uses every file that the page names."""
+"""The 429 of docs/architecture.md: the files that it passes through, and how often control goes back and forth."""
 
 import asyncio
 import re
@@ -16,49 +16,84 @@ from amends.errors import RateLimitedError
 from amends.testing import FakeClock
 
 ROOT = Path(__file__).parents[1]
+SOURCE = str(ROOT / "src" / "amends")
 # Classes and tables, which are read and not called.
 NOT_CALLED = {"errors/__init__.py", "core/vocabularies/everyday.py"}
 
 
+def page():
+    """Return the section of the page about this request."""
+    return (ROOT / "docs" / "architecture.md").read_text().partition("## A 429, file by file")[2]
+
+
 def named():
     """Return the files that the page names."""
-    _, _, walk = (ROOT / "docs" / "architecture.md").read_text().partition("## A 429, file by file")
-    return {name for name in re.findall(r"`([\w/]+\.py)`", walk) if not name.startswith("tests/")}
+    return {name for name in re.findall(r"`([\w/]+\.py)`", page()) if not name.startswith("tests/")}
 
 
-async def fetch(seen):
-    """Send a request that is first answered with 429, and add the called files of amends to `seen`."""
-    waits = iter([2])
+async def fetch(transport):
+    """Send a request twice, the first time to load what is loaded once. Return the files that the second one called."""
+    called, waits = [], []
 
-    async def page(request):
-        for wait in waits:
-            raise RateLimitedError("Too many", retry_after=wait)
+    async def limited(request):
+        if waits:
+            raise RateLimitedError("Too many", retry_after=waits.pop())
         return PlainTextResponse("ok")
 
-    app = Starlette(routes=[Route("/", page)])
+    app = Starlette(routes=[Route("/", limited)])
     install(app)
-    source = str(ROOT / "src" / "amends")
 
     def note(frame, event, arg):
         name = frame.f_code.co_filename
-        if event == "call" and name.startswith(source):
-            seen.add(name.removeprefix(f"{source}/"))
+        # The clock of the test is no part of the exchange.
+        if event == "call" and name.startswith(SOURCE) and not name.endswith("/amends/testing.py"):
+            called.append(name.removeprefix(f"{SOURCE}/"))
 
-    transport = AsyncTransport(httpx2.ASGITransport(app))
-    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
-        before = sys.getprofile()
-        sys.setprofile(note)
-        try:
-            return await client.get("/")
-        finally:
-            sys.setprofile(before)
+    async with httpx2.AsyncClient(transport=transport(app), base_url="http://shop.example") as client:
+        for profile in (sys.getprofile(), note):
+            waits.append(2)
+            before = sys.getprofile()
+            sys.setprofile(profile)
+            try:
+                response = await client.get("/")
+            finally:
+                sys.setprofile(before)
+    return response, called
+
+
+def walked(transport):
+    """Return the response, the files, and the number of bounces: control goes to another file and straight back."""
+    with FakeClock():
+        response, called = asyncio.run(fetch(transport))
+    path = [name for place, name in enumerate(called) if place == 0 or called[place - 1] != name]
+    bounces = sum(one == other for one, other in zip(path, path[2:], strict=False))
+    return response, set(path), bounces
+
+
+def figures(pattern):
+    """Return the two numbers that the page gives."""
+    found = re.search(pattern, " ".join(page().split()))
+    assert found is not None
+    return int(found[1]), int(found[2])
 
 
 def test_a_429_uses_every_file_that_the_page_names():
-    """Every named file is called, except classes and tables."""
-    seen = set()
-    with FakeClock():
-        assert asyncio.run(fetch(seen)).text == "ok"
+    """Every named file is called, except classes and tables; the page has the number of files and bounces."""
+    response, files, bounces = walked(lambda app: AsyncTransport(httpx2.ASGITransport(app)))
+    assert response.text == "ok"
     assert len(named()) > 15
-    assert named() - NOT_CALLED <= seen
+    assert named() - NOT_CALLED <= files
     assert all((ROOT / "src" / "amends" / name).exists() for name in NOT_CALLED)
+    limit = figures(r"calls functions in (\d+) files, and (\d+) times")
+    assert len(files) <= limit[0]
+    assert bounces <= limit[1]
+
+
+def test_the_server_answers_a_429_on_a_short_path():
+    """At most 26 files and 8 bounces; the page has the exact numbers."""
+    response, files, bounces = walked(httpx2.ASGITransport)
+    assert response.status_code == 429
+    limit = figures(r"answers in (\d+) files with (\d+) bounces")
+    assert limit <= (26, 8)
+    assert len(files) <= limit[0]
+    assert bounces <= limit[1]

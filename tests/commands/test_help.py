@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from amends.bindings.argparse import all_parsers
+from amends.bindings.argparse_parsers import all_parsers
 from amends.commands.console import parser
 from tests.commands.test_decode import amends
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from amends.carriers.extraction import examine
+from amends.carriers.reading import FAILED, Reading
 from amends.carriers.report import report
 from amends.commands.pasted import har_response, read_pasted
 
@@ -34,6 +35,37 @@ def test_pasted_texts(text, expected):
     via, reading = examine(read_pasted(text))
     got = report(via, reading)
     assert (got.vendor, got.fault.code, got.decision.action) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("botocore.exceptions.ClientError: An error occurred (ThrottlingException) when calling the InvokeModel operation: x",
+         ("aws", "RATE_LIMITED", "no", "retry")),
+        ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='x', port=443)", (None, "SERVICE_UNAVAILABLE", "maybe", "retry")),
+        ("httpx.ReadTimeout: The read operation timed out", (None, "TIMEOUT", "maybe", "retry")),
+        ("httpx2.ReadTimeout", (None, "TIMEOUT", "maybe", "retry")),
+        ("google.api_core.exceptions.ResourceExhausted: 429 Quota exceeded", (None, "RATE_LIMITED", "no", "retry")),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", (None, "SERVICE_UNAVAILABLE", "no", "retry")),
+        ("requests.exceptions.HTTPError: 503 Server Error: x for url: y", (None, "SERVICE_UNAVAILABLE", "maybe", "retry")),
+        ("urllib.error.HTTPError: HTTP Error 429: Too Many Requests", (None, "RATE_LIMITED", "no", "retry")),
+        ("httpx.HTTPStatusError: Client error '404 Not Found' for url 'x'", (None, "NOT_FOUND", "no", "fix")),
+        ("stripe.error.RateLimitError: Request req_x: 429 in the text decides nothing", (None, "RATE_LIMITED", "no", "retry")),
+    ],
+)  # fmt: skip
+def test_the_last_line_of_a_traceback(line, expected):
+    """A status or code word at its library's place decides, otherwise the class; alone and below a traceback."""
+    for text in (line, f'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n{line}\n'):
+        value = read_pasted(text)
+        got = report(None, value) if isinstance(value, Reading) else report(*examine(value))
+        assert (got.vendor, got.fault.code, got.fault.executed, got.decision.action) == expected
+
+
+def test_exceptions_that_are_not_known_failed():
+    """An unknown class is a failure about which nothing is known; a sentence with a colon is no exception."""
+    assert read_pasted("Traceback (most recent call last):\nShopClosed: 12") == FAILED
+    assert read_pasted("shop.errors.ShopClosed: 12") == FAILED
+    assert read_pasted("Note: 12") is None
 
 
 def test_a_har_file():

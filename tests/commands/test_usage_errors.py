@@ -60,6 +60,46 @@ MISTAKES = {
         "no file /no/such.db",
         "Correct the path",
     ),
+    "a store without its option": (
+        ["tasks", "list", "sqlite:///x.db"],
+        3,
+        "amends tasks list does not take the argument sqlite:///x.db",
+        "Did you mean --store sqlite:///x.db?",
+    ),
+    "no store of tasks": (["tasks", "list"], 2, "no store is given", "Give --store sqlite:///tasks.db"),
+    "no store of effects": (["effects", "list"], 2, "no store is given", "Give --store sqlite:///effects.db"),
+    "no file of tasks": (
+        ["tasks", "list", "--store", "sqlite:////no/such.db"],
+        2,
+        "no file /no/such.db",
+        "Correct the path in --store",
+    ),
+    "no file of effects": (
+        ["effects", "list", "--store", "sqlite:////no/such.db"],
+        2,
+        "no file /no/such.db",
+        "Correct the path in --store",
+    ),
+    "no code": (["explain"], 3, "amends explain needs CODE", "Give CODE"),
+    "two arguments": (
+        ["runtime", "submit"],
+        3,
+        "amends runtime submit needs URL and AGENT",
+        "Give URL and AGENT",
+    ),
+    "no shell": (["completion"], 3, "amends completion needs SHELL", "Give SHELL, one of bash, zsh, fish"),
+    "no configuration": (
+        ["gateway", "check", "/no/such.toml"],
+        4,
+        "there is no file /no/such.toml",
+        "Correct the path",
+    ),
+    "check without a file": (
+        ["gateway", "check"],
+        3,
+        "needs a configuration file",
+        "amends gateway check gateway.toml",
+    ),
 }
 
 
@@ -70,6 +110,36 @@ def test_wrong_arguments(arguments, exit, message, step):
     assert code == exit
     assert message in error["message"]
     assert step in error["suggestions"][0] if step else error["fix_required"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps"),
+    [
+        (["run", "--onec", "x", "--", "true"], ["Did you mean --once?"]),
+        (["run", "--tries", "0", "--", "true"], ["See amends run --help"]),
+        (["explain", "opnai:x"], ["Did you mean openai?"]),
+    ],
+)
+def test_only_similar_names_are_suggested(arguments, steps):
+    """Names that share little with what was given are left out, and the dashes of flags do not count."""
+    assert run_failing(*arguments)[0]["suggestions"] == steps
+
+
+def test_a_missing_configuration_is_reported_without_loading_the_gateway():
+    """The check of the file comes first, so the error is immediate."""
+    program = (
+        "import sys; from amends.commands import main; main(['gateway', 'check', '/no/such.toml']);"
+        "sys.exit('amends.gateway' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
+def test_the_words_of_a_vendor_are_listed():
+    """`amends explain openai:` lists the words that `amends explain openai:word` knows."""
+    assert b"\n  insufficient_quota\n" in amends("explain", "openai:").stdout
+    found = json.loads(amends("explain", "openai:", "--json").stdout)
+    assert found["vendor"] == "openai"
+    assert "insufficient_quota" in found["words"]
 
 
 def test_an_unknown_flag_without_a_command():

@@ -27,9 +27,11 @@ def add_surfaces(kinds: Any) -> None:
     )
     http.add_argument("url", metavar="URL", nargs="?", help="the base URL (default: that of the document)")
     http.add_argument("--openapi", metavar="FILE", type=Path, help="its OpenAPI document, as JSON")
-    http.add_argument("--rate-limit", action="store_true", help="also send up to 60 GET requests at once")
     http.add_argument(
-        "--writes", action="store_true", help="also send malformed bodies where no schema is known"
+        "--rate-limit", action="store_true", help="also send up to 60 GET requests, 20 per second"
+    )
+    http.add_argument(
+        "--writes", action="store_true", help="also send bodies without members, and one keyed write twice"
     )
     mcp = kinds.add_parser(
         "mcp",
@@ -80,17 +82,26 @@ def _header(text: str) -> tuple[str, str]:
 def run(args: argparse.Namespace) -> int:
     """Send the probes, score the answers and print the report. Return 1 if the certain score is below --fail-under."""
     from amends.audit.surfaces.baseline import read_baseline, write_baseline
+    from amends.audit.surfaces.evidence import conceal
     from amends.audit.surfaces.html import html
     from amends.audit.surfaces.sarif import sarif
     from amends.audit.surfaces.score import score
     from amends.audit.surfaces.text import lines
     from amends.commands.console import emit, json_bytes, wants_json
     from amends.commands.view import painter
+    from amends.errors.cli import UsageError
 
-    report = score(_observe(args), () if args.baseline is None else read_baseline(args.baseline))
+    if args.write_baseline and args.baseline is None:
+        raise UsageError(
+            "--write-baseline needs a file",
+            field="--baseline",
+            suggestions=["Name it: --baseline accepted.txt --write-baseline"],
+        )
+    evidence = conceal(_observe(args), _secrets(args))
+    report = score(evidence, () if args.baseline is None else read_baseline(args.baseline))
     _check_reached(report.evidence)
-    if args.write_baseline and args.baseline is not None:
-        write_baseline(args.baseline, report.findings)
+    if args.write_baseline:
+        write_baseline(args.baseline, score(evidence).findings)
     if args.html is not None:
         args.html.write_text(html(report), encoding="utf-8")
     if args.sarif is not None:
@@ -102,11 +113,22 @@ def run(args: argparse.Namespace) -> int:
     return 1 if args.fail_under is not None and report.at_least < args.fail_under else 0
 
 
+def _token(args: argparse.Namespace) -> str | None:
+    return args.token or os.environ.get("AMENDS_TOKEN")
+
+
+def _secrets(args: argparse.Namespace) -> list[str]:
+    """Return the credentials that were given, which no report may have."""
+    if args.kind == "arcp":
+        return [_token(args) or ""]
+    return [value for _, value in args.header]
+
+
 def _observe(args: argparse.Namespace) -> Evidence:
     if args.kind == "arcp":
         from amends.audit.surfaces.arcp import observe_arcp
 
-        return asyncio.run(observe_arcp(args.url, token=args.token or os.environ.get("AMENDS_TOKEN")))
+        return asyncio.run(observe_arcp(args.url, token=_token(args)))
     headers = dict(args.header)
     if args.kind == "a2a":
         from amends.audit.surfaces.a2a import observe_a2a

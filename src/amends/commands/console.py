@@ -18,12 +18,22 @@ from typing import Any
 import msgspec
 
 from amends._version import __version__
-from amends.bindings.argparse import declared_values, parse
+from amends.bindings.argparse import parse
+from amends.bindings.argparse_parsers import declared_values
 from amends.cli.command_retry import CommandRetry
 from amends.cli.invocation import run_command
 from amends.cli.options import OUTPUTS, parse_common_options
 
-__all__ = ["OUTPUTS", "as_sentence", "command_after_dashes", "emit", "json_bytes", "run", "wants_json"]
+__all__ = [
+    "OUTPUTS",
+    "TEXT_HELP",
+    "as_sentence",
+    "command_after_dashes",
+    "emit",
+    "json_bytes",
+    "run",
+    "wants_json",
+]
 
 # In the order of the help. Each module has add(subparsers) and run(args) -> exit code.
 COMMANDS = {
@@ -45,6 +55,8 @@ COMMANDS = {
 }
 TEXT_IN_PIPES = frozenset({"try", "explain"})
 """Commands whose results are text in a pipe, too; the others print JSON there. Failures are envelopes for all of them."""
+TEXT_HELP = "text, json or problem"
+"""The help of --output for these commands."""
 # Commands without a line of their own in the help, so that it fits a terminal.
 _UNLISTED = ("translate", "schema", "store", "completion")
 

@@ -29,7 +29,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "decode",
         help="decode a failure and decide what to do",
-        description="Read a response (JSON, curl -i, HAR, an event stream, log lines) from stdin or FILE and print "
+        description="Read a response (JSON, curl -i, HAR, an event stream, log lines, a traceback) from stdin or FILE and print "
         "what it reports and what to do about it.",
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="read this file instead of stdin")
@@ -66,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
 def _examined(value: Any, args: argparse.Namespace) -> tuple[str | None, Reading]:
     """Examine a document, or a text that is none."""
     vendor = check_vendor(args.vendor)
+    if isinstance(value, Reading):
+        return None, value
     if args.via is None or args.via == "http":
         value = har_response(value)
     if vendor is None and not args.in_success and isinstance(value, dict):

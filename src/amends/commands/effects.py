@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 __all__ = ["add", "run"]
@@ -65,16 +64,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _ledger(args: argparse.Namespace) -> Any:
     """Return the ledger in an existing store."""
+    from amends.commands.store_option import require_file, require_store
     from amends.effects import Effects
-    from amends.stores.address import parse
 
-    if not args.store:
-        raise ValueError("no store is given: use --store sqlite:///effects.db, or set AMENDS_STORE")
-    if "://" in args.store and not args.store.startswith("postgres"):
-        address = parse(args.store)
-        if address.scheme == "sqlite" and not Path(address.path).exists():
-            raise ValueError(f"there is no file {address.path}: correct the path")
-    return Effects(args.store)
+    url = require_store(args.store, "sqlite:///effects.db")
+    if "://" in url and not url.startswith("postgres"):
+        require_file(url)
+    return Effects(url)
 
 
 def _list(effects: Any, args: argparse.Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from amends.cli.arguments import close_matches
-from amends.commands.console import emit, wants_json
+from amends.commands.console import TEXT_HELP, emit, wants_json
 from amends.commands.explain_view import code_text, word_text
 from amends.commands.view import painter
 from amends.core.explanation import facts
@@ -24,6 +24,7 @@ def add(subparsers: Any) -> None:
         help="explain a code and what to do about it",
         description="Look up a code (or an HTTP status) in every vocabulary, or in one.",
         completes=["codes"],
+        output_help=TEXT_HELP,
     )
     parser.add_argument(
         "code", metavar="CODE", help="RATE_LIMITED, BUDGET_TOO_LOW, 429, openai:insufficient_quota, …"
@@ -62,9 +63,17 @@ def _explain_word(args: argparse.Namespace, vendor: str, word: str) -> int:
             suggestions=[f"Did you mean {match}?" for match in close_matches(vendor.lower(), sorted(NAMES))]
             or ["See the page 'What each vendor's failures mean' for the names"],
         ) from None
+    known = sorted({*vendor_of(name).words, *vendor_of(name).unless})
+    if not word:
+        if wants_json(args):
+            emit({"vendor": name, "words": known})
+        else:
+            sys.stdout.write(
+                "".join(f"{each}\n" for each in (vendor_of(name).title, *(f"  {w}" for w in known)))
+            )
+        return 0
     found = word_facts(name, word)
     if not found:
-        known = sorted({*vendor_of(name).words, *vendor_of(name).unless})
         raise NotFoundError(
             f"no word {word!r} of {name}",
             suggestions=[f"Did you mean {name}:{match}?" for match in close_matches(word, known)]

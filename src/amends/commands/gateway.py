@@ -33,7 +33,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(args: argparse.Namespace) -> int:
     """Check a configuration, or run the gateway until it is stopped."""
-    if args.target[:1] == ["check"] and len(args.target) == 2:
+    if args.target[:1] == ["check"]:
+        if len(args.target) != 2:
+            from amends.errors.cli import UsageError
+
+            raise UsageError(
+                "amends gateway check needs a configuration file",
+                suggestions=["amends gateway check gateway.toml"],
+            )
         return _check(args, Path(args.target[1]))
     config, path = _config(args)
     changes = {name: value for name in ("listen", "record") if (value := getattr(args, name))}
@@ -79,14 +86,20 @@ def _config(args: argparse.Namespace) -> tuple[GatewayConfig, Path | None]:
 
 def _read(path: Path) -> GatewayConfig:
     from amends.errors.cli import NotFoundError, ValidationError
+
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise NotFoundError(
+            f"there is no file {path}",
+            suggestions=["Correct the path, or write one: the page 'Gateway' has an example"],
+        ) from None
+    except UnicodeDecodeError:
+        raise ValidationError(f"{path} is not UTF-8", suggestions=["Save it as UTF-8"]) from None
     from amends.gateway.config_file import ConfigError, read_config
 
     try:
-        return read_config(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise NotFoundError(f"there is no file {path}") from None
-    except UnicodeDecodeError:
-        raise ValidationError(f"{path} is not UTF-8") from None
+        return read_config(text)
     except ConfigError as error:
         found = [f"{path}:{each.line}:{each.column}: {each.message}" for each in error.problems]
         details = {"problems": [each._asdict() for each in error.problems]}

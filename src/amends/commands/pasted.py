@@ -1,7 +1,8 @@
 """
 What people paste into `amends decode`: `curl -i` output, HAR files, event streams, log lines, tracebacks.
 
-`read_pasted` turns a text that is no JSON document into a response or document that `examine` takes. It never raises.
+`read_pasted` turns a text that is no JSON document into a response or document that `examine` takes, or into a `Reading`.
+It never raises.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from itertools import islice
 from typing import Any
 
 from amends.carriers.extraction import examine
+from amends.carriers.reading import Reading
+from amends.commands.pasted_traceback import read_traceback
 from amends.core.wire import TOO_DEEP, Unreadable, read
 
 __all__ = ["har_response", "read_pasted"]
@@ -24,17 +27,19 @@ _MAX_STARTS = 16
 
 def read_pasted(text: str) -> Any:
     r"""
-    Return the response or document in a text, or None if there is none.
+    Return the response or document in a text, the `Reading` of an exception, or None if there is none.
 
     >>> read_pasted("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\n\r\n{}")
     {'status': 429, 'headers': {'Retry-After': '3'}, 'body': '{}'}
     """
     text = text.lstrip("\ufeff")
-    return _http(text) or _stream(text) or _failing(_log(text)) or _failing(_traceback(text))
+    return _http(text) or _stream(text) or _failing(_log(text)) or _failing(read_traceback(text))
 
 
 def _failing(value: Any) -> Any:
     """Return a value that reports a failure, or None: most lines of a log are about other things."""
+    if isinstance(value, Reading):
+        return value
     return value if value is not None and examine(value)[1].failed else None
 
 
@@ -115,21 +120,3 @@ def _with_status(value: Any, before: str) -> Any:
     """Add the status that SDKs write before a body: `Error code: 429 - {…}`."""
     found = re.search(r"\b(?:code|status|HTTP)\b[^0-9\n]{0,8}([45]\d\d)\b", before, re.IGNORECASE)
     return value if found is None else {"status": int(found[1]), "headers": {}, "body": value}
-
-
-def _traceback(text: str) -> Any:
-    """Return the response that the last line of a traceback names: a status, or a dict in Python's notation."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    last = lines[-1] if lines else ""
-    status = re.search(r"\b(?:code|status)(?: code)?[:= ]{1,3}\(?([45]\d\d)\b", last, re.IGNORECASE)
-    start = last.find("{")
-    if start >= 0:
-        from ast import literal_eval
-
-        try:
-            value = literal_eval(last[start : last.rfind("}") + 1])
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            value = None
-        if isinstance(value, dict):
-            return value if status is None else {"status": int(status[1]), "headers": {}, "body": value}
-    return None if status is None else {"status": int(status[1]), "headers": {}, "body": ""}

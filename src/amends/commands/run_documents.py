@@ -30,7 +30,7 @@ class RunDocument:
 
     def succeeded(self, done: Finished, history: list[Attempt]) -> int:
         """Write the result of a success."""
-        return self._write({"ok": True, "data": _run_data(done), "error": None}, history, 0)
+        return self._write({"ok": True, "data": _run_data(done), "error": None}, done, history, 0)
 
     def failed(self, error: Any, last: Finished | None, history: list[Attempt]) -> int:
         """Write the failure that recovery ended with."""
@@ -55,19 +55,24 @@ class RunDocument:
         if self._output == "problem":
             from amends.dialects import problem
 
-            return self._write({**problem.encode(fault), **more, "data": data}, history, code)
+            return self._write({**problem.encode(fault), **more, "data": data}, last, history, code)
         from amends.dialects.envelope import encode_error
 
         error = {**encode_error(fault), **more}
-        return self._write({"ok": False, "data": data, "error": error}, history, code)
+        return self._write({"ok": False, "data": data, "error": error}, last, history, code)
 
-    def _write(self, document: dict[str, Any], history: list[Attempt], code: int) -> int:
+    def _write(
+        self, document: dict[str, Any], last: Finished | None, history: list[Attempt], code: int
+    ) -> int:
         from amends.cli.documents import to_json
         from amends.cli.invocation import write_document
         from amends.cli.stdout import ReservedStdout
 
+        runs = len(history)
+        if last is not None and all(attempt.result is not last for attempt in history):
+            runs += 1  # a signal ended it
         meta = {
-            "attempt": max(1, len(history)),
+            "attempt": max(1, runs),
             "max_attempts": self._max_attempts,
             "duration_ms": round((time.monotonic() - self._started) * 1000),
             "runs": [_run_meta(attempt) for attempt in history],

@@ -87,7 +87,7 @@ async def _info(url: str) -> dict[str, Any]:
         names = await store.names()
         return {
             "url": store.url,
-            "supports_transactions": store.supports_transactions,
+            "transactions": store.traits.transactions,
             "logs": {name: asdict(await store.log(name).bounds()) for name in names["logs"]},
             "tables": {name: {"rows": await _count(store.table(name).scan())} for name in names["tables"]},
             "queues": {name: asdict(await store.queue(name).size()) for name in names["queues"]},

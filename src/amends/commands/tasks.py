@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import os
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 from amends.commands.tasks_work import json_or_text, load_agents, next_step, submit, work
@@ -129,19 +128,17 @@ def run(args: argparse.Namespace) -> int:
 
 def _orchestrator(args: argparse.Namespace) -> Any:
     """Return an orchestrator on an existing store; it runs no tasks itself."""
-    from amends.stores.address import parse
+    from amends.commands.store_option import require_file, require_store
     from amends.tasks import Orchestrator
 
-    if not args.store:
-        raise ValueError("no store is given: use --store sqlite:///tasks.db, or set AMENDS_STORE")
+    require_store(args.store, "sqlite:///tasks.db")
     if args.action == "worker":
         agents, works = load_agents(args.agents), not args.drain
         return Orchestrator(
             agents, store=args.store, worker=works, name=args.name, concurrency=args.concurrency
         )
-    address = parse(args.store)
-    if args.action != "submit" and address.scheme == "sqlite" and not Path(address.path).exists():
-        raise ValueError(f"there is no file {address.path}: correct the path")
+    if args.action != "submit":
+        require_file(args.store)
     return Orchestrator(store=args.store, worker=False, name=args.name)
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from amends.carriers.extraction import examine
 from amends.carriers.report import report
-from amends.commands.console import emit, wants_json
+from amends.commands.console import TEXT_HELP, emit, wants_json
 from amends.commands.samples import SAMPLES
 from amends.commands.view import painter, report_lines
 from amends.core.fault import Fault
@@ -43,6 +43,7 @@ def add(subparsers: Any) -> None:
         help="run a demo with five flaky services",
         description="Start five small flaky services on this machine and run three agents with the same job: plain "
         "clients, tenacity, and amends. Nothing is sent to other machines, and all processes are stopped at the end.",
+        output_help=TEXT_HELP,
     )
     parser.add_argument("--seed", type=int, default=7, help="the seed of the planned failures (7)")
     parser.add_argument("--samples", action="store_true", help="only show one failure of each dialect")

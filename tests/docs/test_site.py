@@ -1,0 +1,106 @@
+"""The built documentation in a real browser: the search finds the right page first, and code fits its column."""
+
+import functools
+import json
+import threading
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.page.browser import browser
+
+pytestmark = pytest.mark.docs
+
+SITE = Path(__file__).resolve().parents[2] / "site"
+FIRST = {
+    "install": "/install/",
+    "logging": "/logging/",
+    "opentelemetry": "/opentelemetry/",
+    "tenacity": "/coming-from-retry-libraries/",
+    "retry": "/recovery/",
+    "idempotency": "/http-idempotency/",
+    "mcp": "/mcp/",
+    "gateway": "/gateway/",
+    "langchain": "/agent-frameworks/",
+}
+TYPE = """
+(() => {
+  const field = document.querySelector("input[name=query]");
+  document.querySelector("[data-md-toggle=search]").checked = true;
+  field.focus();
+  field.value = %s;
+  field.dispatchEvent(new Event("input", {bubbles: true}));
+  field.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true}));
+})()
+"""
+FOUND = 'document.querySelector(".md-search-result__list > li a")'
+WIDE = """
+[...document.querySelectorAll(".md-content pre > code")]
+  .filter(each => each.scrollWidth > each.clientWidth + 1)
+  .map(each => each.innerText.split("\\n").sort((a, b) => b.length - a.length)[0])
+"""
+UNWRAPPED = WIDE.replace(".md-content pre", ".md-content .highlight:not(.language-text) pre")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files without writing a log."""
+
+    def log_message(self, *args):
+        """Write nothing."""
+
+
+@contextmanager
+def served():
+    """Serve the built pages on this machine, and return their address."""
+    assert SITE.is_dir(), "there are no pages: make docs builds them"
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(SITE))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def test_the_search_finds_the_right_page_first():
+    """A newcomer's words lead to the page about them."""
+    with served() as address:
+        async with browser() as page:
+            await page.size(1400)
+            await page.go(f"{address}/")
+            first = {}
+            for word in FIRST:
+                await page.run(TYPE % json.dumps(word))
+                # The address of a result carries the words that were searched for.
+                await page.until(f"{FOUND} !== null && {FOUND}.search === '?h=' + {json.dumps(word)}")
+                first[word] = await page.run(f"{FOUND}.pathname")
+    assert first == FIRST
+
+
+@pytest.mark.timeout(1200)
+async def test_pages_fit_the_window():
+    """Code fits its column at 1,400 px and on a phone, and no page is wider than the window."""
+    paths = sorted(
+        f"/{path.parent.relative_to(SITE)}/".replace("/./", "/") for path in SITE.rglob("index.html")
+    )
+    assert len(paths) > 60
+    wrong = {}
+    with served() as address:
+        async with browser() as page:
+            for path in paths:
+                await page.size(1400)
+                await page.go(f"{address}{path}")
+                lines = await page.run(WIDE)
+                if lines:
+                    wrong[path] = lines
+                for width in (1400, 390):
+                    await page.size(width)
+                    if await page.run("document.documentElement.scrollWidth > innerWidth"):
+                        wrong[path, width] = "wider than the window"
+                lines = await page.run(UNWRAPPED)
+                if lines:
+                    wrong[path, "phone"] = lines
+    assert wrong == {}
