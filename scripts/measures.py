@@ -106,10 +106,19 @@ def import_cycles() -> list[list[str]]:
 
 
 def without_tests(packages: Container[str]) -> list[str]:
-    """Return the modules of these packages that have no test file of their name."""
-    files = [path.relative_to(SOURCE) for path in sorted(SOURCE.rglob("*.py")) if path.stem != "__init__"]
+    """Return the modules of these packages that define functions or classes and have no test file of their name."""
     named = {path.name for path in TESTS.rglob("test_*.py")}
-    return [str(path) for path in files if path.parts[0] in packages and f"test_{path.name}" not in named]
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE)
+        if name.parts[0] not in packages or path.stem == "__init__" or f"test_{path.name}" in named:
+            continue
+        if any(isinstance(node, _DEFINITIONS) for node in ast.walk(ast.parse(path.read_text()))):
+            found.append(str(name))
+    return found
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def main() -> None:

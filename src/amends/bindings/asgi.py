@@ -27,18 +27,8 @@ from amends.http.application_errors import (
     unwrap_group,
     with_header_wait,
 )
-from amends.http.asgi import (
-    FAULT,
-    App,
-    Message,
-    Receive,
-    Scope,
-    Send,
-    exception_answer,
-    header,
-    request_info,
-    send_response,
-)
+from amends.http.asgi import FAULT, exception_answer, header, request_info, send_response
+from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
 from amends.http.current import CURRENT
 from amends.http.handled import begin_request, handled_exception, watch_quart

@@ -24,7 +24,8 @@ except ImportError as missing:
     raise ImportError("amends.bindings.limits needs an extra: pip install 'amends[limits]'") from missing
 
 from amends.errors import RateLimitedError
-from amends.http.asgi import App, Message, Receive, Scope, Send, request_info, send_response
+from amends.http.asgi import request_info, send_response
+from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.http.idempotency import caller_id
 from amends.http.responses import Settings, error_response
 

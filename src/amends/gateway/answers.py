@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import aiohttp
 
@@ -13,6 +12,7 @@ from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.gateway.headers import response_headers
+from amends.http.asgi_types import Send
 from amends.vendors.streams import read_stream
 
 __all__ = [
@@ -30,8 +30,6 @@ __all__ = [
 
 READ = 64 * 1024
 """Bytes of an answer that are read before it is passed on."""
-
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class Answer:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,16 +20,13 @@ from amends.gateway.config import PAGE, GatewayConfig, UpstreamConfig
 from amends.gateway.http_upstream import HttpUpstream
 from amends.gateway.refusals import FACTS, refusal, send_problem, send_whole
 from amends.gateway.stats import UpstreamStatus
+from amends.http.asgi_types import App, Receive, Scope, Send
 from amends.serving.tracing import trace_id
 
 __all__ = ["Gateway"]
 
 _log = logging.getLogger("amends.gateway")
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Any, Any, Any], Awaitable[None]]
 
 _OWN = PAGE.encode()
 _STOP_WAIT = 5

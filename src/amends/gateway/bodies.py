@@ -7,15 +7,15 @@ Memory stays constant: at most `KEPT` bytes per call are held, whatever the size
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator
 from typing import Any
+
+from amends.http.asgi_types import Receive
 
 __all__ = ["KEPT", "Body", "CallerGone", "TooLarge", "TooSlow", "read_body"]
 
 KEPT = 256 * 1024
 """Bytes of a body that are kept. 200 calls at once hold at most 50 MB."""
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class CallerGone(Exception):

@@ -7,9 +7,7 @@ runs the flow of `amends.recovery`. After the first byte of an answer was sent t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from time import monotonic
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -38,6 +36,7 @@ from amends.gateway.connections import new_session
 from amends.gateway.headers import BadRequest, RequestHeaders, request_headers, response_headers, traverses
 from amends.gateway.refusals import FACTS, refusal, send_problem, send_whole
 from amends.gateway.stats import Stats, UpstreamStatus
+from amends.http.asgi_types import Receive, Scope, Send
 from amends.http.key_support import KeySupport, vendor_honours_keys
 from amends.recovery.clock import CLOCK
 from amends.recovery.history import Attempt
@@ -50,9 +49,6 @@ from amends.serving.tracing import trace_id
 
 __all__ = ["NO_BODY", "SMALL", "Call", "HttpUpstream"]
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 SMALL = 64 * 1024
 """An answer of this size is read before it is sent, so that a connection that breaks in it can be repeated."""

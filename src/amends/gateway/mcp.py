@@ -41,7 +41,7 @@ from amends.gateway.bridge import Bridge
 from amends.gateway.config import UpstreamConfig
 from amends.gateway.generations import is_modern, marked_tools
 from amends.gateway.headers import RequestHeaders
-from amends.gateway.http_upstream import SMALL, Call, HttpUpstream, Send
+from amends.gateway.http_upstream import SMALL, Call, HttpUpstream
 from amends.gateway.refusals import send_whole
 from amends.gateway.rpc import (
     READS,
@@ -53,6 +53,7 @@ from amends.gateway.rpc import (
     read_request,
     tool_operations,
 )
+from amends.http.asgi_types import Send
 from amends.serving.adcp_error import error_object, sentence
 
 __all__ = ["McpUpstream", "rpc_error_body"]

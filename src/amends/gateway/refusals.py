@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
-
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
 from amends.core.wire import compact
 from amends.dialects.problem import MEDIA_TYPE, encode
+from amends.http.asgi_types import Send
 from amends.http.responses import retry_after, with_wait
 
 __all__ = ["FACTS", "refusal", "send_problem", "send_whole"]
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 FACTS = {
     "upstream": b"amends-upstream",

@@ -26,7 +26,7 @@ from amends.gateway.bodies import CallerGone, TooLarge, TooSlow, read_body
 from amends.gateway.config import UpstreamConfig
 from amends.gateway.generations import Client
 from amends.gateway.headers import BadRequest, RequestHeaders, request_headers
-from amends.gateway.http_upstream import HttpUpstream, Receive, Scope, Send
+from amends.gateway.http_upstream import HttpUpstream
 from amends.gateway.mcp import SESSION, rpc_error_body
 from amends.gateway.refusals import refusal, send_whole
 from amends.gateway.rpc import (
@@ -39,6 +39,7 @@ from amends.gateway.rpc import (
     tool_operations,
 )
 from amends.gateway.stdio_process import Gone, StdioProcess, Take
+from amends.http.asgi_types import Receive, Scope, Send
 from amends.serving.tracing import trace_id
 
 __all__ = ["StdioUpstream"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import aiohttp
@@ -13,6 +12,7 @@ from amends.core import recording
 from amends.foreign import from_exception
 from amends.gateway.headers import BadRequest, request_headers, response_headers, traverses
 from amends.gateway.refusals import FACTS
+from amends.http.asgi_types import Receive, Scope, Send
 from amends.serving.tracing import trace_id
 
 __all__ = ["relay"]
@@ -24,13 +24,7 @@ _BODY = frozenset({b"content-length", b"content-type", b"content-encoding"})
 _LARGEST = 16 * 1024 * 1024
 
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-
-
-async def relay(
-    upstream: Any, scope: MutableMapping[str, Any], receive: Receive, send: Send, rest: bytes
-) -> None:
+async def relay(upstream: Any, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:
     """Connect to the upstream, accept the caller, and pass messages on until either side closes."""
     await receive()
     stats = upstream.stats
@@ -46,9 +40,7 @@ async def relay(
         stats.in_flight -= 1
 
 
-async def _relay(
-    upstream: Any, scope: MutableMapping[str, Any], receive: Receive, send: Send, rest: bytes
-) -> None:
+async def _relay(upstream: Any, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:
     try:
         headers = request_headers(scope["headers"])
         if traverses(rest):
@@ -93,7 +85,7 @@ async def _pass_refusal(
     error: Exception,
     traceparent: str | None,
     send: Send,
-    scope: MutableMapping[str, Any],
+    scope: Scope,
     rest: bytes,
 ) -> None:
     """Answer the caller's handshake as the upstream answered it; with 502 or 504 if it gave no answer."""
@@ -116,9 +108,7 @@ async def _pass_refusal(
     await _deny(send, scope, 504 if fault.code == "TIMEOUT" else 502, facts)
 
 
-async def _deny(
-    send: Send, scope: MutableMapping[str, Any], status: int, headers: list[tuple[bytes, bytes]]
-) -> None:
+async def _deny(send: Send, scope: Scope, status: int, headers: list[tuple[bytes, bytes]]) -> None:
     """Refuse a handshake with a status, or with a close if the server cannot send one."""
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1013})

@@ -1,21 +1,16 @@
-"""What the ASGI middlewares share: types, reading a request from its scope, and sending a response."""
+"""What the ASGI middlewares share: reading a request from its scope, and sending a response."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from collections.abc import Iterable
 
 from amends.http.application_errors import exception_response
+from amends.http.asgi_types import Scope, Send
 from amends.http.responses import RawResponse, RequestInfo, Settings
 
 __all__ = [
     "ECHO",
     "FAULT",
-    "App",
-    "Message",
-    "Receive",
-    "Scope",
-    "Send",
     "encode_headers",
     "exception_answer",
     "header",
@@ -23,11 +18,6 @@ __all__ = [
     "send_response",
 ]
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Any, Any, Any], Awaitable[None]]
 
 FAULT = "amends.fault"
 """The scope's key for the fault of the response, for the middlewares around."""

@@ -25,7 +25,8 @@ import msgspec
 from amends.core.fault import Fault
 from amends.durable.keys import key_name
 from amends.errors.base import FaultError
-from amends.http.asgi import App, Message, Receive, Scope, Send, header, request_info, send_response
+from amends.http.asgi import header, request_info, send_response
+from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.http.idempotency import caller_id
 from amends.http.intent import CURRENT, Intent
 from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path

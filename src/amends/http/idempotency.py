@@ -24,18 +24,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from amends.core.fault import Fault
-from amends.http.asgi import (
-    ECHO,
-    FAULT,
-    App,
-    Message,
-    Receive,
-    Scope,
-    Send,
-    header,
-    request_info,
-    send_response,
-)
+from amends.http.asgi import ECHO, FAULT, header, request_info, send_response
+from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.http.handled import handled_exception
 from amends.http.idempotency_middleware import (
     CLAIM,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from amends.http.asgi import App, Message, Receive, Scope, Send
+from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.stores import Store, StoreClosedError
 from amends.stores import open as open_store
 

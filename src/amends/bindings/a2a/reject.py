@@ -19,7 +19,8 @@ from amends.bindings.a2a.responses import LOG, Sent, error_of
 from amends.carriers.layers import KEY
 from amends.core.vocabulary import vocabulary
 from amends.core.wire import Unreadable, read
-from amends.http.asgi import App, Receive, Scope, Send, header
+from amends.http.asgi import header
+from amends.http.asgi_types import App, Receive, Scope, Send
 from amends.serving.adcp_error import sentence
 from amends.serving.rejection import Rejected, number_for, rejection_for
 

@@ -31,7 +31,8 @@ from amends.core import travel
 from amends.core.crosswalk import transfer
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
-from amends.http.asgi import App, Receive, Scope, Send, request_info, send_response
+from amends.http.asgi import request_info, send_response
+from amends.http.asgi_types import App, Receive, Scope, Send
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.serving.adcp_error import error_object
 from amends.serving.rejection import Rejected, number_for, rejection_for
