@@ -36,6 +36,20 @@ async def test_rows_and_messages_are_repaired(open_orchestrator, store):
     assert [each async for each in worker.list()] == []
 
 
+async def test_a_lost_message_of_a_command(manual, clock):
+    """The worker that held the task by it is lost as well. The message comes back, so that another one takes the task over."""
+    ran = []
+    manual.register(recording_agent(ran, read_only=True))
+    await manual.submit("work", id="t")
+    await (await manual.store.queue("tasks").take()).done()
+    taken = entries.Taken(at=clock.now, worker="lost", message="t!2")
+    await manual.store.log(log_name("tasks", "t")).append(entries.encode([taken]), last=1)
+    clock.pass_(10_000)
+    await maintain(manual.store, manual._registry, keep=None)
+    await manual.drain()
+    assert (await manual.get("t").response()).result == "work"
+
+
 async def test_an_interrupted_submission_is_completed_by_the_next_one(open_orchestrator, store):
     """The task runs once."""
     if store.traits.transactions:

@@ -32,7 +32,7 @@ class Trial:
     def __init__(self, faults, clock, first, second):
         self.faults, self.clock, self.first, self.second = faults, clock, first, second
         self.effects, self.undone, self.started, self.lost = [], [], [], False
-        self.where = ""
+        self.where, self.pause = "", self.lose
 
     async def status(self):
         return (await self.second.get("t").response()).status
@@ -45,6 +45,15 @@ class Trial:
         for seconds in (100, 301, 301):
             self.clock.pass_(seconds)
             await asyncio.wait_for(self.second.drain(), 20)
+
+    async def deliver(self):
+        """The first worker keeps its lease, and the second one gets a message of a command, which was delivered before."""
+        queue = self.second.store.queue("tasks")
+        await queue.put(b"t", key="t!9")
+        message = await queue.take()
+        if message is not None:
+            await message.give_back()
+        await asyncio.wait_for(self.second.drain(), 20)
 
     async def lose(self):
         """The first worker is suspended: its lease ends, and the second worker does all there is to do."""
@@ -71,7 +80,7 @@ async def trials(make_agent, transactions, hows=(*HOWS, *PAUSES), most=100):
                     second.register(make_agent(trial, second))
                     await first.submit("work", id="t")
                     faults.count, faults.point, faults.how = 0, point, how
-                    faults.caller, faults.pause = RunningTasks(first), trial.lose
+                    faults.caller, faults.pause = RunningTasks(first), trial.pause
                     with contextlib.suppress(StoreUnavailableError, asyncio.CancelledError):
                         async with Hurry(clock):
                             await asyncio.wait_for(first.drain(), 20)
@@ -215,6 +224,28 @@ async def test_a_worker_that_lost_its_task_starts_nothing(transactions, promises
         if not promises:
             trial.check(trial.effects.count("buy") <= 1)
         trial.check((await trial.status()) in {"completed", "failed", "input_required"})
+
+
+@BOTH
+async def test_a_worker_keeps_its_task_when_another_message_of_it_is_delivered(transactions):
+    """Rule 5. Only the delivery of the message that it holds the task by means that it was lost."""
+
+    def agent(trial, orchestrator):
+        agent, trial.pause = Agent("worker"), trial.deliver
+
+        @agent.capability(verify=lambda payload, ctx: bool(trial.effects) and "seen")
+        async def work(payload, ctx):
+            await orchestrator.store.table("other").get("x")  # one more operation, while the step runs
+            trial.effects.append(ctx.key)
+            return "done"
+
+        return agent
+
+    async for trial in trials(agent, transactions, PAUSES):
+        records = await trial.second.records("t")
+        trial.check(len(trial.effects) == 1)
+        trial.check(await trial.status() == "completed")
+        trial.check(not any(isinstance(each, Taken) and each.takeover for each in records))
 
 
 @BOTH

@@ -9,7 +9,7 @@ from amends import stores
 from amends.durable import worker as worker_module
 from amends.errors import task as errors
 from amends.stores.errors import StoreUnavailableError
-from amends.tasks import Agent, Orchestrator, entries
+from amends.tasks import Agent, Orchestrator, Step, entries, fan_out
 from amends.tasks.entries import Taken
 from amends.tasks.task_reader import log_name, read_task
 from tests.tasks.conftest import advance_until_rest, wait_until
@@ -256,3 +256,63 @@ async def test_a_failed_start_closes_the_store(tmp_path):
         assert orchestrator.agents["worker"].name == "worker"
     with pytest.raises(RuntimeError, match="not open"):
         _ = orchestrator.store
+
+
+@pytest.mark.parametrize("which", ["the task's own message", "a command's message that was given back"])
+async def test_a_held_task_is_taken_over_only_with_the_message_it_is_held_by(clock, which):
+    """
+    A task may have two messages: its own, delayed until a retry, and that of a command. A worker runs the task with one of them.
+
+    The delivery of the other one does not mean that this worker is lost.
+    """
+    effects, own = [], which == "the task's own message"
+    options = {"worker": False, "clock": clock.wall, "keep": None, "lease": 1000}
+    async with (
+        await stores.open("memory:", clock=clock) as store,
+        Orchestrator(store=store, **options) as first,
+        Orchestrator(store=store, **options) as second,
+    ):
+        queue = store.queue("tasks")
+
+        def agent(orchestrator):
+            made = Agent("worker")
+
+            @made.capability(read_only=True)
+            async def later(payload, ctx):
+                if ctx.attempt == 1:
+                    raise errors.RateLimitedError(retry_after=100)
+                return "done"
+
+            @made.capability(verify=lambda payload, ctx: bool(effects) and "seen")
+            async def pay(payload, ctx):
+                if own:
+                    ctx.ask("How much?")
+                if orchestrator is first:
+                    clock.pass_(101)
+                    await second.drain()
+                effects.append(ctx.key)
+                return "paid"
+
+            return made
+
+        first.register(agent(first))
+        second.register(agent(second))
+        steps = [Step(name="pay", type="pay"), *([Step(name="later", type="later")] if own else [])]
+        await first.submit(fan_out(*steps), id="t")
+        if own:
+            await first.drain()
+            await second.answer("t", 5)
+        else:
+            await queue.put(b"t", key="t!9", delay=50)
+            clock.pass_(50)
+            message, command = await queue.take(), await queue.take()
+            assert (message.key, command.key) == ("t", "t!9")
+            await message.give_back()
+            await command.give_back(delay=60)
+        await first.drain()
+        clock.pass_(1001)
+        await second.drain()
+        assert (await first.get("t").response()).status == "completed"
+        assert effects == ["t/pay"]
+        assert not any(isinstance(each, Taken) and each.takeover for each in await first.records("t"))
+        assert [each async for each in queue.messages()] == []

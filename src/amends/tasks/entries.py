@@ -70,6 +70,8 @@ class Taken(_Record, frozen=True, kw_only=True):
     """A worker runs the task: for longer than a tick, or after another worker that did not finish."""
 
     worker: str
+    message: str | None = None
+    """The key of the message that the worker holds the task by; None: the task's id."""
     takeover: bool = False
     alone: bool = False
     """Whether the worker runs nothing else meanwhile, because workers were lost while running this task."""

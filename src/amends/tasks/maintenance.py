@@ -55,7 +55,7 @@ async def _repair(store: Store, space: str, row: TaskRow) -> None:
         await write_row(store, row_of(space, state, last))
     if not state.over and (state.status is not Status.INPUT_REQUIRED or state.release.until is not None):
         # If the message is still on the queue, its key is taken and this does nothing.
-        await store.queue(space).put(row.id.encode(), key=row.id)
+        await store.queue(space).put(row.id.encode(), key=state.message if state.held else row.id)
 
 
 async def forget(store: Store, space: str, id: str) -> None:

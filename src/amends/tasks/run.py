@@ -99,10 +99,14 @@ class Run:
             await self._cancel_calls()
 
     def _taken_record(self, *, takeover: bool = False, alone: bool = False) -> Taken:
-        registry = self._registry
-        promises = registry.promises(self.state.head.steps)
+        registry, head, key = self._registry, self.state.head, self._journal.lease.key or ""
         return Taken(
-            at=self._now, worker=registry.worker, takeover=takeover, alone=alone, promises=promises or None
+            at=self._now,
+            worker=registry.worker,
+            message=None if key == head.id else key,
+            takeover=takeover,
+            alone=alone,
+            promises=registry.promises(head.steps) or None,
         )
 
     async def release(self) -> None:

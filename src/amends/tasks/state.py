@@ -51,7 +51,7 @@ class TaskState(TaskFacts):
     # Records: one method for each, with its name ----------------------------------------------------------------
 
     def _submitted(self, record: log_entries.Submitted) -> None:
-        self.head, self.created = record, record.at
+        self.head, self.created, self.message = record, record.at, record.id
         self.promises = record.promises or {}
         self.steps = {step.name: StepState(step) for step in record.steps}
         agents = {step.agent for step in record.steps}
@@ -59,6 +59,7 @@ class TaskState(TaskFacts):
 
     def _taken(self, record: log_entries.Taken) -> None:
         self.promises = self.promises if record.promises is None else record.promises
+        self.message = self.head.id if record.message is None else record.message
         if record.takeover:
             self.takeovers += 1
             self.alone = record.alone

@@ -38,6 +38,8 @@ class TaskFacts:
     undoing: bool = False
     held: bool = False
     """Whether a worker has recorded that it runs the task, and has not released it since."""
+    message: str = ""
+    """The key of the message that the last worker held the task by. Only its delivery means that this worker was lost."""
     takeovers: int = 0
     """The number of workers that were lost since a step last finished."""
     alone: bool = False

@@ -217,11 +217,12 @@ class Worker:
         """Put off or remove a message that came early or is superfluous. Return whether it was one."""
         release, now = state.release, self._registry.clock()
         if state.held:
-            # The message of a command, and a worker runs the task: that worker reads the command itself.
-            extra = lease.key != state.head.id and lease.attempt == 1
-            if extra:
+            # The worker that holds the task by another message extends its lease on that one, and reads all commands. If it is
+            # lost, that message is delivered again.
+            other = (lease.key or "") != state.message
+            if other:
                 await lease.done()
-            return extra
+            return other
         if state.command_pending or release.until is None or release.until <= now:
             return False
         if release.lease == lease.id:
