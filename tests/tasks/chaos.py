@@ -3,7 +3,7 @@ Flaky agents that record what they do in one SQLite file, for workers that are k
 
 The agents write to tables of their own in the file: inside the store's transaction to `effects`, which must have one row per
 effect, and outside of it to `starts` and `undos`, where a crash may leave several rows. When a step starts, the same statement checks
-whether the task's log has the step as finished, which must never be the case.
+whether the task's log has the step as finished, which must never be the case. `tests/tasks/call_evidence.py` has the one exception.
 
     python -m tests.tasks.chaos FILE                    a worker that runs until it is killed
     python -m tests.tasks.chaos FILE URL [LEASE]        the same, with the tasks on another store than the file
@@ -16,7 +16,6 @@ keyed, and times show whether a step started after it was finished.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import os
 import random
 import signal
@@ -31,47 +30,32 @@ from amends.core.backoff import Backoff
 from amends.errors import task as errors
 from amends.recovery import TASK
 from amends.tasks import Agent, Orchestrator, Step, fan_out, sequence, telemetry
-from amends.tasks.lease_guard import LeaseGuard
+from tests.tasks.call_evidence import Call, lease_end, note_checks, row_of, steady
 
 LEASE = 1.5
 SECONDS = 3.0
 """The time limit of a step. After a worker was lost, its steps are undone that much later."""
 POLICY = replace(TASK, attempts=6, uncertain=5, backoff=Backoff(first=0.02, cap=0.2), rules={})
-TABLES = """
-    CREATE TABLE IF NOT EXISTS starts (task TEXT, step TEXT, at REAL, until REAL, again INTEGER);
+_CALL = """task TEXT, step TEXT, worker TEXT, message TEXT, epoch INTEGER, checked REAL, awaited INTEGER, asked REAL, at REAL,
+    until REAL, wall REAL, again INTEGER"""
+TABLES = f"""
+    CREATE TABLE IF NOT EXISTS starts ({_CALL});
     CREATE TABLE IF NOT EXISTS undos (task TEXT, step TEXT, key TEXT);
     CREATE TABLE IF NOT EXISTS effects (task TEXT, step TEXT, undo INTEGER);
-    CREATE TABLE IF NOT EXISTS actions (task TEXT, step TEXT, at REAL, until REAL);
+    CREATE TABLE IF NOT EXISTS actions ({_CALL});
     CREATE INDEX IF NOT EXISTS actions_of ON actions (task, step);
 """
-_START = """
-    INSERT INTO starts SELECT :task, :step, clock(), :until, EXISTS (
-        SELECT 1 FROM amends_logs AS log
-        JOIN amends_entries AS entry ON entry.id BETWEEN log.id << 36 AND (log.id << 36) + 1000000
-        JOIN json_each(CAST(entry.value AS TEXT)) AS record
-        WHERE log.name = 'tasks/' || :task AND record.value ->> 'what' = 'finished' AND record.value ->> 'step' = :step
-          AND record.value ->> 'undo' IS NULL
-    )
+_INSERT = """
+    INSERT INTO {table} SELECT :task, :step, :worker, :message, :epoch, :checked, :awaited, :asked, steady(), lease_end(), wall(),
+        {again}
 """
-
-
-UNTIL = contextvars.ContextVar("UNTIL", default=1e12)
-"""When the lease ends, as the worker saw it when it made sure, for the current call, that it has the task."""
-
-
-def note_checks() -> None:
-    """
-    Note until when a worker has its lease when it checks it.
-
-    If the process is suspended then, or waits for the file's lock, its effect may come later. No orchestrator can prevent that.
-    """
-    ensure = LeaseGuard.ensure
-
-    async def noting(self) -> None:
-        await ensure(self)
-        UNTIL.set(time.time() + self.expires_in)
-
-    LeaseGuard.ensure = noting
+_FINISHED = """EXISTS (
+    SELECT 1 FROM amends_logs AS log
+    JOIN amends_entries AS entry ON entry.id BETWEEN log.id << 36 AND (log.id << 36) + 1000000
+    JOIN json_each(CAST(entry.value AS TEXT)) AS record
+    WHERE log.name = 'tasks/' || :task AND record.value ->> 'what' = 'finished' AND record.value ->> 'step' = :step
+        AND record.value ->> 'undo' IS NULL
+)"""
 
 
 class Ledger:
@@ -80,6 +64,7 @@ class Ledger:
     def __init__(self, path: str, *, shared: bool = True) -> None:
         self.shared = shared
         """Whether the tasks are in the same file."""
+        self.worker = ""
         self._path, self._local = path, threading.local()
         self._connection.executescript(TABLES)
 
@@ -89,7 +74,8 @@ class Ledger:
         found = getattr(self._local, "connection", None)
         if found is None:
             found = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-            found.create_function("clock", 0, time.time)
+            for function in (time.time, steady, lease_end):
+                found.create_function("wall" if function is time.time else function.__name__, 0, function)
             found.execute("PRAGMA journal_mode = wal")
             found.execute("PRAGMA synchronous = normal")
             self._local.connection = found
@@ -99,8 +85,11 @@ class Ledger:
         self._connection.close()
 
     def record_start(self, ctx) -> None:
-        statement = _START if self.shared else "INSERT INTO starts VALUES (:task, :step, clock(), :until, 0)"
-        self._connection.execute(statement, {"task": ctx.task, "step": ctx.step, "until": UNTIL.get()})
+        self._record("starts", ctx, _FINISHED if self.shared else "0")
+
+    def _record(self, table: str, ctx, again: str) -> None:
+        # The functions in the statement are evaluated when it has the lock of the file, that is when the call is executed.
+        self._connection.execute(_INSERT.format(table=table, again=again), row_of(ctx, self.worker))
 
     async def record_effect(self, ctx) -> None:
         """Record an effect once: in the store's transaction, or by its key."""
@@ -118,12 +107,15 @@ class Ledger:
         self._connection.execute("INSERT INTO undos VALUES (?, ?, ?)", (ctx.task, ctx.step, ctx.key))
 
     def record_action(self, ctx) -> None:
-        row = (ctx.task, ctx.step, UNTIL.get())
-        self._connection.execute("INSERT INTO actions VALUES (?, ?, clock(), ?)", row)
+        self._record("actions", ctx, "0")
 
     def has_action(self, task: str, step: str) -> bool:
         query = "SELECT 1 FROM actions WHERE task = ? AND step = ?"
         return self._connection.execute(query, (task, step)).fetchone() is not None
+
+    def calls(self, table: str) -> list[Call]:
+        """The recorded calls, in the order in which they were executed."""
+        return [Call._make(row) for row in self.rows(f"SELECT * FROM {table} ORDER BY at")]
 
     def rows(self, query: str) -> list[tuple]:
         return self._connection.execute(query).fetchall()
@@ -230,16 +222,17 @@ def store_url(path: str) -> str:
 async def work(path: str, url: str | None = None, lease: str | float = LEASE) -> None:
     telemetry.set_hooks()
     note_checks()
-    agent = flaky_agent(Ledger(path, shared=url is None))
+    ledger = Ledger(path, shared=url is None)
     async with Orchestrator(
-        [agent],
+        [flaky_agent(ledger)],
         store=url or store_url(path),
         policy=POLICY,
         lease=float(lease),
         concurrency=8,
         keep=None,
         grace=0.05,
-    ):
+    ) as orchestrator:
+        ledger.worker = orchestrator._registry.worker
         closed = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, closed.set)
         await closed.wait()
