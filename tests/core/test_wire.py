@@ -72,6 +72,7 @@ def test_other_documents_are_unreadable(data):
     with pytest.raises(Unreadable) as caught:
         read(data)
     assert isinstance(caught.value, ValueError)
+    assert not caught.value.too_large
 
 
 def test_size_is_bounded():
@@ -79,8 +80,9 @@ def test_size_is_bounded():
     document = b'"' + b"a" * (MAX_BYTES - 2) + b'"'
     assert len(read(document)) == MAX_BYTES - 2
     for too_large in (document + b" ", (document + b" ").decode()):
-        with pytest.raises(Unreadable):
+        with pytest.raises(Unreadable) as caught:
             read(too_large)
+        assert caught.value.too_large
     with pytest.raises(Unreadable):
         read_strict(document.decode() + " ")
     with pytest.raises(Unreadable):

@@ -10,7 +10,7 @@ from amends import stores
 from amends.durable import journal
 from amends.durable.index import IndexRow
 from amends.durable.journal import Fenced, ImpossibleRecord, Journal
-from amends.stores import DamagedStoreError
+from amends.stores import DamagedStoreError, StoreUnavailableError
 from tests.durable.faulty import HOWS, Faulty
 
 
@@ -236,3 +236,39 @@ async def test_every_interruption_and_every_failure(cls, transactions):
                     with pytest.raises(Fenced):
                         await one.write(["stale"])
     assert tried > 12
+
+
+class Clockwork:
+    """asyncio for one module, with a clock of its own: a sleep takes exactly its time, and nothing else takes any."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __getattr__(self, name):
+        return getattr(asyncio, name)
+
+    def get_running_loop(self):
+        return self
+
+    def time(self):
+        return self.now
+
+    async def sleep(self, seconds):
+        self.now += seconds
+
+
+async def test_a_write_is_repeated_until_the_time_is_over(store, monkeypatch):
+    """At the moment at which the lease ends by the first look at it, the writer gives up, though it was extended since."""
+    writer, clock, tries = await started(store, Patient), Clockwork(), []
+
+    async def unanswered(self, store):
+        tries.append(clock.now)
+        raise StoreUnavailableError("no", "no")
+
+    monkeypatch.setattr(journal, "asyncio", clock)
+    monkeypatch.setattr(journal, "_PAUSE", 0.5)
+    monkeypatch.setattr(journal.Batch, "commit", unanswered)
+    monkeypatch.setattr(Patient, "time_left", lambda self: 1.0)
+    with pytest.raises(StoreUnavailableError):
+        await writer.write(["a"])
+    assert tries == [1000.0, 1000.5, 1001.0]

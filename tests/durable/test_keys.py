@@ -112,6 +112,7 @@ async def test_a_process_that_died_leaves_the_key_in_doubt(store):
         return False
 
     assert isinstance(await keys.claim("l", "f", verify=did_not), Claim)
+    assert (await keys.get("l")).state == "running"
     failed = await keys.claim("m", "f")
     await keys.mark_in_doubt(failed)
     with pytest.raises(KeyInDoubt):

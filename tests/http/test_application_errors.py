@@ -11,7 +11,7 @@ import pytest
 from amends import FaultError, Policy, Upstream, chain, extract, recover
 from amends.core.vocabulary import vocabulary
 from amends.errors import RateLimitedError, ServiceUnavailableError
-from amends.http.application_errors import exception_response, fault_for
+from amends.http.application_errors import INTERNAL, exception_response, fault_for
 from amends.http.responses import RequestInfo, Settings
 from amends.testing import FakeClock
 
@@ -166,3 +166,10 @@ def test_bugs_and_known_failures_of_a_handler():
         assert found == expected, raised
         assert b"s3cr3t" not in response.body
     assert fault_for(ConnectionRefusedError(), "GET").executed == "no"
+
+
+def test_exceptions_of_client_libraries_are_an_upstreams_failure():
+    """By the first part of the module's name, also if the tables do not know the class."""
+    for module, client in (("httpx", True), ("grpc.aio", True), ("shop.grpc", False), ("grpcs", False)):
+        unknown = type("UnknownError", (Exception,), {"__module__": module})
+        assert (fault_for(unknown("s3cr3t"), "GET") is not INTERNAL) == client, module

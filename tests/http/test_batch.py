@@ -241,7 +241,12 @@ def test_recovery_of_a_batch():
 
 def test_invalid_indexes_are_ignored():
     """A result with an index outside the batch is ignored."""
-    odd = [{"index": -1, "value": 1}, {"index": "0", "value": 2}, {"index": 1, "value": 3}]
+    odd = [
+        {"index": -1, "value": 1},
+        {"index": "0", "value": 2},
+        {"index": 1, "value": 3},
+        {"index": 2, "value": 4},
+    ]
     items = read({"status": 200, "headers": {}, "body": {"results": odd}}, 2).items
     assert [(item.value, item.fault is None) for item in items] == [(None, False), (3, True)]
 

@@ -428,3 +428,18 @@ def test_weeks_between_two_answers_change_the_pace_by_one_step():
     now = probed(controller) + 1e7
     controller.succeeded(now + 0.05, now, waiting=True)
     assert controller.pace <= pacing.RISE * pacing.START * 10.5
+
+
+def test_repeats_that_succeed_show_that_refusals_concern_all():
+    """Only repeats that are refused again show that single callers are refused."""
+    for succeed in (True, False):
+        controller, now = healthy()
+        for _ in range(10):
+            now += 1.0
+            controller.failed(now, now - 0.01, 0.5, REFUSED)
+            if succeed:
+                controller.succeeded(now + 0.5, now + 0.45, waiting=False, repeat=True)
+            else:
+                controller.failed(now + 0.5, now + 0.45, 0.5, REFUSED, repeat=True)
+                controller.succeeded(now + 0.6, now + 0.55, waiting=False)
+        assert (controller.refused_together, controller.refused_alone) == (succeed, not succeed)

@@ -5,6 +5,7 @@ import pytest
 from amends import Decision, Fault, FaultError, Operation, Policy, Upstream, recover
 from amends.core.enums import Action, Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
+from amends.recovery.events import LONG_WAIT
 from amends.recovery.operation_flow import Flow, Outcome, scope_of
 from amends.recovery.plan import plan_for
 from amends.recovery.scope import SCOPE, Scope
@@ -199,3 +200,13 @@ def test_no_decision_before_a_failure():
         _ = Stepper().decision
     decided = Stepper().with_decision(Decision(action=Action.NONE, delay=None, reason="x"))
     assert decided.decision.reason == "x"
+
+
+@pytest.mark.parametrize(("seconds", "kinds"), [(LONG_WAIT, []), (LONG_WAIT + 0.01, ["queued"])])
+def test_a_wait_for_a_turn_that_is_not_long_is_no_event(clock, seen, seconds, kinds):
+    """A wait of exactly the limit is not long."""
+    upstream = Upstream()
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=seconds), clock.now(), clock.now(), 0.0)
+    assert upstream.snapshot(clock.now()).resumes_in == pytest.approx(seconds)
+    assert recover(lambda: "x", upstream=upstream) == "x"
+    assert [event.kind for event in seen] == kinds

@@ -133,3 +133,23 @@ def test_an_interrupted_leader_and_waiter(clock):
     with pytest.raises(KeyboardInterrupt):
         steps.throw(KeyboardInterrupt())
     assert (upstream.renewal.leading, upstream.renewal.failures) == (False, 0)
+
+
+def test_waiting_for_new_credentials_again(clock):
+    """A waiter that was woken sleeps again if the next renewal has begun by then."""
+    upstream = Upstream("a")
+    leader = ThreadWaiter()
+    upstream.ask_to_renew(leader, 0, 0)
+    steps = wait_for_turn(upstream, STEPPER, ThreadWaiter)
+    first = next(steps)
+    assert (type(first), first.seconds) == (Park, 10.0)
+    clock.advance(4.0)
+    upstream.end_renewal(True, clock.now())
+    assert first.waiter.event.is_set()
+    upstream.ask_to_renew(leader, 1, 0)
+    second = steps.send(None)
+    assert (type(second), second.seconds, second.waiter.event.is_set()) == (Park, 6.0, False)
+    upstream.end_renewal(True, clock.now())
+    with pytest.raises(StopIteration) as ended:
+        steps.send(None)
+    assert ended.value.value is True

@@ -67,3 +67,12 @@ def test_a_window_that_is_not_learned_from():
         known.roll(now, learn=False)
     assert known.usual == usual
     assert known._trips == 0
+
+
+def test_before_the_first_answer_nothing_is_known():
+    """No round trip, no arrivals, no good answers."""
+    traffic = Traffic()
+    assert (traffic.usual, traffic.peak, traffic.arrivals) == (0.0, 0.0, 0.0)
+    assert (traffic.rate(100.0), traffic.good_rate(100.0)) == (0.0, 0.0)
+    traffic.arrived()
+    assert traffic.rate(100.0 + 10 * MEMORY) == pytest.approx(0.1 / MEMORY)

@@ -681,3 +681,27 @@ def test_a_pause_is_refused_only_while_it_lasts(clock):
     assert upstream.refuses(now, 10.0)
     assert not upstream.refuses(now, 40.0)
     assert not upstream.refuses(now + 40.0, 0.0)
+
+
+def test_a_call_is_not_refused_at_the_moment_at_which_the_probe_is_due(clock):
+    """However long the server asked for no calls."""
+    upstream, now = Upstream("a"), clock.now()
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=3000), now, now, 0.0)
+    due = now + upstream.snapshot(now).resumes_in
+    assert now < due < now + 3000
+    assert upstream.refuses(due - 0.001, 0.0)
+    assert not upstream.refuses(due, 0.0)
+
+
+def test_a_hint_of_no_time():
+    """It holds calls back for no less time than none."""
+    upstream = Upstream("a")
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=0), 100.0, 100.0, 0.0)
+    assert upstream._controller.until == 100.0
+
+
+def test_one_call_at_once_is_the_least():
+    """A concurrency of none would let no call out."""
+    assert Upstream("a", concurrency=1).concurrency == 1
+    with pytest.raises(ValueError, match="at least 1"):
+        Upstream("a", concurrency=0)
