@@ -440,6 +440,7 @@ def test_random_histories(kind, examples):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)  # they take more than four minutes, and twice as long on a busy machine
 @pytest.mark.parametrize(("kind", "examples"), [("memory", 400), ("sqlite", 200)])
 def test_many_random_histories(kind, examples):
     """The invariants hold for many long histories, which are different every time."""

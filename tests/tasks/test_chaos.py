@@ -234,6 +234,7 @@ async def test_killed_workers(tmp_path):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 async def test_a_thousand_tasks_and_killed_workers(tmp_path):
     """The same, for longer."""
     outcomes, kills = await run(f"{tmp_path}/chaos.db", 1000, worker_count=4, every=0.6)
@@ -244,6 +245,7 @@ async def test_a_thousand_tasks_and_killed_workers(tmp_path):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 async def test_killed_workers_on_nats(tmp_path, nats_server):
     """Without transactions, the log's compare-and-set is enough for everything except effects in a shared transaction."""
     url = f"{nats_server.url}/chaos"
@@ -304,6 +306,7 @@ def storm(tmp_path, monkeypatch, capsys, backend, storm_url):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("backend", ["sqlite", "nats", "three servers"])
 async def test_killed_paused_and_closed_workers(storm):
     """Effects are counted: none is missing, and none that must not happen twice happened twice."""
@@ -312,6 +315,7 @@ async def test_killed_paused_and_closed_workers(storm):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("backend", ["sqlite", "nats"])
 async def test_workers_that_are_paused_most_of_the_time(storm):
     """Some calls are delayed past the lease; each is proved to be one (`tests/tasks/call_evidence.py`)."""
@@ -320,6 +324,7 @@ async def test_workers_that_are_paused_most_of_the_time(storm):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 async def test_orchestrators_that_are_closed_and_paused_in_memory(monkeypatch):
     """The same in one process: orchestrators are closed at random; a cancelled run stands for a pause."""
     count, dice, effects = int(os.environ.get("CHAOS_TASKS", "5000")), random.Random(3), Counter()
