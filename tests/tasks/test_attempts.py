@@ -51,7 +51,8 @@ async def test_nothing_is_called_without_a_hold(manual, options):
     found = await read_task(manual.store, "tasks", "t")
     # The log itself would refuse the worker too; here only the guard knows.
     journal = Journal(manual.store, "tasks", found, await manual.store.queue("tasks", lease=30).take())
-    attempts = Attempts(manual._registry, journal, LeaseGuard(LostLease()))
+    journal.guard = LeaseGuard(LostLease())
+    attempts = Attempts(manual._registry, journal)
     with pytest.raises(Fenced):
         await attempts.attempt_step("work")
     with pytest.raises(Fenced):

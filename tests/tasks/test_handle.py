@@ -5,7 +5,7 @@ import pytest
 from amends.errors import FaultError
 from amends.errors import task as errors
 from amends.tasks import Agent
-from amends.tasks.handle import Handle
+from amends.tasks.orchestrator import Handle
 from amends.tasks.wait import WaitTimeoutError
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from amends.tasks.capability import HOOK_SECONDS, Capability
-from amends.tasks.hook_calls import HookCalls
+from amends.tasks.invoke import HookCalls
 from amends.tasks.journal import Fenced
 from amends.tasks.threads import Threads
 

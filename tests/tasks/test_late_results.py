@@ -40,7 +40,10 @@ async def unknown():
 
 
 def watch(late, manual, thread, verify=unknown, id="t"):
-    late.watch(thread, manual.store, "tasks", (id, "work"), verify=verify, clock=lambda: 5.0)
+    def record(happened, result):
+        return manual.verify(id, happened=happened, result=result, step="work")
+
+    late.watch(thread, record, verify)
 
 
 @pytest.mark.parametrize(

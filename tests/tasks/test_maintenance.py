@@ -4,8 +4,7 @@ from amends.tasks import Step, entries
 from amends.tasks.entries import Submitted
 from amends.tasks.maintenance import maintain
 from amends.tasks.submit import submit
-from amends.tasks.task_index import TaskRow
-from amends.tasks.task_reader import log_name
+from amends.tasks.task_reader import TaskRow, log_name
 from tests.tasks.crashes import recording_agent
 
 

@@ -9,8 +9,7 @@ from amends.errors import FaultError
 from amends.tasks.entries import Cancelled, Submitted, encode
 from amends.tasks.plan import Step
 from amends.tasks.submit import keys_of, submit
-from amends.tasks.task_index import scan_rows
-from amends.tasks.task_reader import read_records
+from amends.tasks.task_reader import read_records, scan_rows
 
 RECORD = Submitted(at=1.0, id="t", type="x", steps=(Step(name="x", type="x"),))
 

@@ -5,7 +5,7 @@ import pytest
 from amends.durable.index import write_row
 from amends.tasks import entries
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import row_of, scan_rows
+from amends.tasks.task_reader import row_of, scan_rows
 
 
 def state(updated):

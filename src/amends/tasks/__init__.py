@@ -21,9 +21,8 @@ from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 from amends.tasks.documents import Metadata, Request, Response, Status
 from amends.tasks.fallbacks import Fallback, FallbackError, parse_fallbacks, read_fallbacks
-from amends.tasks.handle import Handle
 from amends.tasks.message_catalogue import Catalogue
-from amends.tasks.orchestrator import Orchestrator
+from amends.tasks.orchestrator import Handle, Orchestrator
 from amends.tasks.plan import Step, fan_out, graph, result_of, sequence
 from amends.tasks.task_event import TaskEvent
 from amends.tasks.task_reader import TaskNotFoundError

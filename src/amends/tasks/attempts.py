@@ -21,10 +21,7 @@ from amends.tasks.capability import HOOK_SECONDS, Capability
 from amends.tasks.context import Context, InDoubt, Question
 from amends.tasks.entries import Asked, Doubted, Failed, Finished, Record, Started
 from amends.tasks.final_faults import DEADLINE, STOPPED
-from amends.tasks.hook_calls import HookCalls
 from amends.tasks.journal import Journal
-from amends.tasks.lease_guard import LeaseGuard
-from amends.tasks.recovery import StepRecovery
 from amends.tasks.registry import Registry
 from amends.tasks.state import TaskState
 from amends.tasks.steps import StepState
@@ -40,9 +37,9 @@ _STOP_SECONDS = 1.0
 class Attempts:
     """The attempts that one worker makes of one task's steps."""
 
-    def __init__(self, registry: Registry, journal: Journal, guard: LeaseGuard) -> None:
-        self._registry, self._journal, self._guard = registry, journal, guard
-        self._task_context = TaskContext(registry, journal, guard)
+    def __init__(self, registry: Registry, journal: Journal) -> None:
+        self._registry, self._journal, self._guard = registry, journal, journal.guard
+        self._task_context = TaskContext(registry, journal)
         self.verification = self._task_context.verification
         """Checks whether interrupted steps happened."""
         self._under_way: dict[str, tuple[Capability, Context]] = {}
@@ -159,29 +156,13 @@ class Attempts:
             await connect(agent, capability, ctx)
             payload = self.verification.payload(step.plan)
             payload = payload if capability.check is None else capability.check(payload)
-            hooks = HookCalls(
-                self._guard, agent.threads, capability, ctx.key, clock=self._registry.clock, until=None
-            )
+            hooks = self.verification.recovery(agent, capability, step.plan, ctx.key, undo=True).hooks
             most = _STOP_SECONDS if stopping else None
             await hooks.call(capability.undo, payload, step.result, ctx, most=most)
         except Exception as exc:  # noqa: BLE001 - recovery decides about any exception
             fault = to_task_fault(exc, agent.name if agent else step.plan.agent or "", step.plan.type)
-            records = await self._undo_recovery(agent, capability).handle_failure(
-                fault, name, undo, began, operation
-            )
+            recovery = self.verification.recovery(agent, capability, step.plan, name, undo=True)
+            records = await recovery.handle_failure(fault, name, undo, began, operation)
             failed = [replace(each, undo=True) for each in records if isinstance(each, Failed)]
             return [replace(each, decision=STOPPED) if stopping else each for each in failed]
         return [Finished(at=self._registry.clock(), step=name, began=began, undo=True, version=agent.version)]
-
-    def _undo_recovery(self, agent: Agent | None, capability: Capability | None) -> StepRecovery:
-        """Recovery without the capability's fallbacks and `verify`."""
-        clock, until = self._registry.clock, self._state.head.until
-        return StepRecovery(
-            agent,
-            None,
-            HookCalls(self._guard, agent.threads if agent else None, capability, "", clock=clock, until=None),
-            clock=clock,
-            policy=(capability and capability.policy) or self._registry.policy,
-            retry_policy=None,
-            until=until,
-        )

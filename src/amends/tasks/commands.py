@@ -19,8 +19,7 @@ from amends.tasks.documents import Status
 from amends.tasks.entries import Answered, Cancelled, Record, Repaired, Retried, Verified, encode
 from amends.tasks.state import TaskState
 from amends.tasks.steps import StepStatus
-from amends.tasks.task_index import row_of
-from amends.tasks.task_reader import log_name, read_existing
+from amends.tasks.task_reader import log_name, read_existing, row_of
 from amends.tasks.values import storable
 
 __all__ = ["answer", "cancel", "retry", "send_command", "verify"]
@@ -31,7 +30,7 @@ async def send_command(
     space: str,
     id: str,
     command: Callable[[TaskState], Record | None],
-    notify_worker: Callable[[str], Awaitable[bool]],
+    notify_worker: Callable[[str], Awaitable[bool]] | None = None,
 ) -> TaskState:
     """
     Append a command to a task's log and return the task's state after it.
@@ -59,7 +58,7 @@ async def send_command(
             continue
         state = state.after(records)
         await write_row(store, row_of(space, state, seq))
-        if not await notify_worker(id):
+        if notify_worker is None or not await notify_worker(id):
             await store.queue(space).put(id.encode(), key=f"{id}!{seq}")
         return state
 

@@ -1,4 +1,4 @@
-"""Call the functions of agents: with as many arguments as they take, async or in a thread."""
+"""Call the functions of agents: with as many arguments as they take, async or in a thread; hooks with a time limit."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from amends.durable.journal import Fenced
+from amends.tasks.capability import HOOK_SECONDS, Capability, Hook
 from amends.tasks.context import Interruption
+from amends.tasks.lease_guard import LeaseGuard
 from amends.tasks.threads import Threads
 
-__all__ = ["FunctionExitedError", "invoke", "thread_key"]
+__all__ = ["FunctionExitedError", "HookCalls", "invoke", "thread_key"]
 
 _ANY_NUMBER = 1 << 30
 _PASSED_ON = (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit, Interruption, Fenced)
@@ -71,3 +73,55 @@ def _signature_of(function: Callable[..., Any]) -> tuple[int, bool]:
     return sum(
         each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD} for each in parameters
     ), is_async
+
+
+class HookCalls:
+    """The calls of one capability's hooks for one task."""
+
+    def __init__(
+        self,
+        guard: LeaseGuard | None,
+        threads: Threads | None,
+        capability: Capability | None,
+        key: str,
+        *,
+        clock: Callable[[], float],
+        until: float | None,
+    ) -> None:
+        """
+        Args:
+            guard: the worker's hold on the task, which is checked before each call.
+            threads: the agent's threads.
+            capability: has the time limit; without one, or without a time limit of its own, it is 300 s.
+            key: identifies the step among all steps of all tasks.
+            clock: wall-clock seconds.
+            until: the task's deadline.
+        """
+        self._guard, self._threads, self._key = guard, threads or Threads(), key
+        self._seconds = HOOK_SECONDS
+        if capability is not None and capability.timeout is not None:
+            self._seconds = capability.timeout
+        self._clock, self._until = clock, until
+
+    async def call(self, hook: Hook, *arguments: Any, most: float | None = None) -> Any:
+        """
+        Call a hook and return what it returns.
+
+        Args:
+            hook: the function.
+            arguments: its arguments, as many as it takes.
+            most: seconds for this call, if less than usual.
+
+        Raises:
+            TimeoutError: the call took too long, or the deadline is over.
+            Fenced: this worker has lost the task; nothing was called.
+        """
+        seconds = self._seconds if most is None else min(most, self._seconds)
+        if self._until is not None:
+            seconds = min(seconds, self._until - self._clock())
+        if seconds <= 0:
+            raise TimeoutError
+        if self._guard is not None:
+            await self._guard.ensure()
+        async with asyncio.timeout(seconds):
+            return await invoke(hook, *arguments, threads=self._threads, key=self._key)

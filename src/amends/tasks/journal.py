@@ -9,6 +9,7 @@ from amends.durable.batch import Batch
 from amends.durable.journal import Fenced, Snapshot
 from amends.stores.contract import Lease, Store
 from amends.tasks.entries import Ended, Record, Released
+from amends.tasks.lease_guard import LeaseGuard
 from amends.tasks.state import TaskState
 from amends.tasks.task_reader import log_name, task_logs
 
@@ -28,6 +29,8 @@ class Journal(journal.Journal[TaskState, Record]):
         """
         super().__init__(store, log_name(space, snapshot.state.head.id), task_logs(space), snapshot, lease)
         self.lease, self.store, self.space = lease, store, space
+        self.guard = LeaseGuard(lease)
+        """Makes sure that this worker has the task before it calls anything."""
         self._announced: Record | None = None
 
     def announce(self, record: Record) -> None:

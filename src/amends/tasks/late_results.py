@@ -15,9 +15,7 @@ from typing import Any
 
 from amends.core.enums import Executed
 from amends.errors.base import FaultError
-from amends.stores.contract import Store
 from amends.stores.errors import StoreError
-from amends.tasks.commands import send_command, verify
 from amends.tasks.task_reader import TaskNotFoundError
 from amends.tasks.values import to_json_value
 
@@ -37,28 +35,20 @@ class LateResults:
     def watch(
         self,
         thread: Future[Any],
-        store: Store,
-        space: str,
-        step: tuple[str, str],
-        *,
+        record: Callable[[bool, Any], Awaitable[object]],
         verify: Callable[[], Awaitable[Any]],
-        clock: Callable[[], float],
     ) -> None:
         """
         Record the outcome of a thread when it ends.
 
         Args:
             thread: the thread's future.
-            store: where the task is.
-            space: the name of the set of tasks.
-            step: the task's id and the name of the step.
+            record: records whether the step happened, and its result.
             verify: checks whether the step happened, if the thread raised an exception.
-            clock: wall-clock seconds.
         """
         if thread in self._watched:
             return
-        work = self._record(thread, store, space, step, verify, clock)
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(_record(thread, record, verify))
         self._watched[thread] = task
         task.add_done_callback(lambda _: self._watched.pop(thread, None))
 
@@ -69,36 +59,25 @@ class LateResults:
             task.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
 
-    async def _record(
-        self,
-        thread: Future[Any],
-        store: Store,
-        space: str,
-        step: tuple[str, str],
-        check: Callable[[], Awaitable[Any]],
-        clock: Callable[[], float],
-    ) -> None:
-        seen = await _outcome(thread, check)
-        if seen is None:
+
+async def _record(
+    thread: Future[Any],
+    record: Callable[[bool, Any], Awaitable[object]],
+    verify: Callable[[], Awaitable[Any]],
+) -> None:
+    seen = await _outcome(thread, verify)
+    if seen is None:
+        return
+    for pause in _PAUSES:
+        try:
+            await record(*seen)
+        except (FaultError, StoreError):
+            await asyncio.sleep(pause)
+        except TaskNotFoundError:
             return
-        happened, result = seen
-        id, name = step
-        for pause in _PAUSES:
-            try:
-                await send_command(
-                    store,
-                    space,
-                    id,
-                    lambda state: verify(state, now=clock(), happened=happened, result=result, step=name),
-                    _not_here,
-                )
-            except (FaultError, StoreError):
-                await asyncio.sleep(pause)
-            except TaskNotFoundError:
-                return
-            else:
-                return
-        _log.warning("the late outcome of step %s of task %s could not be recorded", name, id)
+        else:
+            return
+    _log.warning("the late outcome of a step could not be recorded")
 
 
 async def _outcome(thread: Future[Any], check: Callable[[], Awaitable[Any]]) -> tuple[bool, Any] | None:
@@ -112,7 +91,3 @@ async def _outcome(thread: Future[Any], check: Callable[[], Awaitable[Any]]) -> 
             return False, None
     seen = await check()
     return None if seen is None else (seen is not False, None if seen is False else seen)
-
-
-async def _not_here(_: str) -> bool:
-    return False

@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
+from amends.durable.journal import Fenced
 from amends.stores.contract import Lease
 from amends.stores.errors import StoreError
-from amends.tasks.journal import Fenced
 
 __all__ = ["LeaseGuard"]
 

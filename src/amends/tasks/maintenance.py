@@ -16,8 +16,7 @@ from amends.stores.errors import DamagedStoreError
 from amends.tasks.documents import ENDED, Status
 from amends.tasks.registry import Registry
 from amends.tasks.submit import keys_of
-from amends.tasks.task_index import TaskRow, row_of, scan_rows
-from amends.tasks.task_reader import log_name, read_task
+from amends.tasks.task_reader import TaskRow, log_name, read_task, row_of, scan_rows
 
 __all__ = ["MAINTENANCE", "forget", "maintain"]
 

@@ -30,20 +30,18 @@ from amends.tasks.agent import Agent
 from amends.tasks.commands import send_command
 from amends.tasks.documents import Response, Status, seconds_of
 from amends.tasks.entries import Record
-from amends.tasks.handle import Handle
 from amends.tasks.maintenance import forget
 from amends.tasks.offers import Offers
 from amends.tasks.registry import Registry
 from amends.tasks.state import TaskState
 from amends.tasks.submit import submit
-from amends.tasks.task_index import TaskRow, scan_rows
-from amends.tasks.task_reader import read_existing, read_records
+from amends.tasks.task_reader import TaskRow, read_existing, read_records, scan_rows
 from amends.tasks.task_request import build_submission
 from amends.tasks.telemetry import submit_scope
 from amends.tasks.wait import TaskWaiters
 from amends.tasks.worker import Worker
 
-__all__ = ["Orchestrator"]
+__all__ = ["Handle", "Orchestrator"]
 
 _WEEK = 7 * 86400.0
 
@@ -351,3 +349,51 @@ class Orchestrator:
 
     async def _notify_worker(self, id: str) -> bool:
         return self._worker is not None and await self._worker.read_commands(id)
+
+
+class Handle:
+    """One task, whichever process works on it."""
+
+    def __init__(self, orchestrator: Orchestrator, id: str) -> None:
+        self._orchestrator = orchestrator
+        self.id = id
+
+    def __repr__(self) -> str:
+        return f"Handle({self.id!r})"
+
+    async def wait(self, *, timeout: float | None = None) -> Response:  # noqa: ASYNC109
+        """
+        Wait until the task is over or needs an answer, and return its response. Cancelling the wait does not cancel the task.
+
+        Raises:
+            WaitTimeoutError: the task is not over after `timeout` seconds. It goes on.
+        """
+        return (await self._orchestrator.wait(self.id, timeout=timeout)).response()
+
+    async def response(self) -> Response:
+        """The current response, without waiting."""
+        return (await self._orchestrator.state(self.id)).response()
+
+    async def result(self, *, timeout: float | None = None) -> Any:  # noqa: ASYNC109
+        """
+        Wait for the task and return its result.
+
+        Raises:
+            WaitTimeoutError: the task is not over after `timeout` seconds. It goes on.
+            FaultError: the task failed; the class is the one of the error's code. INVALID_FIELD_VALUE if it was cancelled
+                or needs an answer.
+        """
+        response = await self.wait(timeout=timeout)
+        if response.error is not None:
+            raise FaultError.from_fault(response.error)
+        if not response.ok:
+            raise InvalidFieldValueError(f"The task is {response.status}", details={"name": "status"})
+        return response.result
+
+    async def cancel(self) -> Response:
+        """See `Orchestrator.cancel`."""
+        return await self._orchestrator.cancel(self.id)
+
+    async def answer(self, answer: Any, *, step: str | None = None) -> Response:
+        """See `Orchestrator.answer`."""
+        return await self._orchestrator.answer(self.id, answer, step=step)

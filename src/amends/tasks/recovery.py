@@ -26,7 +26,7 @@ from amends.tasks.capability import Capability, Hook
 from amends.tasks.context import Context, Question
 from amends.tasks.entries import Asked, Failed, Finished, Parked, Record
 from amends.tasks.fallbacks import Fallback
-from amends.tasks.hook_calls import HookCalls
+from amends.tasks.invoke import HookCalls
 from amends.tasks.retry_policy import overridden
 from amends.tasks.steps import StepState
 from amends.tasks.values import to_json_value
@@ -58,14 +58,13 @@ class StepRecovery:
             capability: that capability; without it there are no fallbacks and no `verify`.
             hooks: calls its hooks.
             clock: wall-clock seconds.
-            policy: the policy, unless the capability has its own.
+            policy: the capability's policy, or the worker's.
             retry_policy: the request's `retryPolicy` (T8), applied to that policy.
             until: the task's deadline.
         """
-        self._agent, self._capability, self._hooks = agent, capability, hooks
+        self._agent, self._capability, self.hooks = agent, capability, hooks
         self._clock = clock
-        base = policy if capability is None or capability.policy is None else capability.policy
-        self._policy = from_retry_policy(retry_policy, base)
+        self._policy = from_retry_policy(retry_policy, policy)
         self._until, self._retry_policy = until, retry_policy
 
     async def handle_failure(
@@ -152,7 +151,7 @@ class StepRecovery:
 
     async def _run_hook(self, hook: Callable[..., Any], *arguments: Any) -> bool:
         try:
-            return await self._hooks.call(hook, *arguments) is not False
+            return await self.hooks.call(hook, *arguments) is not False
         except Exception:  # noqa: BLE001 - the step's own failure is the one to report
             _log.exception("a hook of %s failed", self._agent)
             return False
@@ -163,7 +162,7 @@ class StepRecovery:
         if capability is None or capability.verify is None or ctx is None:
             return None
         try:
-            seen = await self._hooks.call(capability.verify, self._convert_input(payload), ctx)
+            seen = await self.hooks.call(capability.verify, self._convert_input(payload), ctx)
             return seen if seen is None or seen is False else to_json_value(seen)
         except Exception:  # noqa: BLE001 - unknown, then
             _log.exception("verify of %s failed", capability.name)
@@ -201,9 +200,7 @@ class StepRecovery:
                 result: Any = {"fallback": {"missing": fallback.mcp, "steps": list(fallback.steps)}}
             else:
                 try:
-                    result = to_json_value(
-                        await self._hooks.call(fallback, self._convert_input(payload), ctx)
-                    )
+                    result = to_json_value(await self.hooks.call(fallback, self._convert_input(payload), ctx))
                 except Question as asked:
                     return [Asked(at=self._clock(), step=name, question=asked.question, schema=asked.schema)]
                 except Exception:  # noqa: BLE001 - the next fallback is tried, or the original failure reported

@@ -27,7 +27,6 @@ from amends.tasks.final_faults import (
     workers_lost,
 )
 from amends.tasks.journal import Fenced, Journal
-from amends.tasks.lease_guard import LeaseGuard
 from amends.tasks.progress import Progress
 from amends.tasks.registry import Registry
 from amends.tasks.state import TaskState
@@ -49,9 +48,9 @@ class Run:
 
     def __init__(self, registry: Registry, journal: Journal) -> None:
         self._registry, self._journal = registry, journal
-        self.guard = LeaseGuard(journal.lease)
+        self.guard = journal.guard
         """The lease on the task's message."""
-        self._attempts = Attempts(registry, journal, self.guard)
+        self._attempts = Attempts(registry, journal)
         self._calls: dict[asyncio.Task[list[Record]], str] = {}
         self._interrupted: list[str] = []
         """Steps whose calls were cancelled and may have happened."""

@@ -1,5 +1,5 @@
 """
-The rules by which the records of a log change the state of a task. Pure: no clock, no store, no agents.
+The state of a task, and the rules by which the records of its log change it. Pure: no clock, no store, no agents.
 
 Workers use the state to see what is left to do, callers to get the response. Decisions are part of the records, so the state does
 not depend on the policies or agents of the process that reads the log.
@@ -8,23 +8,126 @@ not depend on the policies or agents of the process that reads the log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import amends.tasks.entries as log_entries
+from amends.core.fault import Fault
 from amends.durable.journal import ImpossibleRecord
-from amends.tasks.documents import ENDED, Status
+from amends.tasks.documents import ENDED, Metadata, Response, Status
 from amends.tasks.entries import Record
 from amends.tasks.plan import Step
 from amends.tasks.steps import StepState, copy_fields
-from amends.tasks.task_facts import NOT_SUBMITTED, TaskFacts
 
 __all__ = ["TaskState"]
 
+NOT_SUBMITTED = log_entries.Submitted(at=0.0, id="", type="", steps=())
+NOT_RELEASED = log_entries.Released(at=0.0)
+
 
 @dataclass(slots=True)
-class TaskState(TaskFacts):
+class TaskState:
     """The state of a task after the records of its log. A value: `after` returns another one."""
+
+    head: log_entries.Submitted = NOT_SUBMITTED
+    """The request."""
+    agent: str | None = None
+    """The agent of the task, if all steps have the same one."""
+    status: Status = Status.PENDING
+    created: float = 0.0
+    updated: float = 0.0
+    began: float | None = None
+    ended: float | None = None
+    fault: Fault | None = None
+    """Why the task failed, or why it is being undone."""
+    steps: dict[str, StepState] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+    """Steps and delegations in the order in which they finished. They are undone in reverse."""
+    cancelled: bool = False
+    undoing: bool = False
+    held: bool = False
+    """Whether a worker has recorded that it runs the task, and has not released it since."""
+    message: str = ""
+    """The key of the message that the last worker held the task by. Only its delivery means that this worker was lost."""
+    takeovers: int = 0
+    """The number of workers that were lost since a step last finished."""
+    alone: bool = False
+    """Whether the last worker that took the task over ran nothing else."""
+    stop_undo: bool = False
+    """Whether the end of the undo that is under way was requested."""
+    promises: dict[str, str] = field(default_factory=dict)
+    """What the last worker's code, or the submitter's, declared about repeating each step."""
+    release: log_entries.Released = NOT_RELEASED
+    """The last release of the task."""
+    command_pending: bool = False
+    """Whether a command was appended since the task was last released or taken."""
+    copied: set[str] = field(default_factory=set, compare=False, repr=False)
+    """The steps that this state does not share with the one it was made from."""
+
+    # What follows from the state: the response, and what the task waits for --------------------------------------
+
+    @property
+    def over(self) -> bool:
+        """Whether the task has ended."""
+        return self.status in ENDED
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The results of the plan's finished steps."""
+        return {
+            step.name: self.steps[step.name].result
+            for step in self.head.steps
+            if self.steps[step.name].state == "done"
+        }
+
+    @property
+    def in_doubt(self) -> list[str]:
+        """The steps and delegations of which it is unknown whether they happened."""
+        return [name for name, step in self.steps.items() if step.in_doubt]
+
+    @property
+    def waits(self) -> bool:
+        """Whether a step waits for an answer or a verification."""
+        return any(step.state in {"asking", "doubt"} for step in self.steps.values())
+
+    def pending_input(self) -> dict[str, Any] | None:
+        """The first question or verification that the task waits for."""
+        for name, step in self.steps.items():
+            if step.state == "asking":
+                found: dict[str, Any] = {"step": name, "kind": "answer", "question": step.question}
+                return {**found, "schema": step.schema} if step.schema else found
+            if step.state == "doubt":
+                return {"step": name, "kind": "verify", "question": f"Did “{step.plan.type}” happen?"}
+        return None
+
+    def response(self) -> Response:
+        """The current response."""
+        single = self.head.single
+        results = self.results
+        result: Any = None
+        if self.status is Status.COMPLETED:
+            result = next(iter(results.values()), None) if single else results
+        failures = None
+        if not single and self.status is Status.COMPLETED:
+            failed = {step.name: self.steps[step.name].fault for step in self.head.steps}
+            failures = {name: fault for name, fault in failed.items() if fault is not None}
+        return Response(
+            id=self.head.id,
+            status=self.status,
+            result=result,
+            error=self.fault if self.over and self.status is not Status.COMPLETED else None,
+            input=self.pending_input() if self.status is Status.INPUT_REQUIRED else None,
+            failures=failures or None,
+            metadata=Metadata(
+                started=self.began,
+                completed=self.ended,
+                agent=self.agent,
+                degraded=self.status is Status.COMPLETED
+                and any(step.degraded is not None for step in self.steps.values()),
+            ),
+        )
+
+    # The rules by which records change it ------------------------------------------------------------------------
 
     def after(self, records: Iterable[Record]) -> TaskState:
         """

@@ -14,8 +14,7 @@ from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
 from amends.tasks.entries import Submitted, encode
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import row_of
-from amends.tasks.task_reader import log_name, read_task
+from amends.tasks.task_reader import log_name, read_task, row_of
 
 __all__ = ["keys_of", "submit"]
 

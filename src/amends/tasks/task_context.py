@@ -15,7 +15,6 @@ from amends.tasks.context import Context, InDoubt
 from amends.tasks.entries import Delegated, Doubted, Effect, Failed, Record, Started
 from amends.tasks.final_faults import STOPPED, delegation_failed
 from amends.tasks.journal import Journal
-from amends.tasks.lease_guard import LeaseGuard
 from amends.tasks.registry import Registry
 from amends.tasks.steps import StepState
 from amends.tasks.values import storable, to_json_value
@@ -29,9 +28,9 @@ T = TypeVar("T")
 class TaskContext:
     """Makes the contexts of one task's attempts, and implements `TaskServices` for them."""
 
-    def __init__(self, registry: Registry, journal: Journal, guard: LeaseGuard) -> None:
-        self._registry, self._journal, self._guard = registry, journal, guard
-        self.verification = Verification(registry, journal, guard, self.context)
+    def __init__(self, registry: Registry, journal: Journal) -> None:
+        self._registry, self._journal, self._guard = registry, journal, journal.guard
+        self.verification = Verification(registry, journal, self.context)
         """Checks whether steps and delegations happened."""
 
     def context(

@@ -1,18 +1,37 @@
-"""What a task's log holds, and reading it as a state or as records."""
+"""What is stored of a task: its log, and the row that lists it, which is derived from the log (see `amends.durable.index`)."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import cache, partial
 
+import msgspec
+
 import amends.tasks.entries as log_entries
-from amends.durable import journal
+from amends.core.text import truncate
+from amends.durable import index, journal
+from amends.durable.index import IndexRow
 from amends.durable.journal import Kind, Snapshot
 from amends.stores.contract import Store
+from amends.tasks.documents import ENDED, Status
 from amends.tasks.entries import COMMANDS, Record, Repaired
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import row_of
 
-__all__ = ["TaskNotFoundError", "log_name", "read_existing", "read_records", "read_task", "task_logs"]
+__all__ = [
+    "TaskNotFoundError",
+    "TaskRow",
+    "log_name",
+    "read_existing",
+    "read_records",
+    "read_task",
+    "row_of",
+    "scan_rows",
+    "task_logs",
+]
+
+
+_QUESTION_BYTES = 200
+_encode = msgspec.json.Encoder().encode
 
 
 class TaskNotFoundError(LookupError):
@@ -29,6 +48,52 @@ class TaskNotFoundError(LookupError):
 def log_name(space: str, id: str) -> str:
     """The name of a task's log."""
     return f"{space}/{id}"
+
+
+class TaskRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task's row: a summary of its log up to the entry `seq`."""
+
+    id: str
+    status: str
+    type: str
+    seq: int
+    created: float
+    updated: float
+    agent: str | None = None
+    code: str | None = None
+    due: float | None = None
+    question: str | None = None
+    """The question, or what has to be verified, if the task waits for input."""
+    in_doubt: bool = False
+    """Whether it is unknown whether a step happened."""
+
+
+def row_of(space: str, state: TaskState, seq: int) -> IndexRow:
+    """The row of a task whose log ends with the entry `seq`."""
+    row = TaskRow(
+        id=state.head.id,
+        status=state.status,
+        type=state.head.type,
+        seq=seq,
+        created=state.created,
+        updated=state.updated,
+        agent=state.agent,
+        code=state.fault.code if state.fault is not None else None,
+        question=_question(state),
+        in_doubt=_in_doubt(state),
+        due=None if state.held or state.status in ENDED else state.release.until,
+    )
+    return IndexRow(space, row.id, _encode(row), seq)
+
+
+def _question(state: TaskState) -> str | None:
+    wanted = state.pending_input() if state.status is Status.INPUT_REQUIRED else None
+    return None if wanted is None else truncate(str(wanted.get("question", "")), _QUESTION_BYTES)
+
+
+def _in_doubt(state: TaskState) -> bool:
+    """A step that is running has no known outcome either; it is not in doubt."""
+    return bool(state.over and state.in_doubt) or any(step.state == "doubt" for step in state.steps.values())
 
 
 @cache
@@ -74,3 +139,8 @@ async def read_records(store: Store, space: str, id: str) -> list[Record]:
     if not found:
         raise TaskNotFoundError(id, store.url)
     return found
+
+
+def scan_rows(store: Store, space: str) -> AsyncIterator[TaskRow]:
+    """Iterate over all rows, in no particular order. Rows that cannot be decoded are skipped."""
+    return index.scan_rows(store, space, TaskRow)

@@ -7,13 +7,12 @@ from typing import Any
 
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
+from amends.tasks.commands import send_command, verify
 from amends.tasks.context import Context
 from amends.tasks.entries import Doubted, Verified
 from amends.tasks.events import publish
-from amends.tasks.hook_calls import HookCalls
-from amends.tasks.invoke import thread_key
+from amends.tasks.invoke import HookCalls, thread_key
 from amends.tasks.journal import Journal
-from amends.tasks.lease_guard import LeaseGuard
 from amends.tasks.plan import Step, fill_results
 from amends.tasks.recovery import StepRecovery
 from amends.tasks.registry import Registry
@@ -29,10 +28,9 @@ class Verification:
         self,
         registry: Registry,
         journal: Journal,
-        guard: LeaseGuard,
         context: Callable[[str, StepState, Agent, Capability], Context],
     ) -> None:
-        self._registry, self._journal, self._guard, self._context = registry, journal, guard, context
+        self._registry, self._journal, self._context = registry, journal, context
 
     async def resolve(self, name: str, *, repeats: bool = True) -> Verified | Doubted:
         """
@@ -76,15 +74,18 @@ class Verification:
         thread = agent.threads.running(thread_key(capability.call, ctx.key))
         if thread is None:
             return False
-        journal, recovery = self._journal, self.recovery(agent, capability, plan, ctx.key, guarded=False)
-        self._registry.late_results.watch(
-            thread,
-            journal.store,
-            journal.space,
-            (ctx.task, plan.name),
-            verify=lambda: recovery.verify_step(payload, ctx),
-            clock=self._registry.clock,
-        )
+        recovery = self.recovery(agent, capability, plan, ctx.key, guarded=False)
+
+        async def record(happened: bool, result: Any) -> None:
+            now, name = self._registry.clock(), plan.name
+            await send_command(
+                self._journal.store,
+                self._journal.space,
+                ctx.task,
+                lambda state: verify(state, now=now, happened=happened, result=result, step=name),
+            )
+
+        self._registry.late_results.watch(thread, record, lambda: recovery.verify_step(payload, ctx))
         return True
 
     async def changed_promises(self, name: str) -> bool:
@@ -124,9 +125,10 @@ class Verification:
         key: str,
         *,
         guarded: bool = True,
+        undo: bool = False,
     ) -> StepRecovery:
         """
-        Decides about the failed attempts of a step.
+        Decides about the failed attempts of a step, or of undoing it: without fallbacks, `verify` and the request's retry policy.
 
         Args:
             agent: the agent whose capability was called; None if it was not found.
@@ -134,17 +136,22 @@ class Verification:
             plan: the step.
             key: its idempotency key.
             guarded: whether this worker has to hold the task when it calls a hook.
+            undo: whether the step is being undone. Its hooks may run after the task's deadline.
         """
         head, clock = self._journal.state.head, self._registry.clock
-        guard = self._guard if guarded else None
         return StepRecovery(
             agent,
-            capability,
+            None if undo else capability,
             HookCalls(
-                guard, agent.threads if agent else None, capability, key, clock=clock, until=head.until
+                self._journal.guard if guarded else None,
+                agent.threads if agent else None,
+                capability,
+                key,
+                clock=clock,
+                until=None if undo else head.until,
             ),
             clock=clock,
-            policy=self._registry.policy,
-            retry_policy=plan.retry_policy or head.retry_policy,
+            policy=(capability and capability.policy) or self._registry.policy,
+            retry_policy=None if undo else plan.retry_policy or head.retry_policy,
             until=head.until,
         )

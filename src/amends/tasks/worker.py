@@ -25,8 +25,7 @@ from amends.tasks.offers import Offers
 from amends.tasks.registry import Registry
 from amends.tasks.run import Run
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import row_of
-from amends.tasks.task_reader import read_task
+from amends.tasks.task_reader import read_task, row_of
 
 __all__ = ["Worker"]
 
