@@ -261,3 +261,14 @@ async def test_a_queue_dropped_by_another_can_be_used_again(store, other):
     lease = await mine.take(wait=WAIT)
     assert (lease.value, lease.attempt) == (b"2", 1)
     await lease.done()
+
+
+async def test_extensions_at_the_same_time(store):
+    """As after a pause, when a worker extends all leases, and also checks one before a call: neither loses the lease."""
+    queue = store.queue("q")
+    await queue.put(b"x")
+    lease = await queue.take(wait=WAIT)
+    await asyncio.gather(*(lease.extend() for _ in range(5)))
+    assert lease.expires_in > 0
+    await lease.done()
+    assert await queue.size() == QueueSize(0, 0, 0, 0)

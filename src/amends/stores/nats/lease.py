@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ class NatsLease:
         self._number = number
         self._revision = revision
         self._until = until
+        self._changing = asyncio.Lock()
+        """Each change is conditional on the one before it. Two at once would be taken for the loss of the lease."""
         key = header(message, KEY)
         self.id = str(number)
         self.key = None if key is None else from_header(key)
@@ -47,7 +50,7 @@ class NatsLease:
 
     async def extend(self) -> None:
         until = time.monotonic() + self._queue.lease
-        self._revision = await self._change("held", seconds=self._queue.lease)
+        await self._change("held", seconds=self._queue.lease)
         self._until = until
         # Delays the redelivery too. If this is lost, the next worker receives the message and finds the claim.
         await self._queue.connection.publish(self._message.reply, b"+WPI")
@@ -71,9 +74,12 @@ class NatsLease:
         await self._queue.finish_dead_letter(self._number, revision, self.attempt, self._message, reason)
 
     async def _change(self, state: State, *, seconds: float = 0.0, reason: str = "") -> int:
-        revision = await self._queue.claims.change(
-            self._number, self._revision, state, self.attempt, seconds=seconds, reason=reason
-        )
-        if revision is None:
-            raise LeaseLostError(self._queue.name, self.id, self.epoch)
+        async with self._changing:
+            revision = await self._queue.claims.change(
+                self._number, self._revision, state, self.attempt, seconds=seconds, reason=reason
+            )
+            if revision is None:
+                raise LeaseLostError(self._queue.name, self.id, self.epoch)
+            if state == "held":
+                self._revision = revision
         return revision
