@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_limit, check_seconds
 from amends.stores.contract import DeadMessage, Message, QueueSize
-from amends.stores.memory.queue_state import QueueState, checked_put
+from amends.stores.memory.queue_state import QueueState
 from amends.stores.taken import TakenLease, TakenMessage
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class MemoryQueue:
     async def restore(
         self, value: bytes, *, key: str | None, delay: float, attempts: int, token: str | None = None
     ) -> bool:
-        put = checked_put(self.state(), value, key, delay, attempts)
+        put = self.state().restore(value, key=key, delay=delay, attempts=attempts)
         self.changed()
         return put
 
@@ -109,7 +109,7 @@ class MemoryLease(TakenLease):
         self.queue.changed()
 
     async def give_back(self, *, delay: float = 0.0) -> None:
-        self.queue.state().give_back(self.number, self.epoch, check_seconds(delay, "delay"))
+        self.queue.state().give_back(self.number, self.epoch, delay)
         self.queue.changed()
 
     async def dead_letter(self, reason: str) -> None:

@@ -14,7 +14,7 @@ from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import LeaseLostError
 from amends.stores.taken import TakenMessage
 
-__all__ = ["QueueState", "checked_put"]
+__all__ = ["QueueState"]
 
 
 @dataclass(slots=True)
@@ -53,11 +53,10 @@ class QueueState:
         return self.restore(value, key=key, delay=delay, attempts=0)
 
     def restore(self, value: bytes, *, key: str | None, delay: float, attempts: int) -> bool:
-        if key is not None and key in self._keys:
+        value, due = check_value(value), self._clock.wall() + check_seconds(delay, "delay")
+        if key is not None and check_key(key) in self._keys:
             return False
-        message = _StoredMessage(
-            next(self._numbers), key, value, self._clock.wall() + delay, attempts, attempts
-        )
+        message = _StoredMessage(next(self._numbers), key, value, due, attempts, attempts)
         self._messages[message.number] = message
         if key is not None:
             self._keys[key] = message.number
@@ -111,10 +110,11 @@ class QueueState:
         self._remove(message)
 
     def give_back(self, number: int, epoch: int, delay: float) -> None:
+        due = self._clock.wall() + check_seconds(delay, "delay")
         message = self._held(number, epoch)
         self._record_undo(message)
         message.held = False
-        message.due = self._clock.wall() + delay
+        message.due = due
         heapq.heappush(self._waiting, (message.due, number))
 
     def dead_letter(self, number: int, epoch: int, reason: str) -> None:
@@ -189,10 +189,3 @@ class QueueState:
 
     def discard(self, id: str) -> bool:
         return id.isdecimal() and self._dead.pop(int(id), None) is not None
-
-
-def checked_put(state: QueueState, value: bytes, key: str | None, delay: float, attempts: int) -> bool:
-    """Check the arguments and put the message."""
-    if key is not None:
-        check_key(key)
-    return state.restore(check_value(value), key=key, delay=check_seconds(delay, "delay"), attempts=attempts)

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import RLock
 
-from amends.stores.arguments import check_key, check_value
+from amends.stores.arguments import check_key, check_seconds, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import Bounds, Entry, Row
 from amends.stores.errors import ConflictError, TrimmedError
 from amends.stores.memory.queue_state import QueueState
 
-__all__ = ["LogState", "State", "TableState", "checked_append"]
+__all__ = ["LogState", "State", "TableState"]
 
 Undo = list[Callable[[], object]]
 
@@ -35,7 +35,8 @@ class LogState:
         self._undo = undo
 
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
-        if dedupe is not None and dedupe in self._ids:
+        value = check_value(value)
+        if dedupe is not None and check_key(dedupe, "dedupe id") in self._ids:
             return self._ids[dedupe]
         if last is not None and last != self.last:
             raise ConflictError(self.name, last, self.last)
@@ -71,13 +72,6 @@ class LogState:
         return self.first
 
 
-def checked_append(state: LogState, value: bytes, dedupe: str | None, last: int | None) -> int:
-    """Check the arguments and append."""
-    if dedupe is not None:
-        check_key(dedupe, "dedupe id")
-    return state.append(check_value(value), dedupe=dedupe, last=last)
-
-
 @dataclass(slots=True)
 class _Cell:
     value: bytes
@@ -96,7 +90,7 @@ class TableState:
         self._undo = undo
 
     def get(self, key: str) -> Row | None:
-        cell = self._cells.get(key)
+        cell = self._cells.get(check_key(key))
         if cell is None:
             return None
         if cell.expires is None:
@@ -110,10 +104,11 @@ class TableState:
     def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
-        self._expect(key, revision)
+        value = check_value(value)
+        expires = None if expires_in is None else self._clock.wall() + check_seconds(expires_in, "expires_in")
+        self._expect(check_key(key), revision)
         self._record_undo(key)
         number = next(self._revisions)
-        expires = None if expires_in is None else self._clock.wall() + expires_in
         self._cells[key] = _Cell(value, number, expires)
         return number
 

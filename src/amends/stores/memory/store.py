@@ -15,8 +15,8 @@ from amends.stores.closing import ClosedAtExit
 from amends.stores.contract import Bounds, Entry, Row, Transaction
 from amends.stores.errors import StoreClosedError
 from amends.stores.memory.queue import MemoryQueue
-from amends.stores.memory.state import State, checked_append
-from amends.stores.memory.transaction import MemoryTableWriter, MemoryTransaction
+from amends.stores.memory.state import State
+from amends.stores.memory.transaction import MemoryTransaction
 from amends.stores.signal import Signal
 from amends.stores.traits import Traits
 
@@ -107,7 +107,7 @@ class MemoryLog:
         self.name = name
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
-        seq = checked_append(self._store.state().log(self.name), value, dedupe, last)
+        seq = self._store.state().log(self.name).append(value, dedupe=dedupe, last=last)
         self._store.changed()
         return seq
 
@@ -172,9 +172,7 @@ class MemoryTable:
     ) -> int:
         state = self._store.state()
         with state.lock:
-            number = MemoryTableWriter(state.table(self.name)).put(
-                key, value, revision=revision, expires_in=expires_in
-            )
+            number = state.table(self.name).put(key, value, revision=revision, expires_in=expires_in)
             self._store.changed()
         return number
 
@@ -184,7 +182,7 @@ class MemoryTable:
     async def delete(self, key: str, *, revision: int | None = None) -> bool:
         state = self._store.state()
         with state.lock:
-            found = state.table(self.name).delete(check_key(key), revision=revision)
+            found = state.table(self.name).delete(key, revision=revision)
             self._store.changed()
         return found
 
