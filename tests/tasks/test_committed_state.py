@@ -194,7 +194,7 @@ class RunningTasks:
 
 @pytest.mark.parametrize("transactions", [True, False])
 async def test_every_interruption_and_every_failure(transactions):
-    """Whichever operation of a worker fails or is interrupted: one effect, and a result or a question at the end."""
+    """Rule 1. Whichever operation of a worker fails or is interrupted: one effect, and a result or a question at the end."""
     tried, ends = 0, set()
     for how in HOWS:
         for point in range(100):

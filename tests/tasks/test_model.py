@@ -1,8 +1,9 @@
 """
 Every operation of a worker fails, is interrupted, or is followed by a pause in which another worker takes over.
 
-After each of them the effects are counted. Each test is one rule: what a cancelled step, a delegation, a worker that lost its
-task, a thread, a task that kills its workers, and a hanging hook must never do.
+After each of them the effects are counted. Each test is one rule: what a cancelled step, a delegation, a failure that a service
+reports, a worker that lost its task, a thread, a task that kills its workers, and a hanging hook must never do. Rule 1, that the
+state is the log's, is in `test_committed_state.py`.
 """
 
 import asyncio
@@ -10,13 +11,18 @@ import contextlib
 import random
 import threading
 
+import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from amends import stores
 from amends.errors import task as errors
 from amends.stores import StoreError, StoreUnavailableError
 from amends.tasks import Agent, Orchestrator
 from amends.tasks.entries import Taken
+from amends.tasks.remote.http import Endpoint, HttpAgent
 from tests.durable.faulty import HOWS, Faulty
 from tests.stores.clocks import SetClock
 from tests.tasks.test_committed_state import Hurry, RunningTasks
@@ -187,6 +193,27 @@ async def test_a_delegation_without_promises(transactions, fails):
         trial.check(len(trial.effects) <= 1)
         trial.check(status in ({"failed", "input_required"} if fails else {"completed", "input_required"}))
         trial.check(status == "input_required" or len(trial.effects) == 1)
+
+
+@BOTH
+async def test_a_failure_inside_a_successful_response(transactions):
+    """Rule 4. It is never the result of the step, and a call that may have happened is not repeated."""
+    trial_of_now = []
+
+    async def work(request):
+        trial_of_now[-1].effects.append(request.method)
+        return JSONResponse({"status": "failed"})
+
+    app = Starlette(routes=[Route("/work", work, methods=["POST"])])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as client:
+
+        def agent(trial, orchestrator):
+            trial_of_now.append(trial)
+            return HttpAgent("worker", {"work": Endpoint(url="http://shop.example/work")}, client=client)
+
+        async for trial in trials(agent, transactions):
+            trial.check(len(trial.effects) <= 1)
+            trial.check(await trial.status() in {"failed", "input_required"})
 
 
 @BOTH
