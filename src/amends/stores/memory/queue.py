@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_limit, check_seconds
+from amends.stores.clock import Clock
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.memory.queue_state import QueueState
 from amends.stores.taken import TakenLease, TakenMessage
@@ -20,20 +21,20 @@ __all__ = ["MemoryLease", "MemoryQueue"]
 class MemoryQueue:
     """See `contract.Queue`."""
 
-    def __init__(self, store: MemoryStore, name: str, lease: float, max_attempts: int | None) -> None:
+    def __init__(
+        self, store: MemoryStore, clock: Clock, name: str, lease: float, max_attempts: int | None
+    ) -> None:
         self._store = store
         self.name = name
         self.lease = lease
         self._max_attempts = max_attempts
+        self.clock = clock
 
     def state(self) -> QueueState:
         return self._store.state().queue(self.name)
 
     def changed(self) -> None:
         self._store.changed()
-
-    def steady(self) -> float:
-        return self._store.state().clock.steady()
 
     async def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         return await self.restore(value, key=key, delay=delay, attempts=0)
@@ -46,10 +47,10 @@ class MemoryQueue:
         return put
 
     async def take(self, *, wait: float | None = 0.0) -> MemoryLease | None:
-        end = None if wait is None else self.steady() + check_seconds(wait, "wait")
+        end = None if wait is None else self.clock.steady() + check_seconds(wait, "wait")
         while True:
             seen = self._store.signal.count
-            now = self.steady()
+            now = self.clock.steady()
             taken = self.state().take(self.lease, self._max_attempts)
             if isinstance(taken, TakenMessage):
                 return MemoryLease(self, taken, now + self.lease)
@@ -97,10 +98,10 @@ class MemoryLease(TakenLease):
 
     @property
     def expires_in(self) -> float:
-        return max(0.0, self._until - self.queue.steady())
+        return max(0.0, self._until - self.queue.clock.steady())
 
     async def extend(self) -> None:
-        until = self.queue.steady() + self.queue.lease
+        until = self.queue.clock.steady() + self.queue.lease
         self.queue.state().extend(self.number, self.epoch, self.queue.lease)
         self._until = until
 

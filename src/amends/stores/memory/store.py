@@ -56,7 +56,7 @@ class MemoryStore(ClosedAtExit):
 
     def queue(self, name: str, *, lease: float = 30.0, max_attempts: int | None = None) -> MemoryQueue:
         check_lease(lease, max_attempts)
-        return MemoryQueue(self, check_name(name, "queue"), lease, max_attempts)
+        return MemoryQueue(self, self._state.clock, check_name(name, "queue"), lease, max_attempts)
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
         state = self.state()
