@@ -13,10 +13,12 @@ from amends.core.hints import finite
 from amends.core.instants import duration, is_instant, number
 from amends.core.wire import TOO_DEEP, Unreadable, read
 
-__all__ = ["PER_DAY", "Evidence", "collect", "token"]
+__all__ = ["PER_DAY", "PER_MINUTE", "Evidence", "collect", "token"]
 
 PER_DAY = "@per-day"
 """The code used for a quota whose name says that it is counted per day or month. Codes that start with @ are ours."""
+PER_MINUTE = "@per-minute"
+"""The code used for a quota whose name says that it is counted per minute or second."""
 
 _MAX_DEPTH = 6
 _MAX_ITEMS = 8
@@ -72,11 +74,13 @@ ROLES: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
         ("param", "field", "target", "parameter", "pointer", "location", "property", "path"), (_FIELD, 0)
     ),
+    **dict.fromkeys(("fields", "propertyName", "fieldName"), (_FIELD, 0)),
     **dict.fromkeys(
         ("request_id", "requestId", "RequestId", "request-id", "debug_id", "correlationId", "fbtrace_id"),
         (_TRACE, 0),
     ),
     **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_TRACE, 0)),
+    **dict.fromkeys(("RequestID", "pspReference"), (_TRACE, 0)),
     **dict.fromkeys(
         ("doc_url", "documentation_url", "more_info", "moreInfo", "help", "helpUrl", "docs"), (_DOC, 0)
     ),
@@ -139,6 +143,8 @@ NESTED: dict[str, int] = {
     "limit": 0,
     "availability": 0,
     "CancellationReasons": -20,
+    "errorCode": 0,
+    "quotaErrorDetails": 0,
     "causes": 20,
     "json": 0,
     "odata.error": 0,
@@ -229,7 +235,9 @@ def collect(body: dict[str, Any], evidence: Evidence, rank: int = 0, depth: int 
                 _nested(name, value, evidence, rank + added, depth)
         elif kind == _WORD:
             word = token(value)
-            if word is not None and len(ranked) < _MAX_WORDS:
+            if word is not None and name == "id" and len(word) == 36 and word.count("-") == 4:
+                evidence.trace_id = evidence.trace_id or word
+            elif word is not None and len(ranked) < _MAX_WORDS:
                 if name == "__type":
                     word = word.rpartition("#")[2]
                 ranked.append((rank + order, word))
@@ -244,8 +252,11 @@ def collect(body: dict[str, Any], evidence: Evidence, rank: int = 0, depth: int 
                 if value[:1] == "{" and depth < _MAX_DEPTH:
                     _quoted(value, evidence, rank - 70, depth)
             elif isinstance(value, dict) and evidence.field is None:
-                # GitLab: {"message": {"title": ["can't be blank"]}}.
-                evidence.field = next((key for key in value if isinstance(key, str)), None)
+                if "detail" in value and depth < _MAX_DEPTH:
+                    collect(value, evidence, rank, depth + 1)
+                else:
+                    # GitLab: {"message": {"title": ["can't be blank"]}}.
+                    evidence.field = next((key for key in value if isinstance(key, str)), None)
         elif kind == _WHOLE:
             whole = True
         elif kind != _NONE:
@@ -271,10 +282,16 @@ def _nested(name: str, value: Any, evidence: Evidence, rank: int, depth: int) ->
     if isinstance(value, dict):
         if name == "metadata" and isinstance(value.get("headers"), dict):
             evidence.headers = value["headers"]
+        if name == "errorCode":
+            # Google Ads: {"errorCode": {"quotaError": "RESOURCE_EXHAUSTED"}}.
+            word = token(next(iter(value.values()), None))
+            if word is not None:
+                evidence.ranked.append((rank + 22, word))
+            return
+        ranked = bool(evidence.ranked)
         collect(value, evidence, rank, depth + 1)
-        if name == "errors" and evidence.field is None and depth < 2 and not evidence.ranked:
-            # Jira, Rails: {"errors": {"summary": "…"}}.
-            evidence.field = next((key for key in value if isinstance(key, str)), None)
+        if name in _BY_FIELD and evidence.field is None and depth < 3:
+            evidence.field = _first_field(value, plain=name == "errors" and not ranked)
         return
     # Of several errors the first one decides; the items of details belong together.
     one = name in {"errors", "root_cause", "error"}
@@ -286,12 +303,31 @@ def _nested(name: str, value: Any, evidence: Evidence, rank: int, depth: int) ->
             word = token(item[0]) if item else None
             if word is not None:
                 evidence.ranked.append((rank + 30, word))
+            if evidence.field is None and len(item) == 3 and isinstance(item[2], str) and item[2]:
+                evidence.field = item[2]
         elif name == "errors" and isinstance(item, str):
             word = token(item)
             if word is not None:
                 evidence.ranked.append((rank + 30, word))
             elif not evidence.message:
                 evidence.message = item
+
+
+_BY_FIELD = frozenset({"errors", "details", "parameters"})
+"""Members that may hold an object whose names are those of fields."""
+
+
+def _first_field(value: dict[str, Any], *, plain: bool) -> str | None:
+    """Return the first name whose value lists what is wrong with it; with `plain`, also if it is a text."""
+    for name, item in value.items():
+        if isinstance(name, str) and name not in _MEMBERS:
+            if isinstance(item, list) or (plain and isinstance(item, str)):
+                return name
+            if isinstance(item, dict):
+                # Discord: {"errors": {"embeds": {"0": {"_errors": [...]}}}}.
+                inner = None if "_errors" in item else _first_field(item, plain=False)
+                return name if inner is None else f"{name}.{inner}"
+    return next((name for name in value if isinstance(name, str)), None) if plain else None
 
 
 def _fact(kind: int, name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
@@ -313,6 +349,8 @@ def _fact(kind: int, name: str, value: Any, evidence: Evidence, rank: int, depth
             evidence.status = value
     elif kind == _FIELD:
         # At the top, `path` is the address that was called.
+        if isinstance(value, list) and value:
+            value = value[0]
         if evidence.field is None and isinstance(value, str) and value and (name != "path" or depth):
             evidence.field = value
     elif kind == _TRACE:
@@ -334,6 +372,8 @@ def _fact(kind: int, name: str, value: Any, evidence: Evidence, rank: int, depth
     elif kind == _QUOTA:
         if isinstance(value, str) and ("PerDay" in value or "PerMonth" in value or "Daily" in value):
             evidence.ranked.append((-1000, PER_DAY))
+        elif isinstance(value, str) and ("PerMinute" in value or "PerSecond" in value):
+            evidence.ranked.append((-900, PER_MINUTE))
     elif kind == _QUOTED:
         if isinstance(value, str) and value[:1] == "{" and depth < _MAX_DEPTH:
             _quoted(value, evidence, rank - 10, depth)

@@ -7,17 +7,22 @@ from functools import lru_cache
 from typing import Any
 
 from amends.core.enums import Actor, Executed, Recovery
-from amends.vendors.evidence import PER_DAY
+from amends.vendors.evidence import PER_DAY, PER_MINUTE
 from amends.vendors.kinds import (
+    CONFLICT,
     CONTEXT,
     DISABLED,
     EXPIRED,
+    FORBIDDEN,
     IN_PROGRESS,
+    NOT_FOUND,
     OVERLOADED,
     PERMANENT,
     QUOTA,
     RATE,
     REFUSED,
+    TIMEOUT,
+    TOO_LARGE,
     UNAVAILABLE,
 )
 from amends.vendors.model import Kind, Vendor
@@ -117,6 +122,17 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     ),
     (re.compile(r"^Neo\.TransientError\."), UNAVAILABLE),
 )
+_BROAD_STATUSES = frozenset({None, 200, 400, 422, 500})
+"""Statuses that say no more than that the call failed. Under 500 only the last two of the broad forms count."""
+_BROAD: tuple[tuple[re.Pattern[str], Kind], ...] = (
+    (re.compile(r"not_?found|does_?not_?exist|^no_?such_?", re.IGNORECASE), NOT_FOUND),
+    (re.compile(r"already_?exist|^duplicate|in_?use(?:exception|fault)?$", re.IGNORECASE), CONFLICT),
+    (re.compile(r"too_?(?:large|long|big)|(?:Size|Length|Complexity)(?:Limit)?Exceeded"), TOO_LARGE),
+    (re.compile(r"(?<!Token)(?<!Tokens)LimitExceeded(?:Exception|Fault)?$"), QUOTA),
+    (re.compile(r"(?:access|permission)_?denied|not_?authorized", re.IGNORECASE), FORBIDDEN),
+    (re.compile(r"time[-_]?out|timed_?out", re.IGNORECASE), TIMEOUT),
+    (re.compile(r"unavailable", re.IGNORECASE), UNAVAILABLE),
+)
 _ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _FORMS), re.IGNORECASE)
 
 
@@ -128,6 +144,8 @@ def by_words(
     for word in words:
         if word == PER_DAY:
             return QUOTA, first_word(words) or PER_DAY
+        if word == PER_MINUTE:
+            return RATE, first_word(words) or PER_MINUTE
         kind: Any = None
         if vendor is not None:
             kind = vendor.words.get(word)
@@ -139,6 +157,10 @@ def by_words(
                 kind = kind.get(status) or kind.get(0)
             if kind is None:
                 kind = by_form(word)
+            if kind is None and status in _BROAD_STATUSES:
+                kind = by_broad_form(word)
+                if status == 500 and kind is not TIMEOUT and kind is not UNAVAILABLE:
+                    kind = None
         if kind is not None:
             return kind, word
     if status is None or status < 400:
@@ -155,7 +177,7 @@ def first_word(words: list[str]) -> str | None:
     number = None
     for word in words:
         if word[0] != "@":
-            if len(word) != 3 or not word.isdecimal():
+            if len(word) != 3 or not word.isdecimal() or word[0] not in "45":
                 return word
             number = number or word
     return number
@@ -173,6 +195,14 @@ def by_form(word: str) -> Kind | None:
     if len(word) < 8 or "://" in word or _ANY.search(word) is None:
         return None
     return next(kind for pattern, kind in _FORMS if pattern.search(word))
+
+
+@lru_cache(maxsize=4096)
+def by_broad_form(word: str) -> Kind | None:
+    """Return the kind that a common ending or phrase in an unknown code word shows, or None."""
+    if len(word) < 8 or "://" in word:
+        return None
+    return next((kind for pattern, kind in _BROAD if pattern.search(word)), None)
 
 
 def is_known(word: str) -> bool:

@@ -21,7 +21,7 @@ from amends.vendors.meaning import NOT_SENT, by_status, by_words, first_word
 from amends.vendors.model import Kind, Vendor
 from amends.vendors.registry import index
 
-__all__ = ["build", "read", "read_bare", "trace_of"]
+__all__ = ["build", "read", "read_bare", "sender_of", "trace_of"]
 
 _TRACES = {
     name: rank
@@ -44,6 +44,7 @@ _TRACES = {
             ),
             *(
                 "x-correlation-id",
+                "x-ms-activity-id",
                 "x-goog-request-id",
                 "x-okta-request-id",
                 "x-ds-trace-id",
@@ -91,6 +92,7 @@ def read(
     """
     evidence = Evidence()
     name = vendor
+    guessed = False
     if isinstance(body, dict):
         collect(body, evidence)
         name = name or shapes.vendor_of(body)
@@ -102,9 +104,11 @@ def read(
         from amends.vendors import markup
 
         seen = markup.collect(body, evidence)
+        # S3 and Azure Storage send the same document.
+        guessed = name is None and seen == "aws"
         name = name or seen
     trace, marked = _headers(fields, evidence)
-    if marked is not None and (name is None or (vendor is None and marked not in _WEAK)):
+    if marked is not None and (name is None or guessed or (vendor is None and marked not in _WEAK)):
         name = vendor or marked
     words = evidence.words()
     if not words and name is None:
@@ -198,6 +202,11 @@ def _headers(fields: Mapping[str, str], evidence: Evidence) -> tuple[str | None,
     if words:
         _header_words(fields, evidence)
     return trace or None, vendor
+
+
+def sender_of(fields: Mapping[str, str]) -> str | None:
+    """Return the vendor that headers show, or None."""
+    return _headers(fields, Evidence())[1]
 
 
 @lru_cache(maxsize=1024)

@@ -102,6 +102,8 @@ _COMMON = frozenset(
             "INVALID_TYPE",
             "INVALID_FIELD",
             "insufficient_funds",
+            "QUOTA_EXCEEDED",
+            "INSUFFICIENT_FUNDS",
             "Forbidden",
             "BadRequest",
         ),

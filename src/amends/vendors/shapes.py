@@ -55,7 +55,7 @@ def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
         graph = isinstance(inner, dict) and ("request-id" in inner or "client-request-id" in inner)
         return "microsoft-graph" if graph else "azure-openai" if "param" in error else "azure"
     if _text(body.get("type")) == "error":
-        return "anthropic"
+        return "openai" if "sequence_number" in body or "event_id" in body else "anthropic"
     if "decline_code" in error or "request_log_url" in error or kind in {"card_error", "idempotency_error"}:
         return "stripe"
     if ".tag" in error:
@@ -64,6 +64,10 @@ def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
         return "spotify"
     if "param" in error and kind is not None:
         return "openai"
+    if kind is not None and kind.isupper() and set(error) <= {"type", "message"}:
+        return "airtable"
+    if isinstance(code, str) and code.isalnum() and code[:1].isupper() and not code.isupper():
+        return "azure"
     return None
 
 
@@ -114,7 +118,7 @@ def _errors(body: dict[str, Any]) -> str | None:
         return "ebay"
     if isinstance(first.get("error"), str) and "message" in first:
         return "airtable"
-    return "sendgrid" if {"message", "field"} <= set(first) else None
+    return "sendgrid" if {"message", "field"} <= set(first) and "code" not in body else None
 
 
 def _error_code(body: dict[str, Any]) -> str | None:
@@ -147,6 +151,10 @@ def _numbered(body: dict[str, Any]) -> str | None:
         return None
     if isinstance(code, str) and "msg" in body:
         return "connect"
+    if isinstance(code, str) and " " in code and isinstance(body.get("error"), str):
+        return "xai"
+    if isinstance(code, str) and len(code) == 6 and code.isdecimal() and "message" in body:
+        return "snowflake"
     if isinstance(code, str) and code.startswith("PGRST"):
         return "supabase"
     return None
@@ -168,7 +176,14 @@ def _type(body: dict[str, Any]) -> str | None:
 
 
 def _description(body: dict[str, Any]) -> str | None:
-    return "oauth" if isinstance(body.get("error"), str) else None
+    if not isinstance(body.get("error"), str):
+        return None
+    return "entra" if "error_codes" in body else "oauth"
+
+
+def _described(body: dict[str, Any]) -> str | None:
+    error = body.get("error")
+    return "zendesk" if isinstance(error, str) and error.isalnum() and error[:1].isupper() else None
 
 
 def _json(body: dict[str, Any]) -> str | None:
@@ -213,4 +228,5 @@ _MEMBERS: tuple[tuple[str, Any], ...] = (
     ("code", _numbered),
     ("err", _figma),
     ("error_description", _description),
+    ("description", _described),
 )
