@@ -59,7 +59,7 @@ def read_stream(text: str, *, vendor: str | None = None, now: Clock | None = Non
     for event, value in _events(text):
         error = failure_in(event, value)
         if error is None:
-            delivered = delivered or event not in QUIET
+            delivered = delivered or not _is_quiet(event, value)
             continue
         fault = fault_of(error, vendor, now)
         if fault is None:
@@ -68,6 +68,12 @@ def read_stream(text: str, *, vendor: str | None = None, now: Clock | None = Non
         origin = Origin(fault.origin.dialect if fault.origin else "vendor", "stream")
         return replace(fault, executed=executed, origin=origin)
     return None
+
+
+def _is_quiet(event: str, value: Any) -> bool:
+    """Whether an event comes before the first output. Some services name it only inside the data."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    return event in QUIET or (isinstance(kind, str) and kind in QUIET)
 
 
 def fault_of(error: dict[str, Any], vendor: str | None, now: Clock | None) -> Fault | None:
@@ -95,6 +101,9 @@ def failure_in(event: str, value: Any) -> dict[str, Any] | None:
     if kind in {"response.failed", "response.incomplete"} and isinstance(value.get("response"), dict):
         value = value["response"]
         return value if kind == "response.failed" and isinstance(value.get("error"), dict) else None
+    if kind == "ERROR" and isinstance(status := value.get("object"), dict) and "apiVersion" in status:
+        # The last event of a watch of Kubernetes.
+        return status
     error = value.get("error")
     if isinstance(error, dict) and any(item is not None for item in error.values()):
         return value

@@ -21,11 +21,13 @@ from amends.vendors.evidence import Evidence, collect
 from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
 from amends.vendors.markup import is_error_document
 from amends.vendors.meaning import by_words, first_word
-from amends.vendors.reading import build, read, read_bare
+from amends.vendors.reading import build, read, read_bare, sender_of, trace_of
 from amends.vendors.registry import index
 from amends.vendors.streams import failure_in, read_binary, read_stream
 
 __all__ = ["read_success"]
+
+Waiter = Callable[[Mapping[str, str]], "float | None"]
 
 _JOBS = frozenset(
     {"status", "state", "conclusion", "job", "jobs", "result", "results", "data", "items", "output"}
@@ -35,12 +37,7 @@ _OAUTH = frozenset(
     {"error", "error_description", "error_uri", "interval", "error_codes", "timestamp", "trace_id"}
 )
 _OAUTH_MORE = frozenset({"correlation_id", "suberror", "claims", "message"})
-_MAPS = {
-    "OVER_QUERY_LIMIT": "rateLimitExceeded",
-    "OVER_DAILY_LIMIT": "dailyLimitExceeded",
-    "REQUEST_DENIED": "keyInvalid",
-    "INVALID_REQUEST": "invalidParameter",
-}
+_MAPS = frozenset({"OVER_QUERY_LIMIT", "OVER_DAILY_LIMIT", "REQUEST_DENIED", "INVALID_REQUEST"})
 _JSONRPC = {
     -32700: INVALID,
     -32600: INVALID,
@@ -57,7 +54,7 @@ def read_success(
     *,
     vendor: str | None = None,
     now: Callable[[], float] | None = None,
-    quoted: Callable[[Mapping[str, str]], float | None] | None = None,
+    quoted: Waiter | None = None,
 ) -> Fault | None:
     """Return the fault inside a successful answer, or None. A fault with `executed` yes is about a part of the answer."""
     status = fields.get("grpc-status")
@@ -87,12 +84,12 @@ def read_success(
     if not isinstance(body, dict):
         return None
     if isinstance(body.get("errors"), (list, bool)):
-        found = _with_errors(body, fields, vendor, now)
+        found = _with_errors(body, vendor or sender_of(fields), now)
         if found is not None:
-            return found
+            return replace(found, trace_id=found.trace_id or trace_of(fields))
     responses = body.get("responses")
-    if isinstance(responses, list) and (parts := _parts(responses, "status")):
-        return _partial(parts)
+    if isinstance(responses, list) and (parts := _parts(responses, "status", quoted)):
+        return _of_parts(parts, len(responses))
     document = _document(body, vendor)
     if document is not None:
         fault = read(200, fields, document, vendor=vendor, now=now, quoted=quoted)
@@ -156,6 +153,9 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
         known = index().vendors
         if any(error in known[name].words or error in known[name].unless for name in ("oauth", "github")):
             return body
+    if body.get("type") == "ERROR":
+        # The last event of a watch of Kubernetes.
+        return failure_in("message", body)
     numbered = _numbered(body)
     if numbered is not None:
         return numbered
@@ -179,7 +179,7 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
         and ("error_message" in body or body.get("results") == [])
     ):
         # Google Maps: the status is a word.
-        return {"error": {"code": _MAPS[statement], "message": statement}}
+        return {"error": {"code": 200, "status": statement, "message": statement}}
     if (
         isinstance(statement, dict)
         and statement.get("state") == "FAILED"
@@ -233,9 +233,7 @@ def _jsonrpc(error: dict[str, Any]) -> Fault | None:
     return build(_JSONRPC.get(code, INTERNAL), None, evidence, "jsonrpc", str(code), None, None)
 
 
-def _with_errors(
-    body: dict[str, Any], fields: Mapping[str, str], vendor: str | None, now: Callable[[], float] | None
-) -> Fault | None:
+def _with_errors(body: dict[str, Any], vendor: str | None, now: Callable[[], float] | None) -> Fault | None:
     """Read GraphQL's `errors` beside or instead of `data`, and bulk answers."""
     errors = body["errors"]
     if errors is True and isinstance(body.get("items"), list):
@@ -309,27 +307,34 @@ def _bulk(items: list[Any]) -> Fault | None:
             )
             if found is not None:
                 faults.append(found)
-    return _partial(faults) if faults else None
+    return _of_parts(faults, len(items)) if faults else None
 
 
-def _parts(items: list[Any], name: str) -> list[Fault]:
+def _parts(items: list[Any], name: str, quoted: Waiter | None) -> list[Fault]:
     """Return the failures of a batch: each part has a status under `name`, headers and a body of its own."""
     faults = []
     for item in items[:1000]:
         status = item.get(name) if isinstance(item, dict) and "body" in item else None
         if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
-            faults.append(_part(status, item["body"]))
+            faults.append(_part(status, item["body"], _wait_of(item.get("headers"), quoted)))
     return faults
 
 
-def _part(status: int, body: Any) -> Fault:
+def _wait_of(headers: Any, quoted: Waiter | None) -> float | None:
+    """Return the wait that the headers of a part ask for, in seconds."""
+    if not isinstance(headers, dict) or quoted is None:
+        return None
+    return quoted({str(name).lower(): str(value) for name, value in headers.items()})
+
+
+def _part(status: int, body: Any, wait: float | None) -> Fault:
     if isinstance(body, str):
         try:
             body = read_json(body)
         except Unreadable:
             body = None
-    found = read(status, {}, body)
-    return found or build(None, status, Evidence(), None, None, None, None)
+    found = read(status, {}, body, wait=wait)
+    return found or build(None, status, Evidence(), None, None, wait, None)
 
 
 _STATUS_LINE = re.compile(r"(?m)^HTTP/[\d.]+ ([1-5]\d\d)\b")
@@ -342,8 +347,8 @@ def _multipart(text: str) -> Fault | None:
     for status, rest in list(zip(pieces[::2], pieces[1::2], strict=False))[:1000]:
         if int(status) >= 400:
             start, end = rest.find("{"), rest.rfind("}")
-            faults.append(_part(int(status), rest[start : end + 1] if 0 <= start < end else None))
-    return _partial(faults) if faults else None
+            faults.append(_part(int(status), rest[start : end + 1] if 0 <= start < end else None, None))
+    return _of_parts(faults, len(pieces) // 2) if faults else None
 
 
 def _user_errors(body: dict[str, Any]) -> Fault | None:
@@ -357,6 +362,17 @@ def _user_errors(body: dict[str, Any]) -> Fault | None:
             evidence.field = ".".join(str(part) for part in field) if isinstance(field, list) else field
             return build(INVALID, None, evidence, "shopify", first_word(evidence.words()), None, None)
     return None
+
+
+def _of_parts(faults: list[Fault], total: int) -> Fault:
+    """Return the fault of a batch. If all parts failed in the same way, it is a failure of the whole call."""
+    if len(faults) < total or len({each.code for each in faults}) > 1:
+        return _partial(faults)
+    waits = [each.retry_after for each in faults if each.retry_after is not None]
+    first = faults[0]
+    return replace(
+        first, retry_after=max(waits, default=None), errors=tuple(faults) if len(faults) > 1 else ()
+    )
 
 
 def _partial(faults: list[Fault]) -> Fault:

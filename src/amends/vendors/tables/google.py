@@ -34,15 +34,19 @@ GOOGLE = Vendor(
     docs="https://cloud.google.com/apis/design/errors",
     words=words(
         (RATE, "RATE_LIMIT_EXCEEDED rateLimitExceeded userRateLimitExceeded concurrentLimitExceeded"),
-        (RATE, "servingLimitExceeded jobRateLimitExceeded sharingRateLimitExceeded"),
+        (RATE, "servingLimitExceeded jobRateLimitExceeded sharingRateLimitExceeded OVER_QUERY_LIMIT"),
+        (RATE, "RESOURCE_TEMPORARILY_EXHAUSTED"),
+        # Of Firebase Cloud Messaging and of quotas per minute; a quota per day shows in the name of the quota.
+        ({429: RATE}, "QUOTA_EXCEEDED"),
         (QUOTA, "dailyLimitExceeded dailyLimitExceededUnreg quotaExceeded storageQuotaExceeded"),
         (QUOTA, "RESOURCE_QUOTA_EXCEEDED BILLING_DISABLED billingNotEnabled uploadLimitExceeded"),
+        (QUOTA, "QUOTA_EXHAUSTED INSUFFICIENT_G1_CREDITS_BALANCE OVER_DAILY_LIMIT"),
         (QUOTA, "activeItemCreationLimitExceeded numChildrenInNonRootLimitExceeded"),
         (DISABLED, "SERVICE_DISABLED accessNotConfigured CONSUMER_SUSPENDED userAccountSuspended"),
         (DISABLED, "RESOURCE_PROJECT_INVALID CONSUMER_INVALID"),
         (
             BAD_KEY,
-            "API_KEY_INVALID keyInvalid badRequestKey CREDENTIALS_MISSING ACCESS_TOKEN_TYPE_UNSUPPORTED",
+            "API_KEY_INVALID keyInvalid badRequestKey CREDENTIALS_MISSING ACCESS_TOKEN_TYPE_UNSUPPORTED REQUEST_DENIED",
         ),
         (EXPIRED, "API_KEY_EXPIRED keyExpired ACCESS_TOKEN_EXPIRED authError expired"),
         (SIGN_IN, "ACCOUNT_STATE_INVALID"),
@@ -54,6 +58,7 @@ GOOGLE = Vendor(
         ),
         (FORBIDDEN, "insufficientFilePermissions domainPolicy SECURITY_POLICY_VIOLATED"),
         (UNAVAILABLE, "backendError backend_error"),
+        (OVERLOADED, "MODEL_CAPACITY_EXHAUSTED MODEL_CAPACITY_EXCEEDED"),
         (OVERLOADED, "ZONE_RESOURCE_POOL_EXHAUSTED ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"),
         (NOT_READY, "resourceNotReady"),
         (CONFLICT, "duplicate conditionNotMet"),
@@ -61,7 +66,7 @@ GOOGLE = Vendor(
         (REFUSED, "PROHIBITED_CONTENT BLOCKLIST"),
         (ABORTED, "ABORTED"),
         (NOT_FOUND, "notFound"),
-        (INVALID, "invalidParameter badRequest parseError keyRequired"),
+        (INVALID, "invalidParameter badRequest parseError keyRequired INVALID_REQUEST"),
     ),
     unless={
         "OK": UNAVAILABLE,

@@ -38,7 +38,7 @@ OPENAI = Vendor(
         (CONTEXT, "context_length_exceeded context_window_exceeded max_context_length_exceeded"),
         (TOO_LARGE, "string_above_max_length array_above_max_length request_too_large file_too_large"),
         (REFUSED, "content_policy_violation content_filter moderation_blocked invalid_prompt"),
-        (REFUSED, "image_content_policy_violation safety_violation cyber_policy_violation"),
+        (REFUSED, "image_content_policy_violation safety_violation cyber_policy_violation cyber_policy"),
         (
             BAD_KEY,
             "invalid_api_key invalid_authentication incorrect_api_key_provided mismatched_organization",
@@ -84,6 +84,8 @@ AZURE_OPENAI = Vendor(
         (QUOTA, "insufficient_quota InsufficientQuota quota_exceeded"),
         (CONTEXT, "context_length_exceeded"),
         ({413: CONTEXT, 0: CONTEXT}, "tokens_limit_reached"),
+        (FORBIDDEN, "PermissionDenied"),
+        (TIMEOUT, "Timeout"),
         (INVALID, "OperationNotSupported unsupported_parameter"),
     ),
     headers=("x-ms-deployment-name", "azureml-model-session", "x-ms-rai-invoked", "apim-request-id"),

@@ -37,7 +37,8 @@ X = Vendor(
     words=words(
         (
             QUOTA,
-            _problems("usage-capped", "credits-depleted") + " UsageCapExceeded usage-capped CreditsDepleted",
+            _problems("usage-capped", "credits-depleted", "credits")
+            + " UsageCapExceeded usage-capped CreditsDepleted",
         ),
         (RATE, _problems("rate-limit-exceeded") + " 88"),
         (
