@@ -293,6 +293,8 @@ def _nested(name: str, value: Any, evidence: Evidence, rank: int, depth: int) ->
         if name in _BY_FIELD and evidence.field is None and depth < 3:
             evidence.field = _first_field(value, plain=name == "errors" and not ranked)
         return
+    if name == "path" and evidence.field is None and all(isinstance(item, (str, int)) for item in value):
+        evidence.field = ".".join(str(item) for item in value[:16]) or None
     # Of several errors the first one decides; the items of details belong together.
     one = name in {"errors", "root_cause", "error"}
     for item in value[:1] if one else value[:_MAX_ITEMS]:

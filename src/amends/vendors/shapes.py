@@ -141,6 +141,9 @@ def _numbered(body: dict[str, Any]) -> str | None:
     code = body["code"]
     if isinstance(code, int) and "msg" in body and code > 99_990_000:
         return "feishu"
+    if isinstance(code, int) and (status := _text(body.get("status"))) is not None and status.isupper():
+        # OpenAI's SDK keeps the error of a compatible server without its wrapper.
+        return "google"
     if body.get("status") == "error" and isinstance(body.get("name"), str):
         return "mandrill"
     if isinstance(code, int) and not isinstance(code, bool) and isinstance(body.get("message"), str):
@@ -186,6 +189,15 @@ def _described(body: dict[str, Any]) -> str | None:
     return "zendesk" if isinstance(error, str) and error.isalnum() and error[:1].isupper() else None
 
 
+def _documented(body: dict[str, Any]) -> str | None:
+    return "github" if "message" in body else None
+
+
+def _detailed(body: dict[str, Any]) -> str | None:
+    detail = body["detail"]
+    return "tavily" if isinstance(detail, dict) and set(detail) == {"error"} else None
+
+
 def _json(body: dict[str, Any]) -> str | None:
     inner = body["json"]
     return "reddit" if isinstance(inner, dict) and "errors" in inner else None
@@ -199,7 +211,7 @@ _MEMBERS: tuple[tuple[str, Any], ...] = (
     ("__type", "aws"),
     ("x402Version", "x402"),
     ("cloudflare_error", "cloudflare"),
-    ("documentation_url", "github"),
+    ("documentation_url", _documented),
     ("fbtrace_id", "meta"),
     ("debug_id", "paypal"),
     ("correlationId", "hubspot"),
@@ -229,4 +241,5 @@ _MEMBERS: tuple[tuple[str, Any], ...] = (
     ("err", _figma),
     ("error_description", _description),
     ("description", _described),
+    ("detail", _detailed),
 )
