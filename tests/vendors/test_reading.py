@@ -74,6 +74,20 @@ def test_ordinary_answers_are_no_failures():
     assert wrong == []
 
 
+def test_answers_that_describe_failures_are_no_failures():
+    """Webhooks, lists, states of jobs, results of linters and logs: no fault, whatever the vendor."""
+    answers = msgspec.json.decode((Path(__file__).parent / "ordinary.json").read_bytes())
+    assert len(answers) >= 150
+    wrong = [
+        (body, vendor, fault.code)
+        for body in answers
+        for vendor in (None, *NAMES)
+        if (fault := extract({"status": 200, "headers": {}, "body": body}, vendor=vendor, in_success=True))
+        is not None
+    ]
+    assert wrong == []
+
+
 def test_ordinary_documents_are_no_failures():
     """A bare document needs more evidence than one word."""
     # A document with `status: failed`, `ok` or `isError` has the shape of one of our formats, which are read as such.

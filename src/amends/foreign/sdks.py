@@ -222,11 +222,14 @@ def _azure(exc: BaseException) -> dict[str, Any] | None:
     error = attribute(exc, "error")
     word = attribute(exc, "error_code") or attribute(error, "code")
     inner = attribute(error, "innererror")
+    given = attribute(error, "details")
+    codes = [attribute(item, "code") for item in given[:8]] if isinstance(given, list) else []
     body = {
         "error": {
             "code": str(attribute(word, "value") or word) if word is not None else None,
             "innererror": inner if isinstance(inner, Mapping) else None,
             "target": attribute(error, "target"),
+            "details": [{"code": code} for code in codes if isinstance(code, str)],
         }
     }
     return {"status": status, "headers": _headers(exc), "body": body}

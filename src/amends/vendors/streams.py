@@ -96,6 +96,9 @@ def failure_in(event: str, value: Any) -> dict[str, Any] | None:
         value = value[-1]
     if not isinstance(value, dict):
         return {"error": {"message": value}} if event == "error" and isinstance(value, str) else None
+    if "level" in value and event == "message":
+        # A line of a log.
+        return None
     given = value.get("type")
     kind = given if isinstance(given, str) else None
     if kind in {"response.failed", "response.incomplete"} and isinstance(value.get("response"), dict):
