@@ -68,6 +68,46 @@ def test_exceptions_that_are_not_known_failed():
     assert read_pasted("Note: 12") is None
 
 
+LINE = f"openai.RateLimitError: Error code: 429 - {BODY}"
+QUOTA = ("openai", "QUOTA_EXCEEDED")
+CHAIN = "\nThe above exception was the direct cause of the following exception:\n\n"
+TITLE = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{TITLE}{LINE}\n{CHAIN}{TITLE}shop.errors.AgentError: step 3 failed\n", QUOTA),
+        (f"  + Exception Group {TITLE}  | ExceptionGroup: one failed (1 sub-exception)\n  +-+--- 1 ---\n    | {TITLE}"
+         f"    | {LINE}\n    +------\n", QUOTA),
+        ("httpx.HTTPStatusError: Client error '429 Too Many Requests' for url 'x'\nFor more information check: https://y",
+         (None, "RATE_LIMITED")),
+        (f"< HTTP/2 429 \n< a: b\n< \n{{ [90 bytes data]\n{TEXT}\n* Connection #0 left intact\n", QUOTA),
+        ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n\r\n", (None, "SERVICE_UNAVAILABLE")),
+        ("An error occurred (ExpiredToken) when calling the ListBuckets operation: x", ("aws", "UNAUTHENTICATED")),
+        ("operation error DynamoDB: PutItem, https response error StatusCode: 400, RequestID: A, "
+         "ProvisionedThroughputExceededException: x", ("aws", "RATE_LIMITED")),
+        ("2024/01/01 googleapi: Error 403: Rate Limit Exceeded, rateLimitExceeded", ("google", "RATE_LIMITED")),
+        ("rpc error: code = ResourceExhausted desc = x", ("grpc", "RATE_LIMITED")),
+        ("2024/01/01 rpc error: code = Unavailable desc = closing", ("grpc", "SERVICE_UNAVAILABLE")),
+        ("RateLimitError: 429 You exceeded your quota\n    at APIError.generate (file:///x.mjs:68:20) {\n  status: 429,\n"
+         "  code: 'insufficient_quota',\n  param: null,\n  type: 'insufficient_quota'\n}", (None, "QUOTA_EXCEEDED")),
+        ('Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"m"}}\n    at x (file:///y.js:1:1)',
+         ("anthropic", "OVERLOADED")),
+    ],
+)  # fmt: skip
+def test_tracebacks_of_several_exceptions_and_lines_of_other_tools(text, expected):
+    """The exception that says most is read: a cause, a member of a group, an error of Go, Node or the AWS command line."""
+    got = report(*examine(read_pasted(text)))
+    assert (got.vendor, got.fault.code) == expected
+
+
+def test_a_line_that_docker_stores():
+    """The text of the line is read like any other."""
+    via, reading = examine(har_response({"log": f"{LINE}\n", "stream": "stderr", "time": "t"}))
+    assert reading.fault.code == "QUOTA_EXCEEDED"
+
+
 def test_a_har_file():
     """The last failed response of the file is read."""
     entry = {

@@ -13,6 +13,7 @@ from typing import Any
 
 from amends.carriers.extraction import examine
 from amends.carriers.reading import Reading
+from amends.commands.pasted_lines import read_error_line
 from amends.commands.pasted_traceback import read_traceback
 from amends.core.wire import TOO_DEEP, Unreadable, read
 
@@ -20,6 +21,7 @@ __all__ = ["har_response", "read_pasted"]
 
 _STATUS = re.compile(r"HTTP/[\d.]+ (\d{3})\b[^\r\n]*\r?\n")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}):[ \t]*([^\r\n]*)")
+_PROGRESS = re.compile(r"[{}] \[\d+ bytes data\]")
 _MAX_LINES = 10_000
 _MAX_STARTS = 16
 """Brackets of a line at which a document is looked for."""
@@ -33,7 +35,13 @@ def read_pasted(text: str) -> Any:
     {'status': 429, 'headers': {'Retry-After': '3'}, 'body': '{}'}
     """
     text = text.lstrip("\ufeff")
-    return _http(text) or _stream(text) or _failing(_log(text)) or _failing(read_traceback(text))
+    return (
+        _http(text)
+        or _stream(text)
+        or _failing(_log(text))
+        or read_error_line(text)
+        or _failing(read_traceback(text))
+    )
 
 
 def _failing(value: Any) -> Any:
@@ -44,8 +52,12 @@ def _failing(value: Any) -> Any:
 
 
 def har_response(value: Any) -> Any:
-    """Return the last failed response of a HAR file as a response, or the value itself if it is not one."""
+    """Return the last failed response of a HAR file, or the response in a line of Docker's log; else the value itself."""
     log = value.get("log") if isinstance(value, dict) else None
+    if isinstance(log, str) and "stream" in value:
+        # A line that Docker stores.
+        found = read_pasted(log)
+        return value if found is None else found
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
         return value
@@ -76,7 +88,11 @@ def _http(text: str) -> dict[str, Any] | None:
     """Read `curl -i` or `curl -v` output: the last status line, its headers, and the body after the empty line."""
     # curl -v marks response lines with "< " and its own with "* ".
     if re.search(r"(?m)^< HTTP/", text):
-        kept = [line.removeprefix("< ") for line in text.splitlines() if line[:2] not in {"> ", "* "}]
+        kept = [
+            line.removeprefix("< ")
+            for line in text.splitlines()
+            if line[:2] not in {"> ", "* "} and _PROGRESS.fullmatch(line) is None
+        ]
         text = "\n".join("" if line in {"<", ">", "*"} else line for line in kept)
     start = None
     for match in _STATUS.finditer(text):

@@ -18,6 +18,10 @@ from amends.foreign.outcomes import fault_of
 __all__ = ["read_traceback"]
 
 _TITLE = "Traceback (most recent call last)"
+_MAX_LINES = 10_000
+_FRAME = re.compile(r"^ *(?:[|+] ?)+-*")
+"""What Python writes before the lines of an exception group."""
+_NOTES = ("For more information check:", "+---")
 _LINE = re.compile(r"(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*)(?:: (?P<message>.*))?")
 _STATUSES = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -61,8 +65,23 @@ def read_traceback(text: str) -> Any:
     >>> read_traceback("httpx.ReadTimeout: The read operation timed out").fault.code
     'TIMEOUT'
     """
-    lines = [line for line in text.splitlines() if line.strip()]
-    last = lines[-1].strip() if lines else ""
+    lines = [_FRAME.sub("", line) for line in text.splitlines()[-_MAX_LINES:]]
+    lines = [line for line in lines if line.strip() and not line.startswith(_NOTES)]
+    if _TITLE not in text:
+        return _read_line(lines[-1].strip(), text) if lines else None
+    # The message of an exception may go on in further lines, and its cause may say more than an exception of one's own.
+    result = _read_line(lines[-1].strip(), text)
+    for line in reversed(lines[:-1]) if result is None or result is FAILED else ():
+        found = _LINE.fullmatch(line)
+        if found is not None and "." in found["name"] and found["message"] is not None:
+            earlier = _read_line(line, text)
+            if earlier is not None and earlier is not FAILED:
+                return earlier
+    return result
+
+
+def _read_line(last: str, text: str) -> Any:
+    """Return what one line reports."""
     found = _LINE.fullmatch(last)
     exception = found is not None and _is_exception(found["name"], text)
     message = (found["message"] or "") if found is not None and exception else last
