@@ -78,20 +78,20 @@ TITLE = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\
     ("text", "expected"),
     [
         (f"{TITLE}{LINE}\n{CHAIN}{TITLE}shop.errors.AgentError: step 3 failed\n", QUOTA),
-        (f"  + Exception Group {TITLE}  | ExceptionGroup: one failed (1 sub-exception)\n  +-+--- 1 ---\n    | {TITLE}"
-         f"    | {LINE}\n    +------\n", QUOTA),
+        ((f"  + Exception Group {TITLE}  | ExceptionGroup: one failed (1 sub-exception)\n  +-+--- 1 ---\n    | {TITLE}"
+         f"    | {LINE}\n    +------\n"), QUOTA),
         ("httpx.HTTPStatusError: Client error '429 Too Many Requests' for url 'x'\nFor more information check: https://y",
          (None, "RATE_LIMITED")),
         (f"< HTTP/2 429 \n< a: b\n< \n{{ [90 bytes data]\n{TEXT}\n* Connection #0 left intact\n", QUOTA),
         ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n\r\n", (None, "SERVICE_UNAVAILABLE")),
         ("An error occurred (ExpiredToken) when calling the ListBuckets operation: x", ("aws", "UNAUTHENTICATED")),
-        ("operation error DynamoDB: PutItem, https response error StatusCode: 400, RequestID: A, "
-         "ProvisionedThroughputExceededException: x", ("aws", "RATE_LIMITED")),
+        (("operation error DynamoDB: PutItem, https response error StatusCode: 400, RequestID: A, "
+         "ProvisionedThroughputExceededException: x"), ("aws", "RATE_LIMITED")),
         ("2024/01/01 googleapi: Error 403: Rate Limit Exceeded, rateLimitExceeded", ("google", "RATE_LIMITED")),
         ("rpc error: code = ResourceExhausted desc = x", ("grpc", "RATE_LIMITED")),
         ("2024/01/01 rpc error: code = Unavailable desc = closing", ("grpc", "SERVICE_UNAVAILABLE")),
-        ("RateLimitError: 429 You exceeded your quota\n    at APIError.generate (file:///x.mjs:68:20) {\n  status: 429,\n"
-         "  code: 'insufficient_quota',\n  param: null,\n  type: 'insufficient_quota'\n}", (None, "QUOTA_EXCEEDED")),
+        (("RateLimitError: 429 You exceeded your quota\n    at APIError.generate (file:///x.mjs:68:20) {\n  status: 429,\n"
+         "  code: 'insufficient_quota',\n  param: null,\n  type: 'insufficient_quota'\n}"), (None, "QUOTA_EXCEEDED")),
         ('Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"m"}}\n    at x (file:///y.js:1:1)',
          ("anthropic", "OVERLOADED")),
     ],
@@ -104,7 +104,7 @@ def test_tracebacks_of_several_exceptions_and_lines_of_other_tools(text, expecte
 
 def test_a_line_that_docker_stores():
     """The text of the line is read like any other."""
-    via, reading = examine(har_response({"log": f"{LINE}\n", "stream": "stderr", "time": "t"}))
+    _via, reading = examine(har_response({"log": f"{LINE}\n", "stream": "stderr", "time": "t"}))
     assert reading.fault.code == "QUOTA_EXCEEDED"
 
 
