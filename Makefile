@@ -4,13 +4,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SDKS ?= .venv-sdks
 FRAMEWORKS ?= .venv-frameworks
+CREWAI ?= .venv-crewai
 # Half of the tests wait for something, so more of them run at once than there are cores.
 WORKERS ?= 5
 
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: audits try test lint types unit sdks frameworks postgres page bench bench-recovery soak docs generate hooks clean
+.PHONY: audits try test lint types unit sdks frameworks crewai postgres page bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -45,6 +46,10 @@ sdks: $(SDKS)/.sdks
 
 frameworks: $(FRAMEWORKS)/.frameworks
 	$(FRAMEWORKS)/bin/python -m pytest -q -n 2 -c tests/frameworks/pytest.ini --rootdir . --confcutdir tests/frameworks tests/frameworks
+
+# CrewAI has an environment of its own, because it needs older versions than the other frameworks, and 1 GB.
+crewai: $(CREWAI)/.crewai
+	$(CREWAI)/bin/python -m pytest -q -c tests/frameworks/pytest.ini --rootdir . --confcutdir tests/frameworks tests/frameworks/test_crewai.py
 
 # Audits other projects' software; needs npm. The table is in docs/audit.md.
 audits: $(VENV)/.dev
@@ -108,6 +113,11 @@ $(SDKS)/.sdks: pyproject.toml
 $(FRAMEWORKS)/.frameworks: pyproject.toml
 	$(PYTHON) -m venv $(FRAMEWORKS)
 	$(FRAMEWORKS)/bin/python -m pip install -q --no-compile -e '.[frameworks]'
+	@touch $@
+
+$(CREWAI)/.crewai: pyproject.toml
+	$(PYTHON) -m venv $(CREWAI)
+	$(CREWAI)/bin/python -m pip install -q --no-compile -e '.[crewai]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev pyproject.toml

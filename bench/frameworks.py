@@ -1,5 +1,6 @@
 """
-What agent frameworks do with the catalogue of failures by themselves. Run: .venv-frameworks/bin/python -m bench.frameworks
+What agent frameworks do with the catalogue of failures by themselves. Run: .venv-frameworks/bin/python -m bench.frameworks;
+crewai has an environment of its own: .venv-crewai/bin/python -m bench.frameworks crewai
 
 For each framework: how many of the failures ended the run, and for the others how many texts for the model had a secret of the
 exception in them, and the largest text in bytes.
@@ -102,6 +103,22 @@ def smolagents(tool: Callable[[int], Any]) -> list[str]:
     return [str(step.error) for step in agent.memory.steps if getattr(step, "error", None)]
 
 
+def strands(tool: Callable[[int], Any]) -> list[str]:
+    from tests.frameworks.test_strands import run_steps
+
+    texts, finished = run_steps(tool, [[{"order": 17}]], [])
+    assert finished
+    return texts
+
+
+def crewai(tool: Callable[[int], Any]) -> list[str]:
+    from tests.frameworks.test_crewai import run_steps
+
+    texts, finished = run_steps(tool, [[{"order": 17}]], None)
+    assert finished
+    return texts
+
+
 FRAMEWORKS = (
     langchain,
     openai_agents,
@@ -110,6 +127,8 @@ FRAMEWORKS = (
     google_adk,
     agent_framework,
     smolagents,
+    strands,
+    crewai,
 )
 
 
@@ -117,9 +136,9 @@ def main() -> None:
     """Print one row per framework; names on the command line choose some."""
     logging.disable()
     warnings.simplefilter("ignore")
-    chosen = sys.argv[1:]
+    chosen = sys.argv[1:] or [each.__name__ for each in FRAMEWORKS if each is not crewai]
     for bare in FRAMEWORKS:
-        if chosen and bare.__name__ not in chosen:
+        if bare.__name__ not in chosen:
             continue
         ended = leaked = largest = 0
         for entry in CATALOGUE:

@@ -191,3 +191,38 @@ async def test_a_model_repeats_a_call_with_a_reason():
         await run.acall("play", {"song": 1, "again": "yes"}, lambda: None)
         assert len(await effects.alist()) == 2
     assert (len(done), effect.times) == (2, 2)
+
+
+class _Question(Exception):
+    """An exception with which a framework asks a person."""
+
+
+class _Limit(Exception):
+    """An exception with which a framework ends a run."""
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("ledger", [True, False])
+async def test_exceptions_of_the_framework_pass_through(plain, ledger):
+    """They reach the framework as they are. A question frees the key; the end of a run leaves a doubt."""
+    effects = Effects("memory:") if ledger else None
+    run = ToolCalls(effects=effects, scope="task").run(1)
+
+    async def call(name, error):
+        def tool():
+            raise error
+
+        options = {"passing": (_Limit,), "asking": (_Question,)}
+        if plain:
+            return await asyncio.to_thread(run.call, name, {}, tool, **options)
+        return await run.acall(name, {}, tool, **options)
+
+    question, limit = _Question(), _Limit()
+    with pytest.raises(_Question) as asked:
+        await call("ask", question)
+    with pytest.raises(_Limit) as ended:
+        await call("end", limit)
+    assert (asked.value, ended.value) == (question, limit)
+    if effects is not None:
+        assert [(each.tool, each.state) for each in await effects.alist()] == [("end", "doubt")]
+        await effects.aclose()

@@ -7,9 +7,14 @@ from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolNode
+from langgraph.types import Command, interrupt
 
+from amends import extract
 from amends.bindings.langchain import Failures
+from amends.effects import Effects
+from amends.errors import NotFoundError
 from tests.frameworks import catalogue
 
 
@@ -107,3 +112,46 @@ def test_a_tool_node_of_ones_own():
     assert node is not None
     runner(failures)(act, 1)
     assert seen[0].fault.code == "INTERNAL_ERROR"
+
+
+def test_a_tool_that_asks_a_person():
+    """The question reaches the program, the ledger frees the key, and the answer runs the tool once."""
+    done = []
+
+    def act(order: int) -> str:
+        """Act on an order."""
+        answer = interrupt("May I?")
+        done.append(order)
+        return f"done, {answer}"
+
+    with Effects("memory:") as effects:
+        agent = create_agent(
+            scripted(1),
+            [StructuredTool.from_function(act, name="act")],
+            middleware=[Failures(effects=effects, scope="task")],
+            checkpointer=InMemorySaver(),
+        )
+        thread = {"configurable": {"thread_id": "1"}}
+        asked = agent.invoke({"messages": [{"role": "user", "content": "act"}]}, thread)
+        assert asked["__interrupt__"][0].value == "May I?"
+        assert effects.list() == []
+        state = agent.invoke(Command(resume="yes"), thread)
+        assert [each.state for each in effects.list()] == ["done"]
+    assert done == [17]
+    assert state["messages"][-2].content == "done, yes"
+
+
+def test_a_failure_in_a_checkpoint():
+    """A checkpointer stores the message of a failure, and the fault can be read from it afterwards."""
+
+    def act(order: int) -> str:
+        """Act on an order."""
+        raise NotFoundError("There is no such order")
+
+    made = StructuredTool.from_function(act, name="act")
+    agent = create_agent(scripted(1), [made], middleware=[Failures()], checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "1"}}
+    agent.invoke({"messages": [{"role": "user", "content": "act"}]}, thread)
+    message = agent.get_state(thread).values["messages"][-2]
+    assert "NOT_FOUND" in message.content
+    assert extract(message.artifact).code == "NOT_FOUND"

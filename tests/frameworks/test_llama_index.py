@@ -1,6 +1,7 @@
 """LlamaIndex's FunctionAgent with a scripted model."""
 
 import asyncio
+import json
 from typing import Any
 
 from llama_index.core.agent.workflow import FunctionAgent
@@ -9,7 +10,9 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.tools import FunctionTool
 
+from amends import extract
 from amends.bindings.llama_index import Failures
+from amends.errors import NotFoundError
 from tests.frameworks import catalogue
 
 
@@ -111,3 +114,21 @@ def test_the_ledger_hands_out_an_outcome():
         lambda function, steps, **options: asyncio.run(work(function, steps, Failures(**options))),
         parallel=False,
     )
+
+
+async def test_a_failure_in_a_stored_context():
+    """The context of a workflow can be stored after a failure, and the fault can be read from the event."""
+
+    def act(order: int) -> str:
+        raise NotFoundError("There is no such order")
+
+    guarded = Failures().guard(FunctionTool.from_defaults(fn=act, name="act", description="Act"))
+    handler = FunctionAgent(tools=[guarded], llm=Scripted(left=2)).run("act")
+    codes = []
+    async for event in handler.stream_events():
+        json.dumps(handler.ctx.to_dict())
+        output = json.loads(event.model_dump_json()).get("tool_output")
+        if output is not None:
+            codes.append(extract(output["raw_output"]).code)
+    await handler
+    assert codes == ["NOT_FOUND", "NOT_FOUND"]

@@ -26,9 +26,6 @@ from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
 
 __all__ = ["Failures"]
 
-_PASSING = (MiddlewareException, UserInputRequiredException)
-"""Exceptions that end a run or ask a person, on purpose."""
-
 
 class Failures(FunctionMiddleware):
     """
@@ -48,7 +45,11 @@ class Failures(FunctionMiddleware):
             return _plain(context.result)
 
         result = await self._run(context).acall(
-            context.function.name, _arguments(context.arguments), call, passing=_PASSING
+            context.function.name,
+            _arguments(context.arguments),
+            call,
+            passing=(MiddlewareException,),
+            asking=(UserInputRequiredException,),
         )
         context.result = result.text if isinstance(result, ToolFailure) else result
 

@@ -18,7 +18,7 @@ The SDK hands a tool nothing that identifies a run: make one `Failures` per clie
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 try:
@@ -28,24 +28,13 @@ except ImportError as missing:
         "amends.bindings.claude_agent_sdk needs the Claude Agent SDK: pip install claude-agent-sdk"
     ) from missing
 
-from amends.bindings.tool_calls import ToolCalls, ToolFailure
+from amends.bindings.tool_calls import OneRun, ToolFailure
 
 __all__ = ["Failures"]
 
 
-class Failures:
-    """
-    Makes tools whose failures are texts for the model.
-
-    Args:
-        run: the key of the run, if one object serves one run.
-        options: those of `amends.bindings.tool_calls.ToolCalls`.
-
-    """
-
-    def __init__(self, *, run: Hashable = None, **options: Any) -> None:
-        self.calls = ToolCalls(**options)
-        self.key = run
+class Failures(OneRun):
+    """Makes tools whose failures are texts for the model."""
 
     def guard(self, tool: SdkMcpTool[Any]) -> SdkMcpTool[Any]:
         """Return the tool as one that returns the text of its failures, marked as an error."""

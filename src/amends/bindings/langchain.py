@@ -7,7 +7,8 @@ LangChain and LangGraph: a tool's failure becomes a text that the model can act 
     agent = create_agent(model, tools, middleware=[Failures(read_only=["search"])])
 
 In a graph of your own: `ToolNode(tools, wrap_tool_call=failures.wrap_tool_call, awrap_tool_call=failures.awrap_tool_call)`.
-The message for the model is a `ToolMessage` with status "error"; its `artifact` is the `ToolFailure` with the fault.
+The message for the model is a `ToolMessage` with status "error". Its `artifact` is the fault as plain values, which a checkpointer
+can store; `amends.extract(message.artifact)` returns the fault.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ except ImportError as missing:
     ) from missing
 
 from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+from amends.dialects import encode
 
 __all__ = ["Failures"]
 
@@ -49,7 +51,7 @@ class Failures(AgentMiddleware[Any, Any]):
             call["name"],
             call["args"],
             lambda: handler(request),
-            passing=(GraphBubbleUp,),
+            asking=(GraphBubbleUp,),
             restore=lambda value: _restored(value, call),
         )
         return _message(result, call)
@@ -61,7 +63,7 @@ class Failures(AgentMiddleware[Any, Any]):
             call["name"],
             call["args"],
             lambda: handler(request),
-            passing=(GraphBubbleUp,),
+            asking=(GraphBubbleUp,),
             restore=lambda value: _restored(value, call),
         )
         return _message(result, call)
@@ -86,5 +88,9 @@ def _message(result: Any, call: Mapping[str, Any]) -> Any:
     if not isinstance(result, ToolFailure):
         return result
     return ToolMessage(
-        content=result.text, tool_call_id=call["id"], name=call["name"], status="error", artifact=result
+        content=result.text,
+        tool_call_id=call["id"],
+        name=call["name"],
+        status="error",
+        artifact=encode(result.fault, "envelope"),
     )

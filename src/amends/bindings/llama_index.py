@@ -8,11 +8,12 @@ LlamaIndex: a tool's failure becomes a text that the model can act on, and does 
     agent = FunctionAgent(tools=[failures.guard(search)], llm=llm)
 
 Tools that take the workflow's Context are counted per run. For the others make one `Failures` per run, or pass `run=`.
+The `raw_output` of a failure is the fault as plain values; `amends.extract(output.raw_output)` returns the fault.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 try:
@@ -23,24 +24,14 @@ except ImportError as missing:
         "amends.bindings.llama_index needs LlamaIndex: pip install llama-index-core"
     ) from missing
 
-from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import OneRun, Run, ToolFailure
+from amends.dialects import encode
 
 __all__ = ["Failures"]
 
 
-class Failures:
-    """
-    Makes tools whose failures are texts for the model.
-
-    Args:
-        run: the key of the run, if one object serves one run.
-        options: those of `amends.bindings.tool_calls.ToolCalls`.
-
-    """
-
-    def __init__(self, *, run: Hashable = None, **options: Any) -> None:
-        self.calls = ToolCalls(**options)
-        self.key = run
+class Failures(OneRun):
+    """Makes tools whose failures are texts for the model."""
 
     def guard(self, tool: FunctionTool | Callable[..., Any]) -> FunctionTool:
         """Return a function or a FunctionTool as a tool that returns the text of its failures."""
@@ -69,7 +60,7 @@ class _Guarded(FunctionTool):
             self._name,
             given,
             lambda: self._guarded.call(*args, **kwargs),
-            passing=_waiting(),
+            asking=_waiting(),
             restore=lambda value: self._restored(value, given),
         )
         return self._output(result, given)
@@ -81,7 +72,7 @@ class _Guarded(FunctionTool):
             self._name,
             given,
             lambda: self._guarded.acall(*args, **kwargs),
-            passing=_waiting(),
+            asking=_waiting(),
             restore=lambda value: self._restored(value, given),
         )
         return self._output(result, given)
@@ -106,7 +97,12 @@ class _Guarded(FunctionTool):
             output: ToolOutput = result
             return output
         return ToolOutput(
-            tool_name=self._name, content=result.text, raw_input=given, raw_output=result, is_error=True
+            tool_name=self._name,
+            content=result.text,
+            raw_input=given,
+            # Plain values, because a workflow's context is stored with them.
+            raw_output=encode(result.fault, "envelope"),
+            is_error=True,
         )
 
 

@@ -14,7 +14,6 @@ belongs to: use one `Failures` for each run, or give it the run's key with `run=
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable
 from typing import Any
 
 try:
@@ -22,7 +21,7 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.smolagents needs smolagents: pip install smolagents") from missing
 
-from amends.bindings.tool_calls import ToolCalls, ToolFailure
+from amends.bindings.tool_calls import OneRun, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -30,19 +29,8 @@ _MEDIA = frozenset({"image", "audio"})
 """Types of output that smolagents makes an object of, so that a text cannot be one."""
 
 
-class Failures:
-    """
-    Makes tools whose failures are texts for the model.
-
-    Args:
-        run: the key of the run, if one object serves one run.
-        options: those of `amends.bindings.tool_calls.ToolCalls`.
-
-    """
-
-    def __init__(self, *, run: Hashable = None, **options: Any) -> None:
-        self.calls = ToolCalls(**options)
-        self.key = run
+class Failures(OneRun):
+    """Makes tools whose failures are texts for the model."""
 
     def guard(self, tool: Tool) -> Tool:
         """Return the tool as one that returns the text of its failures."""

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.errors import CancelledError
 from amends.foreign import from_exception
 from amends.recovery import arecover, recover
 from amends.tools import log_and_describe
@@ -30,7 +32,7 @@ from amends.tools import log_and_describe
 if TYPE_CHECKING:
     from amends.effects import Effects
 
-__all__ = ["Run", "ToolCalls", "ToolFailure"]
+__all__ = ["OneRun", "Run", "ToolCalls", "ToolFailure"]
 
 CLOSED_AFTER = 5
 """Failures of one kind in a row after which a tool is closed for the run."""
@@ -105,6 +107,21 @@ class ToolCalls:
         return found
 
 
+class OneRun:
+    """
+    The base of bindings for frameworks that do not say which run a call belongs to: one object serves one run.
+
+    Args:
+        run: the key of the run, if one object serves several.
+        options: those of `ToolCalls`.
+
+    """
+
+    def __init__(self, *, run: Hashable = None, **options: Any) -> None:
+        self.calls = ToolCalls(**options)
+        self.key = run
+
+
 class Run:
     """The tool calls of one run of an agent, and the failures it has seen."""
 
@@ -123,6 +140,7 @@ class Run:
         *,
         read_only: bool = False,
         passing: tuple[type[BaseException], ...] = (),
+        asking: tuple[type[BaseException], ...] = (),
         restore: Callable[[Any], Any] | None = None,
     ) -> Any:
         """
@@ -134,37 +152,35 @@ class Run:
             call: calls the tool with them.
             read_only: the tool itself says that it only reads.
             passing: exceptions of the framework that are not for the model; they pass through.
+            asking: as `passing`, and the framework calls the tool anew, for example when a person has answered: the
+                ledger frees the key.
             restore: makes the framework's result of a plain value, if the ledger hands out the outcome of another call.
 
         """
         closed = self._if_closed(name)
         if closed is not None:
             return closed
+        tried = _Attempt(passing, asking)
         try:
-            result = await self._acall(name, arguments, call, read_only=read_only, restore=restore)
-        except passing:
-            raise
+            result = await self._acall(name, arguments, call, tried, read_only=read_only)
         except Exception as error:  # noqa: BLE001 - every failure becomes a text; cancellation is no Exception
-            return self.failed(name, arguments, error)
+            return self._raised(name, arguments, error, tried)
         self._failed.pop(name, None)
-        return result
+        return result if tried.ran or restore is None else restore(result)
 
     async def _acall(
         self,
         name: str,
         arguments: Mapping[str, Any],
         call: Callable[[], Any],
+        tried: _Attempt,
         *,
         read_only: bool,
-        restore: Callable[[Any], Any] | None,
     ) -> Any:
-        ran = False
-
         async def once() -> Any:
-            nonlocal ran
-            ran = True
-            result = call()
-            return await result if inspect.isawaitable(result) else result
+            with tried:
+                result = call()
+                return await result if inspect.isawaitable(result) else result
 
         made = self._calls
         if read_only or name in made.read_only:
@@ -173,8 +189,7 @@ class Run:
         if made.effects is None:
             return await once()
         arguments, again = self._reason(name, arguments)
-        result = await made.effects.acall(name, once, arguments, scope=self._scope(), again=again)
-        return result if ran or restore is None else restore(result)
+        return await made.effects.acall(name, once, arguments, scope=self._scope(), again=again)
 
     def call(
         self,
@@ -184,35 +199,40 @@ class Run:
         *,
         read_only: bool = False,
         passing: tuple[type[BaseException], ...] = (),
+        asking: tuple[type[BaseException], ...] = (),
         restore: Callable[[Any], Any] | None = None,
     ) -> Any:
         """Do the same as `acall`, for a plain function."""
         closed = self._if_closed(name)
         if closed is not None:
             return closed
-        made, ran = self._calls, False
+        made, tried = self._calls, _Attempt(passing, asking)
 
         def once() -> Any:
-            nonlocal ran
-            ran = True
-            return call()
+            with tried:
+                return call()
 
         try:
             if read_only or name in made.read_only:
                 operation = Operation(name=name, read_only=True)
-                result = recover(call, policy=made.policy, operation=operation, timeout=made.timeout)
+                result = recover(once, policy=made.policy, operation=operation, timeout=made.timeout)
             elif made.effects is None:
-                result = call()
+                result = once()
             else:
                 given, again = self._reason(name, arguments)
                 result = made.effects.call(name, once, given, scope=self._scope(), again=again)
-                result = result if ran or restore is None else restore(result)
-        except passing:
-            raise
         except Exception as error:  # noqa: BLE001
-            return self.failed(name, arguments, error)
+            return self._raised(name, arguments, error, tried)
         self._failed.pop(name, None)
-        return result
+        return result if tried.ran or restore is None else restore(result)
+
+    def _raised(
+        self, name: str, arguments: Mapping[str, Any], error: Exception, tried: _Attempt
+    ) -> ToolFailure:
+        """Return a failure. Raises the exception of the framework that ended the call, if one did."""
+        if tried.stopped is not None:
+            raise tried.stopped
+        return self.failed(name, arguments, error)
 
     def failed(self, name: str, arguments: Mapping[str, Any], error: Exception) -> ToolFailure:
         """Count a failure, and return it. Bindings call this for failures that a framework hands them."""
@@ -258,6 +278,27 @@ class Run:
     def _scope(self) -> str | None:
         scope = self._calls.scope
         return scope(self._key) if callable(scope) else scope
+
+
+class _Attempt:
+    """The call of a tool: whether it ran, and the exception of the framework with which it stopped."""
+
+    def __init__(
+        self, passing: tuple[type[BaseException], ...], asking: tuple[type[BaseException], ...]
+    ) -> None:
+        self._passing, self._asking = passing + asking, asking
+        self.ran = False
+        self.stopped: BaseException | None = None
+
+    def __enter__(self) -> None:
+        self.ran = True
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, self._passing):
+            return
+        self.stopped = error
+        if isinstance(error, self._asking):
+            raise CancelledError("The tool asks a person", executed=Executed.NO) from error
 
 
 def _closed_text(name: str) -> str:

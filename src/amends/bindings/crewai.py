@@ -1,0 +1,77 @@
+"""
+CrewAI: a tool's failure becomes a text that the model can act on.
+
+    from crewai import Agent
+    from amends.bindings.crewai import Failures
+
+    failures = Failures(read_only=["search"])
+    agent = Agent(role=role, goal=goal, backstory=story, tools=[failures.guard(search), failures.guard(pay)])
+
+The failure is CrewAI's own `ToolFailure`, so events, `TaskOutput.tool_failures` and `tool_failure_policy` know of it. CrewAI does
+not say which run a call belongs to: make one `Failures` per run, or pass `run=`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from crewai.tools import BaseTool
+    from crewai.tools.tool_failure import ToolFailure as CrewFailure
+    from crewai.tools.tool_failure import ToolFailureReason
+    from pydantic import PrivateAttr
+except ImportError as missing:
+    raise ImportError("amends.bindings.crewai needs CrewAI: pip install 'crewai>=1.15'") from missing
+
+from amends.bindings.tool_calls import OneRun, Run, ToolFailure
+
+__all__ = ["Failures"]
+
+
+class Failures(OneRun):
+    """Makes tools whose failures are texts for the model."""
+
+    def guard(self, tool: BaseTool) -> BaseTool:
+        """Return the tool as one that returns its failures."""
+        return _Guarded.around(tool, self)
+
+
+class _Guarded(BaseTool):
+    """A tool that calls another one."""
+
+    _tool: BaseTool = PrivateAttr()
+    _failures: Failures = PrivateAttr()
+
+    @classmethod
+    def around(cls, tool: BaseTool, failures: Failures) -> _Guarded:
+        fields = {name: getattr(tool, name) for name in BaseTool.model_fields}
+        guarded = cls(**{**fields, "cache_function": _caching(tool)})
+        guarded._tool, guarded._failures = tool, failures
+        return guarded
+
+    def _run(self, **arguments: Any) -> Any:
+        return _answer(self._in_run.call(self.name, arguments, lambda: self._tool.run(**arguments)))
+
+    async def _arun(self, **arguments: Any) -> Any:
+        return _answer(await self._in_run.acall(self.name, arguments, lambda: self._tool.arun(**arguments)))
+
+    @property
+    def _in_run(self) -> Run:
+        return self._failures.calls.run(self._failures.key)
+
+
+def _caching(tool: BaseTool) -> Any:
+    """Return the rule which results CrewAI caches: those that the tool's own rule says, and no failure."""
+
+    def cache(arguments: Any, result: Any) -> bool:
+        return not isinstance(result, CrewFailure) and bool(tool.cache_function(arguments, result))
+
+    return cache
+
+
+def _answer(result: Any) -> Any:
+    if not isinstance(result, ToolFailure):
+        return result
+    return CrewFailure(
+        message=result.text, reason=ToolFailureReason.EXCEPTION, retryable=result.fault.retryable is True
+    )

@@ -1,0 +1,113 @@
+"""
+Strands Agents: a tool's failure becomes a text that the model can act on, and does not end the run.
+
+    from strands import Agent
+    from amends.bindings.strands import Failures
+
+    agent = Agent(model=model, tools=[search, pay], plugins=[Failures(read_only=["search"])])
+
+Strands alone shows the model the text of the exception. What a tool streams is passed on when the tool has ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+try:
+    from strands.middleware import ExecuteToolStage, ToolResultEvent
+    from strands.plugins import Plugin
+except ImportError as missing:
+    raise ImportError(
+        "amends.bindings.strands needs Strands Agents: pip install 'strands-agents>=1.62'"
+    ) from missing
+
+from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+
+__all__ = ["Failures"]
+
+_RUN = "amends.run"
+"""The member of the invocation's state that identifies a run."""
+
+
+class Failures(Plugin):
+    """
+    The plugin. It covers all tools of an agent.
+
+    The options are those of `amends.bindings.tool_calls.ToolCalls`.
+    """
+
+    name = "amends"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.calls = ToolCalls(**options)
+
+    def init_agent(self, agent: Any) -> None:
+        """Add the middleware to an agent."""
+        agent.add_middleware(ExecuteToolStage, self._call_tool)
+
+    async def _call_tool(
+        self, context: Any, call_next: Callable[[Any], AsyncIterator[Any]]
+    ) -> AsyncIterator[Any]:
+        """Yield the events of a call; the result is one of them."""
+        asked = context.tool_use
+        events: list[Any] = []
+
+        async def call() -> Any:
+            # A tool that is recovered streams its events once, those of the last attempt.
+            events[:] = [event async for event in call_next(context)]
+            return _result(events)
+
+        given = asked.get("input")
+        try:
+            result = await self._run(context).acall(
+                asked["name"],
+                given if isinstance(given, Mapping) else {},
+                call,
+                asking=(_Interrupted,),
+                restore=_restored,
+            )
+        except _Interrupted:
+            result = None
+        for event in events:
+            if result is None or not isinstance(event, ToolResultEvent):
+                yield event
+        if result is not None:
+            yield ToolResultEvent(_tool_result(result, asked.get("toolUseId")), exception=_error(result))
+
+    def _run(self, context: Any) -> Run:
+        return self.calls.run(context.invocation_state.setdefault(_RUN, object()))
+
+
+class _Interrupted(Exception):
+    """The tool asks a person, and is called anew with the answer."""
+
+
+def _result(events: list[Any]) -> Any:
+    """Return the result among the events of a call. Raises what the tool raised."""
+    found = next((event for event in reversed(events) if isinstance(event, ToolResultEvent)), None)
+    if found is None:
+        raise _Interrupted
+    if found.exception is not None:
+        raise found.exception
+    return found.tool_result
+
+
+def _restored(value: Any) -> dict[str, Any]:
+    """Return the result of a call whose outcome the ledger has: a stored result, or a value that a person gave."""
+    if isinstance(value, Mapping) and "content" in value and "status" in value:
+        return dict(value)
+    text = value if isinstance(value, str) else json.dumps(value)
+    return {"status": "success", "content": [{"text": text}]}
+
+
+def _tool_result(result: Any, asked: Any) -> dict[str, Any]:
+    if isinstance(result, ToolFailure):
+        result = {"status": "error", "content": [{"text": result.text}]}
+    return {**result, "toolUseId": str(asked)}
+
+
+def _error(result: Any) -> Exception | None:
+    return result.error if isinstance(result, ToolFailure) else None
