@@ -18,7 +18,7 @@ is never in doubt: its effect happens once, even if the process dies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -48,8 +48,6 @@ from amends.http.idempotency_request import (
     warn_unkeyed,
 )
 from amends.http.idempotency_store import Claim, Keys, Record
-from amends.http.responses import Settings
-from amends.stores import Store
 from amends.stores.contract import Transaction
 
 __all__ = ["Idempotent", "KeyedRequest", "caller_id", "commit"]
@@ -73,56 +71,10 @@ class Idempotent(KeyedMiddleware):
     """
     ASGI middleware that runs a request with an idempotency key once.
 
-    Put it around `Problems`, which stores the fault of a failed request in the scope.
+    Put it around `Problems`, which stores the fault of a failed request in the scope. `KeyedMiddleware` has the options.
     """
 
-    def __init__(
-        self,
-        app: App,
-        store: Store | str,
-        *,
-        expires_in: float = 86400.0,
-        lease: float = 30.0,
-        methods: Collection[str] = ("POST", "PATCH"),
-        required: bool = False,
-        transactional: bool | Callable[[Scope], bool] = False,
-        caller: Callable[[Scope], str] = caller_id,
-        verify: Callable[[KeyedRequest], Any] | None = None,
-        max_body: int = 1024 * 1024,
-        settings: Settings | None = None,
-    ) -> None:
-        """
-        Args:
-            app: the application, wrapped in `Problems`.
-            store: an open store, or a URL that is opened at the first request and closed with the lifespan.
-            expires_in: seconds until a key is forgotten.
-            lease: seconds after which a process that does not renew its lease counts as dead.
-            methods: the methods whose keys are honoured.
-            required: refuse requests of these methods without a key.
-            transactional: whether all effects of a request go through `commit`; a bool, or a function of the scope.
-            caller: returns the id of the caller that a key belongs to.
-            verify: called with the `KeyedRequest` when a request is repeated whose effect is in doubt. Returns the response
-                to send (see `verified_response`), True if the effect happened, False if it did not and the request may
-                run, or None if that is not known. A plain function runs in a thread; after `lease` seconds the answer
-                counts as None.
-            max_body: the largest request body in bytes whose key is honoured, and the largest response body that is
-                stored. A larger request runs without its key, with a warning in the log; with `required` it is refused.
-            settings: the settings given to `Problems`.
-
-        """
-        super().__init__(
-            app,
-            store,
-            expires_in=expires_in,
-            lease=lease,
-            methods=methods,
-            required=required,
-            transactional=transactional,
-            caller=caller,
-            verify=verify,
-            max_body=max_body,
-            settings=settings,
-        )
+    _default_caller = staticmethod(caller_id)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""

@@ -69,23 +69,47 @@ class Answered(NamedTuple):
 
 
 class KeyedMiddleware:
-    """The options of both middlewares, which `Idempotent` describes. `source` is the ASGI scope or the WSGI environ."""
+    """What `Idempotent` and `IdempotentWSGI` have in common. `source` is the ASGI scope or the WSGI environ."""
+
+    _default_caller: Callable[[Any], str]
 
     def __init__(
         self,
         app: Callable[..., Any],
         store: Store | str,
         *,
-        expires_in: float,
-        lease: float,
-        methods: Collection[str],
-        required: bool,
-        transactional: bool | Callable[[Any], bool],
-        caller: Callable[[Any], str],
-        verify: Callable[[KeyedRequest], Any] | None,
-        max_body: int,
-        settings: Settings | None,
+        expires_in: float = 86400.0,
+        lease: float = 30.0,
+        methods: Collection[str] = ("POST", "PATCH"),
+        required: bool = False,
+        transactional: bool | Callable[[Any], bool] = False,
+        caller: Callable[[Any], str] | None = None,
+        verify: Callable[[KeyedRequest], Any] | None = None,
+        max_body: int = 1024 * 1024,
+        settings: Settings | None = None,
     ) -> None:
+        """
+        Args:
+            app: the application; of ASGI, wrapped in `Problems`.
+            store: an open store, or a URL that is opened at the first request and closed with the lifespan, or
+                with `close`.
+            expires_in: seconds until a key is forgotten.
+            lease: seconds after which a process that does not renew its lease counts as dead.
+            methods: the methods whose keys are honoured.
+            required: refuse requests of these methods without a key.
+            transactional: whether all effects of a request go through `commit`; a bool, or a function of the
+                scope or environ.
+            caller: returns the id of the caller that a key belongs to, from the scope or environ; without it the id is made
+                from the headers that carry credentials.
+            verify: called with the `KeyedRequest` when a request is repeated whose effect is in doubt. Returns the response
+                to send (see `verified_response`), True if the effect happened, False if it did not and the request may
+                run, or None if that is not known. A plain function runs in a thread; after `lease` seconds the answer
+                counts as None.
+            max_body: the largest request body in bytes whose key is honoured, and the largest response body that is
+                stored. A larger request runs without its key, with a warning in the log; with `required` it is refused.
+            settings: the settings given to `Problems`.
+
+        """
         self.app = app
         self._storage = Storage(store)
         self._keys: Keys | None = None
@@ -93,10 +117,14 @@ class KeyedMiddleware:
         self._methods = frozenset(methods)
         self._required = required
         self._transactional = transactional
-        self._caller = caller
+        self._caller = caller or self._default_caller
         self._verify = verify
         self._max_body = max_body
         self._settings = settings or Settings()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what a subclass needs beside the options."""
 
     def _key(self, values: Sequence[str]) -> str | Refused | None:
         """Return the key in a request's headers; None if it has none and needs none."""

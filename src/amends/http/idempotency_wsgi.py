@@ -9,7 +9,7 @@ The store is asynchronous, so it runs on an event loop in a thread of its own, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from http import HTTPStatus
 from io import BytesIO
@@ -41,9 +41,8 @@ from amends.http.idempotency_request import (
     warn_unkeyed,
 )
 from amends.http.idempotency_store import Claim, Keys, Record
-from amends.http.responses import LOG, RawResponse, Settings
+from amends.http.responses import LOG, RawResponse
 from amends.http.wsgi import request_info
-from amends.stores import Store
 from amends.stores.contract import Transaction
 
 __all__ = ["IdempotentWSGI", "commit_sync", "environ_caller"]
@@ -69,38 +68,12 @@ def environ_caller(environ: Environ) -> str:
 
 
 class IdempotentWSGI(KeyedMiddleware):
-    """WSGI middleware that runs a request with an idempotency key once."""
+    """WSGI middleware that runs a request with an idempotency key once. `KeyedMiddleware` has the options."""
 
-    def __init__(
-        self,
-        app: App,
-        store: Store | str,
-        *,
-        expires_in: float = 86400.0,
-        lease: float = 30.0,
-        methods: Collection[str] = ("POST", "PATCH"),
-        required: bool = False,
-        transactional: bool | Callable[[Environ], bool] = False,
-        caller: Callable[[Environ], str] = environ_caller,
-        verify: Callable[[KeyedRequest], Any] | None = None,
-        max_body: int = 1024 * 1024,
-        settings: Settings | None = None,
-    ) -> None:
-        """The options are those of `amends.http.idempotency.Idempotent`, with the environ in place of the scope."""
-        super().__init__(
-            app,
-            store,
-            expires_in=expires_in,
-            lease=lease,
-            methods=methods,
-            required=required,
-            transactional=transactional,
-            caller=caller,
-            verify=verify,
-            max_body=max_body,
-            settings=settings,
-        )
-        self._loop = LoopThread(lease + _PATIENCE)
+    _default_caller = staticmethod(environ_caller)
+
+    def _prepare(self) -> None:
+        self._loop = LoopThread(self._lease + _PATIENCE)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Handle one request."""
