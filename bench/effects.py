@@ -3,7 +3,8 @@ What a call through the ledger costs, beyond the call itself.
 
 On a memory store: CPU time of an empty coroutine and of an empty function, each with a new key. On SQLite: wall time of a call,
 against a bare pair of transactions that write and update one row of the same size on the same disk, in turn, with the same
-durability. The bare pair runs in a worker thread, because code in an event loop must not wait for a disk.
+durability. The bare pair runs in a worker thread, because code in an event loop must not wait for a disk. The last table has the
+parts of which the time consists.
 """
 
 from __future__ import annotations
@@ -17,9 +18,17 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from amends.effects import Effects
+from amends.stores.clock import SystemClock
+from amends.stores.sqlite.commit import in_transaction
+from amends.stores.sqlite.file import File
+from amends.stores.sqlite.schema import prepare
+from amends.stores.sqlite.table import TableRows
 
 ROUNDS, CALLS = 41, 400
-ROW = b"x" * 240
+FAR, SOON = 3e9, 172800.0
+"""Seconds after which the rows of a claim and of an outcome expire."""
+CLAIM, OUTCOME = b"c" * 240, b"o" * 240
+"""The bare rows. They differ, because SQLite writes nothing for an update that changes nothing."""
 
 
 def main() -> list[str]:
@@ -43,7 +52,55 @@ def main() -> list[str]:
         lines.append(
             f"| synchronous={synchronous} | {ours:.0f} | {bare:.0f} | {median(ratios):.2f} ({low:.2f}–{high:.2f}) | ≤ 1.5 |"
         )
+    lines += [
+        "",
+        "| parts of it, wall µs, median | synchronous=full | synchronous=normal |",
+        "|---|---|---|",
+    ]
+    parts = [asyncio.run(_parts(synchronous)) for synchronous in ("full", "normal")]
+    lines += [f"| {name} | {parts[0][name]:.0f} | {parts[1][name]:.0f} |" for name in parts[0]]
     return lines
+
+
+async def _parts(synchronous: str) -> dict[str, float]:
+    """The floor of a call: what remains if each part were the only one."""
+    keys = iter(range(10**9))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
+        loop = asyncio.get_running_loop()
+        file = File(f"{folder}/rows.db", synchronous)
+        bare, rows = _open_bare(Path(folder, "bare.db"), synchronous), file.connect()
+        prepare(rows, SystemClock())
+        table = TableRows(rows, SystemClock(), "amends.effects")
+
+        async def hand_over() -> None:
+            await loop.run_in_executor(pool, int)
+            await loop.run_in_executor(pool, int)
+
+        async def bare_pair() -> None:
+            number = next(keys)
+            _claim(bare, number)
+            _finish(bare, number)
+
+        async def ledger_pair() -> None:
+            key = f"pay:{next(keys)}"
+            revision = in_transaction(rows, lambda _: table.create(key, CLAIM, expires_in=FAR), None)
+            in_transaction(rows, lambda _: table.put(key, OUTCOME, revision=revision, expires_in=SOON), None)
+
+        work = {
+            "two hand-overs to a thread and back": hand_over,
+            "bare pair of transactions, in one thread": bare_pair,
+            "the ledger's pair of transactions, in one thread": ledger_pair,
+        }
+        times: dict[str, list[float]] = {name: [] for name in work}
+        for number in range(2 * CALLS):
+            # In another order each time: an fsync is faster after some of them.
+            for name in sorted(work, key=lambda name: hash((name, number))):
+                begin = time.perf_counter()
+                await work[name]()
+                times[name].append((time.perf_counter() - begin) * 1e6)
+        bare.close()
+        rows.close()
+    return {name: median(figures[CALLS:]) for name, figures in times.items()}
 
 
 async def _coroutine() -> list[float]:
@@ -121,11 +178,11 @@ def _open_bare(path: Path, synchronous: str) -> sqlite3.Connection:
 
 def _claim(connection: sqlite3.Connection, number: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute("INSERT INTO effects VALUES (?, ?)", (f"pay:{number}", ROW))
+    connection.execute("INSERT INTO effects VALUES (?, ?)", (f"pay:{number}", CLAIM))
     connection.execute("COMMIT")
 
 
 def _finish(connection: sqlite3.Connection, number: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute("UPDATE effects SET value = ? WHERE key = ?", (ROW, f"pay:{number}"))
+    connection.execute("UPDATE effects SET value = ? WHERE key = ?", (OUTCOME, f"pay:{number}"))
     connection.execute("COMMIT")

@@ -34,8 +34,10 @@ class Shop:
 
     def __init__(self):
         self.paid, self.fail, self.gate = [], None, None
+        self.called = asyncio.Event()
 
     async def pay(self, order):
+        self.called.set()
         if self.gate is not None:
             await self.gate.wait()
         self.paid.append(order)
@@ -67,7 +69,19 @@ async def test_the_first_call_runs_and_the_outcome_is_replayed(effects):
     )
 
 
-async def test_concurrent_callers_wait_for_the_one_that_runs(effects):
+def waiting_tasks(effects, monkeypatch):
+    """Return the set of tasks that wait for another call from now on."""
+    waiting, add = set(), type(effects._waiters).add
+
+    def added(self, *arguments):
+        waiting.add(asyncio.current_task())
+        add(self, *arguments)
+
+    monkeypatch.setattr(type(effects._waiters), "add", added)
+    return waiting
+
+
+async def test_concurrent_callers_wait_for_the_one_that_runs(effects, monkeypatch):
     """Ten callers, one effect, and ten times the same outcome."""
     shop = Shop()
     shop.gate = asyncio.Event()
@@ -79,8 +93,10 @@ async def test_concurrent_callers_wait_for_the_one_that_runs(effects):
 
         shop.paid.clear()
         shop.gate.clear()
+        waiting = waiting_tasks(effects, monkeypatch)
         calls = [asyncio.ensure_future(pay(7)) for _ in range(10)]
-        await asyncio.sleep(0.02)
+        while len(waiting) < 9:
+            await asyncio.sleep(0)
         shop.gate.set()
         assert await asyncio.gather(*calls) == [{"receipt": 1}] * 10
         assert len(shop.paid) == 1
@@ -88,15 +104,16 @@ async def test_concurrent_callers_wait_for_the_one_that_runs(effects):
 
 async def test_a_call_waits_no_longer_than_its_bound(store):
     """After `wait` seconds the caller gets EffectRunningError; the effect goes on."""
-    effects, gate = Effects(store, wait=0.05), asyncio.Event()
+    effects, gate, called = Effects(store, wait=0.05), asyncio.Event(), asyncio.Event()
 
     @effects.once(key="order")
     async def pay(order):
+        called.set()
         await gate.wait()
         return order
 
     first = asyncio.ensure_future(pay(1))
-    await asyncio.sleep(0.02)
+    await called.wait()
     with pytest.raises(EffectRunningError) as refused:
         await pay(1)
     assert (refused.value.fault.recovery, refused.value.fault.executed) == ("transient", "no")
@@ -221,7 +238,7 @@ async def test_a_lost_outcome_of_a_derived_key_is_handed_out(effects):
         return await shop.pay(item)
 
     lost = asyncio.ensure_future(order("tea"))
-    await asyncio.sleep(0.02)
+    await shop.called.wait()
     lost.cancel()
     await asyncio.gather(lost, return_exceptions=True)
     assert await order("tea", again="a model that guesses") is None
@@ -399,3 +416,73 @@ async def test_similar_calls_are_asked_about(effects):
     assert await pay(3, 6) == 3
     with pytest.raises(TypeError, match="similar"):
         effects.once(similar="often")(lambda a: a)
+
+
+async def test_objects_with_a_coroutine_as_their_call(effects):
+    """An object whose `__call__` is a coroutine function is awaited inside the ledger."""
+
+    class Pay:
+        async def __call__(self, order):
+            await asyncio.sleep(0)
+            raise RateLimitedError("Slow down", retry_after=1)
+
+    pay = effects.once(key="order", name="pay")(Pay())
+    with pytest.raises(RateLimitedError):
+        await pay(1)
+    assert await effects.alist() == []
+
+
+def test_a_plain_function_that_returns_a_coroutine():
+    """Its effect would happen after the ledger recorded it, so it is in doubt and not done."""
+    effects, paid = Effects("memory:"), []
+
+    async def work(order):
+        paid.append(order)
+
+    pay = effects.once(key="order", name="pay")(lambda order: work(order))
+    with pytest.raises(InDoubtError) as doubt:
+        pay(1)
+    assert isinstance(doubt.value.__cause__, TypeError)
+    assert (paid, effects.get("pay:1").state) == ([], "doubt")
+
+
+@pytest.mark.parametrize("kind", [classmethod, staticmethod])
+def test_methods_are_decorated_below(kind):
+    """`once` above `@classmethod` could not be called, and is refused where it is written."""
+    with pytest.raises(TypeError, match=f"write @{kind.__name__} above"):
+        Effects("memory:").once(kind(lambda order: order))
+
+
+def test_an_object_with_a_generator_as_its_call():
+    """As a generator function, it has no single outcome."""
+
+    class Pay:
+        def __call__(self, order):
+            yield order
+
+    with pytest.raises(TypeError, match="no single outcome"):
+        Effects("memory:").once(name="pay")(Pay())
+
+
+@pytest.mark.parametrize("key", ["", 17])
+def test_an_empty_key_is_refused(key):
+    """Calls with an empty key, such as an unset variable, would share it."""
+    with pytest.raises(ValidationError) as refused:
+        Effects("memory:").call("pay", lambda: 1, {"order": 17}, key=key)
+    assert (refused.value.fault.field, refused.value.fault.executed) == ("key", "no")
+
+
+def test_an_interrupted_verify_leaves_a_doubt():
+    """Ctrl-C while `verify` runs: the next caller gets the question at once, and does not wait for the lease."""
+    effects = Effects("memory:", wait=0.01)
+
+    def find(order):
+        raise KeyboardInterrupt
+
+    @effects.once(key="order", verify=find)
+    def pay(order):
+        raise TimeoutError
+
+    with pytest.raises(KeyboardInterrupt):
+        pay(1)
+    assert effects.get("pay:1").state == "doubt"

@@ -1,15 +1,16 @@
 """
 The arguments of a call as canonical JSON, and the keys that are made from them.
 
-Two calls with the same meaning have the same text: members are sorted, arguments that were left out have their defaults, and
-`1` equals `1.0`. Dataclasses, msgspec and attrs classes, pydantic models, dates, decimals, UUIDs and plain objects are written
-by their values. Connections, files and functions have none.
+Two calls with the same meaning have the same text: members and sets are sorted, arguments that were left out have their defaults,
+and `1` equals `1.0` and `Decimal("1.00")`. Dataclasses, msgspec and attrs classes, pydantic models, dates, UUIDs and plain objects
+are written by their values; of a secret (`SecretStr`) the hash. Connections, files, functions and objects without public attributes
+have none.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
@@ -57,25 +58,72 @@ def canonical(value: Any) -> bytes:
         if isinstance(error, NoCanonicalForm):
             raise
     else:
-        if b"." not in encoded and b"e" not in encoded.lower():
-            return encoded
-        value = msgspec.json.decode(encoded)
+        lower = encoded.lower()
+        # msgspec writes null for a float that is no number, and NaN or Infinity for such a Decimal.
+        if b"null" not in lower and b"nan" not in lower and b"inf" not in lower:
+            if b"." not in lower and b"e" not in lower:
+                return encoded
+            value = _decode(encoded)
     return _encode(_plain(value, _DEPTH))
 
 
 def _hook(value: Any) -> Any:
     """Return the values of an object that msgspec does not know."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type):
-        return dump(mode="json")
+    if isinstance(value, type):
+        raise NoCanonicalForm(type(value).__name__)
+    dump, secret = getattr(value, "model_dump", None), getattr(value, "get_secret_value", None)
+    if callable(dump):
+        return _model(value, dump)
+    if callable(secret):
+        return f"sha256:{digest(canonical(secret()))[:32]}"
     if isinstance(value, PurePath):
         return str(value)
     if callable(value) or any(hasattr(value, name) for name in _RESOURCE) or not hasattr(value, "__dict__"):
         raise NoCanonicalForm(type(value).__name__)
-    return {name: each for name, each in vars(value).items() if not name.startswith("_")}
+    public = {name: each for name, each in vars(value).items() if not name.startswith("_")}
+    if not public:
+        # Two such objects may differ in what they hide.
+        raise NoCanonicalForm(type(value).__name__)
+    return public
 
 
-_encode = msgspec.json.Encoder(order="sorted", enc_hook=_hook).encode
+def _model(value: Any, dump: Callable[..., Any]) -> Any:
+    """Return the values of a pydantic model. Its JSON has sets in the order of this process, so it serves other types only."""
+    try:
+        values = dump()
+        if not isinstance(values, dict):
+            return dump(mode="json")
+        members: dict[str, Any] = {}
+        for name, each in values.items():
+            try:
+                members[name] = msgspec.Raw(canonical(each))
+            except NoCanonicalForm:
+                members[name] = dump(mode="json", include={name})[name]
+    except Exception as error:
+        raise NoCanonicalForm(type(value).__name__) from error
+    return members
+
+
+_WIDE = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+
+
+def _number(text: str) -> int | Decimal | str:
+    """
+    Return a number so that equal ones are written alike, with all their digits.
+
+    >>> _number("1.00"), _number("1.50"), _number("nan")
+    (1, Decimal('1.5'), 'NaN')
+    """
+    number = Decimal(text)
+    if not number.is_finite():
+        return str(number)
+    if number.copy_abs() < 2**53 and number == number.to_integral_value():
+        return int(number)
+    return number.normalize(_WIDE)
+
+
+_encode = msgspec.json.Encoder(order="sorted", enc_hook=_hook, decimal_format="number").encode
+_decode = msgspec.json.Decoder(float_hook=_number).decode
 
 
 def _plain(value: Any, depth: int) -> Any:
@@ -84,8 +132,8 @@ def _plain(value: Any, depth: int) -> Any:
         raise NoCanonicalForm("a value that is nested too deep")
     if isinstance(value, bool) or value is None:
         return value
-    if isinstance(value, float):
-        return int(value) if math.isfinite(value) and value == int(value) and abs(value) < 2**53 else value
+    if isinstance(value, float | Decimal):
+        return _number(str(value))
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**64 else str(value)
     if isinstance(value, str):
@@ -94,8 +142,10 @@ def _plain(value: Any, depth: int) -> Any:
         return {_name(key, depth): _plain(each, depth - 1) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each, depth - 1) for each in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_plain(each, depth - 1) for each in value), key=_encode)
     try:
-        return _plain(msgspec.json.decode(_encode(value)), depth - 1)
+        return _plain(_decode(_encode(value)), depth - 1)
     except (OverflowError, UnicodeEncodeError):
         return _plain(_hook(value), depth - 1)
 

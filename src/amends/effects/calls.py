@@ -112,9 +112,12 @@ class Tool:
 
         Raises:
             TypeError: the arguments do not fit the function, or the key cannot be made from them.
-            ValidationError: `again` is given for a call whose key the author chose.
+            ValidationError: `again` is given for a call whose key the author chose, or the given key is empty.
 
         """
+        chosen_key: Any = key
+        if key is not None and not (isinstance(chosen_key, str) and chosen_key):
+            raise ValidationError("the key is a text that identifies the effect, and not empty", field="key")
         given = self._arguments(args, kwargs)
         chosen = key is not None or self._key is not None
         scope = scope if scope is not None else self.scope if self.scope is not None else current_scope()

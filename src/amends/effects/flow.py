@@ -187,7 +187,7 @@ def reopening(request: Request) -> Callable[[EffectRecord], EffectRecord | None]
 
 def _decide_doubt(request: Request, claim: EffectClaim) -> Flow[EffectClaim | EffectRecord]:
     """Call `verify` for a key in doubt, with the lease held."""
-    found = yield from _verify(claim)
+    found = yield from _verify(claim, lambda keys: keys.release_lease(claim))
     try:
         if found is None:
             yield StoreStep(lambda keys: keys.release_lease(claim))
@@ -207,13 +207,14 @@ def _decide_doubt(request: Request, claim: EffectClaim) -> Flow[EffectClaim | Ef
     return record
 
 
-def _verify(claim: EffectClaim) -> Flow[Any]:
+def _verify(claim: EffectClaim, stop: Callable[[EffectKeys], Awaitable[None]]) -> Flow[Any]:
+    """Return what `verify` found. If it is interrupted, `stop` ends the lease."""
     try:
         return (yield VerifyStep(claim))
     except GeneratorExit:
         raise
     except BaseException:
-        yield StoreStep(lambda keys: keys.release_lease(claim))
+        yield StoreStep(stop)
         raise
 
 
@@ -305,7 +306,7 @@ def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[An
             raise exc
         found = None
         if request.has_verify and isinstance(exc, Exception):
-            found = yield VerifyStep(claim)
+            found = yield from _verify(claim, lambda keys: keys.mark_in_doubt(claim))
         if found is None:
             yield StoreStep(lambda keys: keys.mark_in_doubt(claim))
             if isinstance(exc, Exception):

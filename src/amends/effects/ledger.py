@@ -168,7 +168,11 @@ class Effects:
             raise TypeError(
                 'transaction= needs a ledger in Postgres: Effects("postgresql://user@host/database")'
             )
-        if inspect.iscoroutinefunction(function):
+        if isinstance(function, classmethod | staticmethod):
+            raise TypeError(f"write @{type(function).__name__} above @effects.once, not below it")
+        named = inspect.isroutine(function) or isinstance(function, functools.partial)
+        called = function if named else type(function).__call__
+        if inspect.iscoroutinefunction(called):
 
             @functools.wraps(function)
             async def once(*args: Any, **kwargs: Any) -> Any:
@@ -176,7 +180,7 @@ class Effects:
                 return await self._run(tool, args, kwargs, lambda: function(*args, **kwargs), again=again)
 
             return once
-        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        if inspect.isasyncgenfunction(called) or inspect.isgeneratorfunction(called):
             raise TypeError("once takes functions and coroutine functions; a generator has no single outcome")
 
         @functools.wraps(function)
@@ -281,13 +285,14 @@ class Effects:
         request = tool.request(args, kwargs, now=self._now, wait=self.wait, **options)
         if verify is None and tool.verify is not None:
             verify = functools.partial(tool.verify, *args, **kwargs)
+        made = functools.partial(_call_plain, call)
         if tool.transaction is not None:
             if not self._prepared:
                 # Opening the ledger creates its table.
                 self._handles.run(lambda keys: keys.get(""))
                 self._prepared = True
-            return run_inside_plain(request, tool.connection(args, kwargs), call)
-        return drive_plain(perform(request), self._handles, self._waiters, call, verify)
+            return run_inside_plain(request, tool.connection(args, kwargs), made)
+        return drive_plain(perform(request), self._handles, self._waiters, made, verify)
 
     async def _open(self) -> EffectKeys:
         try:
@@ -398,6 +403,15 @@ class Effects:
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
+
+
+def _call_plain(call: Callable[[], Any]) -> Any:
+    result = call()
+    if inspect.iscoroutine(result):
+        # The effect would happen after the record says that it did.
+        result.close()
+        raise TypeError("the function returned a coroutine: decorate a coroutine function")
+    return result
 
 
 class Scope:
