@@ -486,3 +486,10 @@ def test_an_interrupted_verify_leaves_a_doubt():
     with pytest.raises(KeyboardInterrupt):
         pay(1)
     assert effects.get("pay:1").state == "doubt"
+
+
+@pytest.mark.parametrize("wait", [-1, float("nan"), "60", True])
+def test_a_wrong_wait_is_refused(wait):
+    """At once, and not when two calls meet for the first time."""
+    with pytest.raises((TypeError, ValueError), match="wait"):
+        Effects("memory:", wait=wait)

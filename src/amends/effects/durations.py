@@ -7,7 +7,7 @@ from datetime import timedelta
 __all__ = ["seconds"]
 
 
-def seconds(name: str, value: float | timedelta) -> float:
+def seconds(name: str, value: float | timedelta, *, least: float | None = None) -> float:
     """
     Return a duration in seconds.
 
@@ -22,6 +22,6 @@ def seconds(name: str, value: float | timedelta) -> float:
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is a number of seconds or a timedelta, not {type(value).__name__}")
-    if not 0 < value < float("inf"):
+    if not (0 < value < float("inf") or value == least):
         raise ValueError(f"{name} is a positive number of seconds, not {value!r}")
     return float(value)

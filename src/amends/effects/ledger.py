@@ -74,7 +74,7 @@ class Effects:
             clock: replaces the machine's clock in tests.
 
         """
-        self.lease, self.wait = seconds("lease", lease), wait
+        self.lease, self.wait = seconds("lease", lease), seconds("wait", wait, least=0.0)
         self._handles = Handles(store, expires_in=TWO_DAYS, lease=self.lease, clock=clock)
         self._waiters = Waiters()
         self._now = time.time if clock is None else clock.wall

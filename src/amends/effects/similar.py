@@ -7,6 +7,7 @@ if an earlier entry is similar and its effect is still in the ledger.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from difflib import SequenceMatcher
 from typing import Any
@@ -25,6 +26,8 @@ _RATIO = 0.8
 """The share of equal characters from which two texts count as nearly identical."""
 _LONGEST = 4096
 _KEPT = 50
+_COMPARED = 400
+"""Characters of two texts that are compared one by one, which takes up to 40 ms. Two texts of 3,900 characters took 10 minutes."""
 _SETTLING = 5.0
 """Seconds in which an entry counts although its effect is not in the ledger yet."""
 
@@ -91,12 +94,25 @@ def _near(first: Any, second: Any) -> bool:
         # A number inside a text identifies something: another number is another call.
         if [each for each in one if each.isdigit()] != [each for each in other if each.isdigit()]:
             return False
-        return SequenceMatcher(None, " ".join(one), " ".join(other), autojunk=False).ratio() >= _RATIO
+        return _share(one, other) >= _RATIO
     if isinstance(first, dict) and isinstance(second, dict):
         return are_similar(first, second)
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
         return all(_near(one, other) for one, other in zip(first, second, strict=True))
     return False
+
+
+def _share(one: list[str], other: list[str]) -> float:
+    """
+    Return the share of equal characters of two texts; of long ones, that of the words that both have.
+
+    The time of a comparison by characters grows with the third power of the length.
+    """
+    length = len(" ".join(one)) + len(" ".join(other))
+    if length <= _COMPARED:
+        return SequenceMatcher(None, " ".join(one), " ".join(other), autojunk=False).ratio()
+    common = Counter(one) & Counter(other)
+    return 2 * sum((len(word) + 1) * count for word, count in common.items()) / (length + 2)
 
 
 def _words(text: str) -> list[str]:
