@@ -1,5 +1,6 @@
 """A server with `install` (with a base URL) or `guard` and nothing else scores 3; fixtures run in process without sockets."""
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -11,11 +12,14 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from amends.audit.surfaces import score
+from amends.audit.surfaces.http import observe_http
 from amends.audit.surfaces.wsgi import WsgiApp, is_wsgi
 from amends.bindings import fastmcp as fastmcp_binding
 from amends.bindings import flask as flask_binding
 from amends.bindings import starlette as starlette_binding
 from tests.audit.test_surfaces import agent, api, server
+from tests.http.serving import serve
 
 URL = "https://api.example"
 NUMBER = {"name": "number", "in": "path", "schema": {"type": "integer"}}
@@ -55,11 +59,21 @@ def no_sockets(monkeypatch):
 
 @pytest.mark.parametrize("make", [flask_app, starlette_app])
 def test_installed_applications(audit_http, no_sockets, make):
-    """With its OpenAPI document the score is 3; without one the question about fields is open, so it is a range."""
-    report = audit_http(make(), openapi=DESCRIBED)
-    assert (report.score, report.findings) == (3, [])
-    unknown = audit_http(make())
+    """With its OpenAPI document the score is 3, and without one if its routes say which parameter is a number."""
+    for options in ({"openapi": DESCRIBED}, {}):
+        report = audit_http(make(), **options)
+        assert (report.score, report.findings) == (3, [])
+
+
+@pytest.mark.parametrize("make", [flask_app, starlette_app])
+def test_installed_applications_over_http(make):
+    """A server whose routes are unknown: a range, until a read is named with --path."""
+    app = make()
+    with serve(app if isinstance(app, Starlette) else WsgiApp(app)) as url:
+        unknown = score(asyncio.run(observe_http(url)))
+        known = score(asyncio.run(observe_http(url, paths=["/items/7"])))
     assert (unknown.at_least, unknown.at_most, unknown.findings) == (1, 3, [])
+    assert (known.score, known.findings) == (3, [])
 
 
 DJANGO = """
@@ -80,8 +94,9 @@ settings.configure(
 )
 urlpatterns = [path("items/<int:number>", lambda request, number: JsonResponse({}))]
 described = %r
-report = score(asyncio.run(observe_http("http://x", app=get_wsgi_application(), openapi=described)))
-print(report.score, report.findings)
+for options in ({"openapi": described}, {"paths": ["/items/7"]}):
+    report = score(asyncio.run(observe_http("http://x", app=get_wsgi_application(), **options)))
+    print(report.score, report.findings)
 """
 
 
@@ -89,7 +104,7 @@ def test_django():
     """The middleware with a base URL; in a program of its own, because Django is configured once per process."""
     program = [sys.executable, "-c", DJANGO % DESCRIBED]
     done = subprocess.run(program, capture_output=True, text=True, timeout=100)
-    assert done.stdout.strip() == "3 []", done.stderr
+    assert done.stdout.strip() == "3 []\n3 []", done.stderr
 
 
 def test_in_process_without_sockets(audit_http, audit_mcp, audit_a2a, no_sockets):

@@ -23,7 +23,8 @@ from starlette.routing import Route
 from amends.audit.surfaces import Evidence, score
 from amends.audit.surfaces.baseline import read_baseline, write_baseline
 from amends.audit.surfaces.evidence import Answer, answered, conceal, not_probed
-from amends.audit.surfaces.exchange import MAX_PROBES, USER_AGENT, Exchange
+from amends.audit.surfaces.examples import links
+from amends.audit.surfaces.exchange import MAX_PROBES, USER_AGENT, Exchange, Reply
 from amends.audit.surfaces.html import html
 from amends.audit.surfaces.questions import QUESTIONS
 from amends.audit.surfaces.sarif import sarif
@@ -214,6 +215,82 @@ def test_what_could_not_be_probed_makes_a_range(audit_http):
     report = audit_http(app)
     assert (report.score, report.at_least, report.at_most) == (None, 1, 3)
     assert any(each.startswith("wrong-type: no OpenAPI document") for each in report.not_probed)
+
+
+def undescribed(framework, *, sent=None):
+    """An application with our install and without an OpenAPI document; it records the paths that reach it."""
+    kept = [] if sent is None else sent
+    if framework == "flask":
+        from flask import Flask, request
+
+        from amends.bindings.flask import install
+
+        app = Flask("audited")
+
+        @app.before_request
+        def keep():
+            kept.append(request.full_path.rstrip("?"))
+
+        app.add_url_rule("/items/<int:number>", view_func=lambda number: {"number": number}, endpoint="item")
+        app.add_url_rule("/", view_func=lambda: {"first": "http://testserver/items/7"}, endpoint="root")
+    else:
+        from amends.bindings.starlette import install
+
+        async def item(request):
+            kept.append(str(request.url.path))
+            return JSONResponse({})
+
+        async def root(request):
+            return JSONResponse({}, headers={"Link": '</items/7>; rel="first", </items/8/delete>; rel="x"'})
+
+        app = Starlette(routes=[Route("/items/{number:int}", item), Route("/", root)])
+    install(app, base_url="https://api.example")
+    return app
+
+
+@pytest.mark.parametrize("framework", ["flask", "starlette"])
+def test_links_replace_a_document(audit_http, framework):
+    """Invalid values are sent to the reads that `GET /` links to; the linked paths themselves are not called."""
+    sent = []
+    report = audit_http(undescribed(framework, sent=sent))
+    assert (report.score, report.findings) == (3, [])
+    assert not [path for path in sent if path.startswith("/items/") and "amends-audit" not in path]
+
+
+def test_named_paths_replace_a_document(audit_http):
+    """`--path` names a read: its numbers are replaced by a text, one at a time."""
+    from amends.errors import ValidationError
+
+    async def search(request):
+        if not request.query_params["limit"].isdigit():
+            raise ValidationError("The limit must be a number", field="limit")
+        return JSONResponse([])
+
+    from amends.bindings.starlette import install
+
+    app = Starlette(routes=[Route("/search", search)])
+    install(app, base_url="https://api.example")
+    assert audit_http(app).score is None
+    report = audit_http(app, paths=["/search?limit=3"])
+    assert (report.score, answers(report)["field"]) == (3, True)
+
+
+def test_a_named_path_without_a_named_field(audit_http):
+    """A refusal that does not say which value was wrong is a finding."""
+
+    async def search(request):
+        return JSONResponse({"title": "Bad", "status": 400, "is_retriable": False}, 400)
+
+    app = Starlette(routes=[Route("/search", search)])
+    assert answers(audit_http(app, paths=["/search?limit=3"]))["field"] is False
+
+
+def test_links_of_html_are_not_followed():
+    """A page links to actions, too."""
+    page = Reply(200, {"content-type": "text/html"}, b'<a href="/items/7/delete">')
+    assert links(page, "https://api.example") == []
+    elsewhere = Reply(200, {"link": "<https://elsewhere.example/7>, </ok/1>, <http://[/2>"}, b"[1, null]")
+    assert links(elsewhere, "https://api.example") == ["/ok/1"]
 
 
 def test_a_probe_without_an_answer_makes_a_range():

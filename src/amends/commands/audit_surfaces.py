@@ -28,6 +28,14 @@ def add_surfaces(kinds: Any) -> None:
     http.add_argument("url", metavar="URL", nargs="?", help="the base URL (default: that of the document)")
     http.add_argument("--openapi", metavar="FILE", type=Path, help="its OpenAPI document, as JSON")
     http.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="PATH",
+        type=_path,
+        help="without a document: a read such as '/items/7?limit=3', to send with wrong values",
+    )
+    http.add_argument(
         "--rate-limit", action="store_true", help="also send up to 60 GET requests, 20 per second"
     )
     http.add_argument(
@@ -77,6 +85,12 @@ def _header(text: str) -> tuple[str, str]:
     if not name.strip() or not colon:
         raise argparse.ArgumentTypeError("must be NAME:VALUE")
     return name.strip(), value.strip()
+
+
+def _path(text: str) -> str:
+    if not text.startswith("/"):
+        raise argparse.ArgumentTypeError("must start with /")
+    return text
 
 
 def run(args: argparse.Namespace) -> int:
@@ -146,6 +160,7 @@ def _observe(args: argparse.Namespace) -> Evidence:
         observe_http(
             _checked(args.url or _first_server(document)),
             openapi=document,
+            paths=args.path,
             headers=headers,
             writes=args.writes,
             rate_limit=args.rate_limit,

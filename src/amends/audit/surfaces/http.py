@@ -12,6 +12,7 @@ from uuid import uuid4
 import msgspec
 
 from amends.audit.surfaces.evidence import NO_INPUT, Answer, Evidence, not_probed
+from amends.audit.surfaces.examples import links, routes, wrong_values
 from amends.audit.surfaces.exchange import MAX_PROBES, Budget, Exchange, OutOfProbesError, document, httpx
 from amends.audit.surfaces.openapi import Operation, operations
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, Proxy, between, repeated
@@ -26,7 +27,9 @@ _DESCRIPTIONS = (
 )
 _JSON = {"Content-Type": "application/json"}
 _ACCEPTED = "a value of a wrong type was accepted"
-_UNDESCRIBED = "no OpenAPI document was found; give it with --openapi FILE"
+_UNDESCRIBED = (
+    "no OpenAPI document was found: give it with --openapi FILE, or a read with --path '/items/7?limit=3'"
+)
 EACH = 3
 """Operations that a kind of probe is sent to."""
 _LIMITED = 429
@@ -40,6 +43,7 @@ async def observe_http(
     *,
     app: Any = None,
     openapi: Any = None,
+    paths: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
     writes: bool = False,
     rate_limit: bool = False,
@@ -51,6 +55,7 @@ async def observe_http(
         url: the base URL. Only its origin is contacted, and redirects are not followed.
         app: an ASGI application to call in this process instead of the network.
         openapi: the API's OpenAPI document; looked for at the usual paths if it is None.
+        paths: examples of reads, for an API without a document: "/items/7?limit=3". Their numbers and UUIDs are replaced by a text.
         headers: headers of every request, such as credentials.
         writes: also send bodies without their required members, a malformed body to `/` if no schema is known, and one
             valid body twice with one key; a service may act on them.
@@ -60,7 +65,9 @@ async def observe_http(
     budget = Budget(MAX_PROBES + (MAX_LIMIT_CALLS if rate_limit else 0))
     async with Exchange(url, headers, app, budget=budget) as exchange:
         described = operations(openapi if openapi is not None else await _description(exchange))
+        examples = paths or ([] if described else routes(app) or await _links(exchange))
         reads = [*_general(described), *_invalid_values(described), *_credentials(described, headers)]
+        reads += _wrong_examples(examples)
         bodies = list(_bodies(described, writes=writes))
         answers = [await _send(exchange, probe) for probe in reads]
         answers += await _send_bodies(exchange, bodies)
@@ -89,6 +96,15 @@ async def _description(exchange: Exchange) -> Any:
         if reply.status == 200 and isinstance(reply.json, dict) and "paths" in reply.json:
             return reply.json
     return None
+
+
+async def _links(exchange: Exchange) -> list[str]:
+    """Return the paths of this origin that the answer to `GET /` links to."""
+    try:
+        reply = await exchange.send("GET", "/")
+    except Exception:  # noqa: BLE001 - the other probes show that the service cannot be reached
+        return []
+    return links(reply, exchange.base)
 
 
 class Probe(NamedTuple):
@@ -128,6 +144,13 @@ def _invalid_values(described: Sequence[Operation]) -> Iterator[Probe]:
     for one in [each for each in reads if each.required_query][:EACH]:
         missing = {"fields": list(one.required_query)}
         yield Probe("missing-value", "GET", one.path, "a required value was not needed", missing)
+
+
+def _wrong_examples(examples: Sequence[str]) -> Iterator[Probe]:
+    """Reads that were named or linked, each with one wrong value. That a number is needed is a guess, so a success says nothing."""
+    wrong = [one for example in examples for one in wrong_values(example)]
+    for path, field in list(dict.fromkeys(wrong))[: 2 * EACH]:
+        yield Probe("wrong-type", "GET", path, "", {"fields": [field] if field else []})
 
 
 def _bodies(described: Sequence[Operation], *, writes: bool) -> Iterator[Probe]:
