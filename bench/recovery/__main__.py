@@ -80,8 +80,8 @@ def main() -> None:
         images = out / "images"
         images.mkdir(parents=True, exist_ok=True)
         (out / "recovery-results.md").write_text(document(cells, contenders, seeds))
-        plots.success(cells, contenders, images / "recovery-success.png")
-        plots.fleet(images / "recovery-goodput.png")
+        plots.success(cells, contenders, images / "recovery-success.svg")
+        plots.fleet(images / "recovery-goodput.svg")
         print("written: recovery-results.md and two plots")
     print(f"{time.perf_counter() - started:.0f} s")
 

@@ -239,7 +239,7 @@ def document(cells: Cells, contenders: list[str], seeds: int) -> str:
     parts = [
         "# Recovery: results",
         summary(cells, contenders),
-        "![Success against calls per success](images/recovery-success.png)",
+        "![Success against calls per success](images/recovery-success.svg)",
         "## The contenders",
         configurations(contenders),
         "## Where amends loses",
@@ -255,7 +255,7 @@ def document(cells: Cells, contenders: list[str], seeds: int) -> str:
         "## Targets",
         goals(cells),
         "## The fleet over time",
-        "![Goodput of the fleet over time](images/recovery-goodput.png)",
+        "![Goodput of the fleet over time](images/recovery-goodput.svg)",
         "## Results per scenario",
     ]
     for scenario in SCENARIOS:

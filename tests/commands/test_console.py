@@ -180,3 +180,14 @@ def test_debug_prints_the_traceback_to_stderr():
     assert b"Traceback" in done.stderr
     assert json.loads(done.stdout)["ok"] is False
     assert sys.executable  # the test's interpreter ran it
+
+
+def test_explanations_fit_the_terminal():
+    """Lines are wrapped between words at a terminal, and not in a pipe."""
+    env = {**os.environ, "COLUMNS": "60", "NO_COLOR": "1", "TERM": "xterm"}
+    code, seen = at_a_terminal([*AMENDS, "explain", "RATE_LIMITED"], env=env)
+    lines = seen.splitlines()
+    assert (code, max(map(len, lines)) <= 60) == (0, True)
+    piped = amends("explain", "RATE_LIMITED").stdout.decode()
+    assert max(map(len, piped.splitlines())) > 80
+    assert " ".join(piped.split()) == " ".join(" ".join(lines).split())

@@ -53,6 +53,13 @@ MISTAKES = {
         "no command",
         "Install no-such-program",
     ),
+    "a server to audit": (
+        ["audit", "mcp", "--", "no-such-program"],
+        4,
+        "there is no command no-such-program",
+        "Install no-such-program",
+    ),
+    "a path to audit": (["audit", "http", "http://x", "--path", "items"], 2, "must start with /", "--path"),
     "a store": (["store", "check", "mysql://x"], 2, "is not a store URL: write memory:", ""),
     "a store's file": (
         ["store", "check", "sqlite:////no/such.db"],

@@ -97,7 +97,9 @@ def test_check_prints_what_is_wrong(tmp_path):
     done = amends("gateway", "check", str(path))
     error = json.loads(done.stdout)["error"]
     assert done.returncode
-    assert f"{path}:2:7: url is not" in error["message"]
+    assert error["message"].startswith(f"{path}:2:7: url is not")
+    assert error["message"].endswith("2 problems in all")
+    assert [each.startswith(f"{path}:3:") for each in error["suggestions"]] == [True]
     assert [each["line"] for each in error["details"]["problems"]] == [2, 3]
     path.write_text("[upstream.a]\nurl = 'http://x'\n")
     assert json.loads(amends("gateway", "check", str(path)).stdout) == {"ok": True, "upstreams": ["a"]}

@@ -9,9 +9,11 @@ from html import escape
 from amends.audit.evidence import Observation
 from amends.audit.rubric import Report
 from amends.core.text import strip
+from amends.core.wrapping import UNLIMITED, wrapped
 
 __all__ = ["STYLE", "count", "html", "lines"]
 
+_INDENT = 10
 _MET = {True: "yes", False: "no", None: "?"}
 
 
@@ -22,23 +24,31 @@ def headline(report: Report) -> str:
     return f"? ({report.at_least} to {report.at_most} of 3)"
 
 
-def lines(report: Report, paint: Callable[..., str]) -> list[str]:
-    """Return the lines of the report as a table."""
+def lines(report: Report, paint: Callable[..., str], width: int = UNLIMITED) -> list[str]:
+    """Return the lines of the report as a table; what was observed is below a condition if it does not fit beside it."""
     colour = {3: "green", 2: "green", 1: "yellow", 0: "red"}[report.at_least]
     table = [f"{paint(headline(report), 'bold', colour)}  {strip(shlex.join(report.command))}"]
-    table += [f"  {strip(report.because)}"]
-    table += [f"  {paint(strip(each), 'yellow')}" for each in report.warnings]
+    table += [f"  {wrapped(strip(report.because), width, 2)}"]
+    table += [f"  {paint(wrapped(strip(each), width, 2), 'yellow')}" for each in report.warnings]
     table.append("")
     for one in report.criteria:
         met = paint(f"{_MET[one.met]:>3}", {True: "green", False: "red", None: "yellow"}[one.met])
-        table.append(f"  {one.level}  {met}  {one.text}  {paint(strip(one.because), 'dim')}")
+        table.append(f"  {one.level}  {met}  {_beside(one.text, one.because, paint, width)}")
     table.append("")
     for extra in report.extra_scores:
         shown = "?" if extra.score is None else str(extra.score)
-        table.append(f"     {shown:>3}  {extra.name}  {paint(strip(extra.because), 'dim')}")
-    table += ["", f"  a model reads: {_costs(report)}"]
+        table.append(f"     {shown:>3}  {_beside(extra.name, extra.because, paint, width)}")
+    table += ["", f"  {wrapped(f'a model reads: {_costs(report)}', width, 2)}"]
     table.append(paint(f"  network: {report.evidence.network}", "dim"))
     return table
+
+
+def _beside(text: str, because: str, paint: Callable[..., str], width: int) -> str:
+    observed = strip(because)
+    if len(text) + len(observed) + 2 <= width - _INDENT:
+        return f"{text}  {paint(observed, 'dim')}"
+    below = wrapped(observed, width, _INDENT + 2)
+    return f"{wrapped(text, width, _INDENT)}\n{' ' * (_INDENT + 2)}{paint(below, 'dim')}"
 
 
 def _costs(report: Report) -> str:

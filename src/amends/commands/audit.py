@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     from amends.audit.sandbox import cut_network
     from amends.audit.views import lines
     from amends.commands.console import command_after_dashes, emit, wants_json
-    from amends.commands.view import painter
+    from amends.commands.view import columns, painter
     from amends.errors.cli import NotFoundError, UsageError
 
     argv = command_after_dashes(args.argv, "amends audit cli")
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         emit(report)
     else:
-        sys.stdout.write("\n".join(lines(report, painter())) + "\n")
+        sys.stdout.write("\n".join(lines(report, painter(), columns())) + "\n")
     return 1 if args.min is not None and report.at_least < args.min else 0
 
 

@@ -33,7 +33,7 @@ def add_surfaces(kinds: Any) -> None:
         default=[],
         metavar="PATH",
         type=_path,
-        help="without a document: a read such as '/items/7?limit=3', to send with wrong values",
+        help="a read such as /items/7, if there is no document",
     )
     http.add_argument(
         "--rate-limit", action="store_true", help="also send up to 60 GET requests, 20 per second"
@@ -170,12 +170,22 @@ def _observe(args: argparse.Namespace) -> Evidence:
 
 def _server(args: argparse.Namespace) -> tuple[str, list[str]]:
     """Return the address of an MCP server, or its command."""
+    import shutil
+
     from amends.commands.console import command_after_dashes
+    from amends.errors.cli import NotFoundError
 
     if args.url is not None and args.url.startswith(("http://", "https://")):
         return args.url, []
     given = [*([] if args.url is None else [args.url]), *args.argv]
-    return "", command_after_dashes(given if given[:1] == ["--"] else ["--", *given], "amends audit mcp")
+    command = command_after_dashes(given if given[:1] == ["--"] else ["--", *given], "amends audit mcp")
+    if shutil.which(command[0]) is None:
+        raise NotFoundError(
+            f"there is no command {command[0]}",
+            field=command[0],
+            suggestions=[f"Install {command[0]}, or give its full path"],
+        )
+    return "", command
 
 
 def _checked(url: str | None) -> str:

@@ -55,7 +55,7 @@ COMMANDS = {
 }
 TEXT_IN_PIPES = frozenset({"try", "explain"})
 """Commands whose results are text in a pipe, too; the others print JSON there. Failures are envelopes for all of them."""
-TEXT_HELP = "text, json or problem"
+TEXT_HELP = "text, json (short: --json) or problem"
 """The help of --output for these commands."""
 # Commands without a line of their own in the help, so that it fits a terminal.
 _UNLISTED = ("translate", "schema", "store", "completion")
@@ -125,7 +125,7 @@ def _common(target: argparse.ArgumentParser, default: Any, output_help: str = ""
         choices=OUTPUTS,
         default=default,
         metavar="FORMAT",
-        help=output_help or "text (on a terminal), json (in a pipe) or problem",
+        help=output_help or "text (terminal), json (pipe, --json) or problem",
     )
     target.add_argument(
         "--json", action="store_const", const="json", dest="output", default=default, help=argparse.SUPPRESS

@@ -9,7 +9,7 @@ from typing import Any
 from amends.cli.arguments import close_matches
 from amends.commands.console import TEXT_HELP, emit, wants_json
 from amends.commands.explain_view import code_text, word_text
-from amends.commands.view import painter
+from amends.commands.view import columns, painter
 from amends.core.explanation import facts
 from amends.core.vocabulary import Row, names, vocabulary
 from amends.errors.cli import NotFoundError
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         emit({"code": args.code, "entries": entries})
     else:
-        sys.stdout.write(code_text(entries, painter()))
+        sys.stdout.write(code_text(entries, painter(), columns()))
     return 0
 
 
@@ -83,7 +83,7 @@ def _explain_word(args: argparse.Namespace, vendor: str, word: str) -> int:
         emit({"code": args.code, "entries": found})
     else:
         title = vendor_of(name).title
-        sys.stdout.write("\n".join(word_text(each, title, painter()) for each in found))
+        sys.stdout.write("\n".join(word_text(each, title, painter(), columns()) for each in found))
     return 0
 
 

@@ -103,7 +103,12 @@ def _read(path: Path) -> GatewayConfig:
     except ConfigError as error:
         found = [f"{path}:{each.line}:{each.column}: {each.message}" for each in error.problems]
         details = {"problems": [each._asdict() for each in error.problems]}
-        raise ValidationError("\n".join(found), details=details) from None
+        # A message has one line; what has to change is part of each problem.
+        first = f"{found[0]}; {len(found)} problems in all" if found[1:] else found[0]
+        fixes = found[1:] or [
+            f"Correct line {error.problems[0].line}, and check it with: amends gateway check {path}"
+        ]
+        raise ValidationError(first, suggestions=fixes, details=details) from None
 
 
 def _check(args: argparse.Namespace, path: Path) -> int:

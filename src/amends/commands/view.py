@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,13 @@ from amends.cli.colour import Painter, painter
 from amends.core.decision import REASONS, Decision
 from amends.core.enums import Action
 from amends.core.text import strip
+from amends.core.wrapping import UNLIMITED
 
 if TYPE_CHECKING:
     from amends.carriers.report import Report
     from amends.core.fault import Fault
 
-__all__ = ["Painter", "painter", "report_lines", "sentence", "show_report"]
+__all__ = ["Painter", "columns", "painter", "report_lines", "sentence", "show_report"]
 
 _COLOURS = {
     Action.RETRY: "yellow",
@@ -25,6 +27,11 @@ _COLOURS = {
     Action.NONE: "green",
     Action.GENERIC: "dim",
 }
+
+
+def columns() -> int:
+    """Return the width of the terminal. Output that does not go to one is not wrapped."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED
 
 
 def sentence(decision: Decision) -> str:

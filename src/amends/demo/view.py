@@ -14,7 +14,7 @@ __all__ = ["Screen"]
 
 _STEPS = {step.name: step for step in STEPS}
 
-NEXT = "pipe a failure of your own into `amends decode`, for example: curl -si URL | amends decode"
+NEXT = "decode a failure of your own: curl -si URL | amends decode"
 
 # How each service reports a failure, in its own dialect.
 _FAILURE_TEXTS: dict[str, dict[type[PlannedFailure], str]] = {
