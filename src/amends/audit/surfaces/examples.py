@@ -61,15 +61,16 @@ def routes(app: Any) -> list[str]:
     >>> routes(Starlette(routes=[Route("/items/{number:int}", print)]))
     ['/items/7']
     """
+    rules: list[str] = []
     if "flask" in sys.modules and isinstance(app, sys.modules["flask"].Flask):
-        rules = [(rule.rule, rule.methods) for rule in app.url_map.iter_rules()]
+        rules = [each.rule for each in app.url_map.iter_rules() if "GET" in (each.methods or ())]
     elif "starlette.applications" in sys.modules and isinstance(
         app, sys.modules["starlette.applications"].Starlette
     ):
-        rules = [(getattr(route, "path", ""), getattr(route, "methods", None)) for route in app.routes]
-    else:
-        return []
-    return [_PARAMETER.sub(_example, rule) for rule, methods in rules if "GET" in (methods or ())]
+        ordinary = [each for each in app.routes if isinstance(each, sys.modules["starlette.routing"].Route)]
+        # An endpoint that is a class has no list of methods.
+        rules = [each.path for each in ordinary if each.methods is None or "GET" in each.methods]
+    return [_PARAMETER.sub(_example, rule) for rule in rules]
 
 
 def _example(parameter: re.Match[str]) -> str:
