@@ -207,7 +207,11 @@ def _document(path: Path) -> Any:
     try:
         found = document(path.read_bytes())
     except OSError as error:
-        raise ValidationError(f"{path} cannot be read", field="--openapi") from error
+        raise ValidationError(
+            f"{path} cannot be read",
+            field="--openapi",
+            suggestions=["Check the path, or leave it out if the API serves /openapi.json"],
+        ) from error
     if not isinstance(found, dict) or "paths" not in found:
         raise ValidationError(
             f"{path} is not an OpenAPI document in JSON",
