@@ -41,6 +41,11 @@ WIDE = """
   .filter(each => each.scrollWidth > each.clientWidth + 1)
   .map(each => each.innerText.split("\\n").sort((a, b) => b.length - a.length)[0])
 """
+TABLES = """
+[...document.querySelectorAll(".md-typeset__scrollwrap")]
+  .filter(each => each.scrollWidth > each.clientWidth + 1)
+  .map(each => "table: " + each.innerText.slice(0, 60))
+"""
 UNWRAPPED = WIDE.replace(".md-content pre", ".md-content .highlight:not(.language-text) pre")
 
 
@@ -82,7 +87,7 @@ async def test_the_search_finds_the_right_page_first():
 
 @pytest.mark.timeout(1200)
 async def test_pages_fit_the_window():
-    """Code fits its column at 1,400 px and on a phone, and no page is wider than the window."""
+    """Code fits its column at 1,400 px and on a phone, tables fit it at 1,400 px, and no page is wider than the window."""
     paths = sorted(
         f"/{path.parent.relative_to(SITE)}/".replace("/./", "/") for path in SITE.rglob("index.html")
     )
@@ -93,7 +98,7 @@ async def test_pages_fit_the_window():
             for path in paths:
                 await page.size(1400)
                 await page.go(f"{address}{path}")
-                lines = await page.run(WIDE)
+                lines = await page.run(WIDE) + await page.run(TABLES)
                 if lines:
                     wrong[path] = lines
                 for width in (1400, 390):
