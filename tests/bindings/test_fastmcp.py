@@ -6,12 +6,16 @@ import sys
 
 import fastmcp
 import mcp
+import pydantic
 import pytest
 from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.server.middleware import Middleware
+from mcp.server.mcpserver import MCPServer
 
 from amends import FaultError, Operation, extract
 from amends.bindings.fastmcp import Client, Recovering, guard
+from amends.bindings.mcp import guard as guard_official
+from amends.bindings.mcp.sdk_internals import fastmcp_server
 from amends.carriers.layers import KEY
 from amends.core.enums import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
@@ -228,3 +232,35 @@ async def test_a_client_that_was_not_entered():
     for call in (client.call_tool("add", {"a": 1}), client.read_resource_mcp("shop://stock")):
         with pytest.raises(RuntimeError, match="not connected"):
             await call
+
+
+class Seat(pydantic.BaseModel):
+    number: int
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # FastMCP serialises the wrong result
+@pytest.mark.parametrize(
+    "make", [lambda: guard(fastmcp.FastMCP("shop")), lambda: guard_official(MCPServer("shop"))]
+)
+async def test_a_value_that_a_tool_fails_to_validate_is_its_own_mistake(make):
+    """Not transient, and the tool may have had an effect before: only the argument check is the caller's mistake."""
+    server = make()
+
+    async def book() -> str:
+        Seat.model_validate({"number": SECRET})
+
+    async def misreport() -> Seat:
+        return SECRET
+
+    server.tool()(book)
+    server.tool()(misreport)
+    async with mcp.Client(server if isinstance(server, MCPServer) else fastmcp_server(server)) as client:
+        for name in ("book", "misreport"):
+            result = await client.call_tool(name, {})
+            assert SECRET not in result.model_dump_json()
+            fault = extract(result)
+            assert (fault.code, fault.recovery, fault.executed) == (
+                "SERVICE_UNAVAILABLE",
+                "terminal",
+                "maybe",
+            )

@@ -1,6 +1,7 @@
 """What a call becomes when any operation of the store fails or is its last, and what each kind of failure means."""
 
 import asyncio
+import sqlite3
 
 import pytest
 
@@ -98,3 +99,21 @@ def test_relay_declares_that_nothing_else_was_done():
     """An upstream's failure that is passed on with `chain.relay` has the upstream's evidence."""
     error = relay(RateLimitedError(retry_after=1))
     assert _executed(error, direct=False) is Executed.NO
+
+
+@pytest.mark.parametrize(
+    "exc", [FileNotFoundError(2, "receipt.txt"), PermissionError(), sqlite3.IntegrityError()]
+)
+def test_a_failure_of_the_functions_own_code_leaves_the_effect_in_doubt(exc):
+    """The function paid and then failed to write its receipt: a repeat does not pay again."""
+    effects, paid = Effects("memory:"), []
+
+    @effects.once(key="order")
+    def pay(order):
+        paid.append(order)
+        raise exc
+
+    for _ in range(2):
+        with pytest.raises(InDoubtError):
+            pay(1)
+    assert paid == [1]

@@ -1,7 +1,9 @@
 """The fault that a caller gets for an exception raised in a server's code."""
 
 import logging
+import sqlite3
 
+import httpx
 import pytest
 
 from amends import Fault, FaultError, extract
@@ -15,6 +17,7 @@ from amends.serving.server_errors import (
     fault_for,
     find_fault_error,
     modules_of,
+    with_executed,
 )
 
 
@@ -109,3 +112,42 @@ def test_the_modules_an_exception_passed_through():
         int("x")
     assert modules_of(caught.value) == [__name__]
     assert modules_of(ValueError()) == []
+
+
+@pytest.mark.parametrize(
+    "exc",
+    [
+        FileNotFoundError(2, "receipt.txt"),
+        sqlite3.IntegrityError(),
+        ExceptionGroup("tasks", [PermissionError()]),
+    ],
+    ids=lambda exc: type(exc).__name__,
+)
+def test_a_failure_of_the_servers_own_code_may_have_come_after_an_effect(exc):
+    """M3: only a service that was called can say that nothing happened; the tool may have paid before."""
+    failure = classify(exc)
+    assert failure.fault.recovery == "terminal"
+    assert with_executed(failure, read_only=False).fault.executed == "maybe"
+    assert with_executed(failure, read_only=True).fault.executed == "no"
+
+
+def test_what_a_service_refused_had_no_effect():
+    """M9, row 3: a 404 of a service that the tool called."""
+
+    request = httpx.Request("GET", "http://shop.example/7")
+    refused = httpx.HTTPStatusError("404", request=request, response=httpx.Response(404, request=request))
+    assert with_executed(classify(refused), read_only=False).fault.executed == "no"
+
+
+def test_an_exception_that_cannot_be_inspected_may_have_come_after_an_effect():
+    class Hostile(OSError):
+        @property
+        def errno(self):
+            raise RuntimeError
+
+        @property
+        def __traceback__(self):
+            raise RuntimeError
+
+    failure = Failure(Fault(code="NOT_FOUND", recovery="terminal", executed="no"), Hostile(), expected=False)
+    assert with_executed(failure, read_only=False).fault.executed == "maybe"

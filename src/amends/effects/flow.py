@@ -29,7 +29,7 @@ from amends.effects.records import EffectRecord
 from amends.effects.similar import Similar, find_similar
 from amends.errors.base import FaultError
 from amends.recovery.to_fault import fault_of
-from amends.serving.server_errors import came_from_a_call
+from amends.serving.server_errors import is_about_a_part
 from amends.stores.errors import StoreError
 
 __all__ = [
@@ -328,6 +328,6 @@ def _executed(exc: BaseException, *, direct: bool) -> Executed:
     if not isinstance(exc, Exception):
         return Executed.MAYBE
     fault = fault_of(exc)
-    if not direct and fault.retryable and came_from_a_call(exc):
+    if not direct and is_about_a_part(exc, fault):
         return Executed.MAYBE
     return fault.executed or Executed.MAYBE

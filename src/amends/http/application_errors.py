@@ -27,6 +27,7 @@ from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_exception, from_upstream
 from amends.foreign.bugs import is_bug
+from amends.foreign.local import is_client_error
 from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.registry import registered_fault
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
@@ -50,11 +51,6 @@ CLIENT_DISCONNECTED = Fault(
 )
 """The fault of a request whose client closed the connection before the body was complete."""
 
-# Libraries whose exceptions describe a failed call to another service.
-_CLIENTS = frozenset(
-    {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3", "aiohttp", "botocore", "grpc"}
-    | {"openai", "anthropic", "stripe", "urllib"}
-)
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_DETAIL = 500
 """Characters of a framework's detail text; a longer text is replaced by the code's own message."""
@@ -110,13 +106,12 @@ def fault_for(exc: BaseException, method: str = "POST", settings: Settings | Non
     registered = registered_fault(type(exc), _errors(settings))
     if registered is not None:
         return registered
-    classes = type(exc).__mro__
-    if any(cls.__name__ == "ClientDisconnect" for cls in classes):
+    if any(cls.__name__ == "ClientDisconnect" for cls in type(exc).__mro__):
         # Starlette's exception, matched by its name so that Starlette need not be installed.
         return CLIENT_DISCONNECTED
-    if any(cls.__module__.partition(".")[0] in _CLIENTS for cls in classes):
+    if is_client_error(exc) or _is_known_transient(exc, settings):
         return _from_upstream(exc, method)
-    return _from_upstream(exc, method) if _is_known_transient(exc, settings) else INTERNAL
+    return INTERNAL
 
 
 def _is_known_transient(exc: BaseException, settings: Settings | None) -> bool:

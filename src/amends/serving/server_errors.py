@@ -25,6 +25,7 @@ from amends.core.vocabularies.adcp import VOCABULARY, check_code
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_upstream
 from amends.foreign.bugs import bug_fault, is_bug
+from amends.foreign.local import is_local
 from amends.foreign.registry import Known, known_errors, registered_fault
 from amends.foreign.rules import RULES, Rule
 from amends.foreign.safe_attr import attribute
@@ -38,6 +39,7 @@ __all__ = [
     "classify_safely",
     "fault_for",
     "find_fault_error",
+    "is_about_a_part",
     "modules_of",
     "with_executed",
 ]
@@ -164,6 +166,36 @@ def came_from_a_call(exc: BaseException) -> bool:
         return True
 
 
+def is_about_a_part(exc: BaseException, fault: Fault) -> bool:
+    """
+    Return whether a failure says nothing about the effect of the whole, only about the part that failed (M3).
+
+    That is a failure of a call that can be repeated, and an exception of the server's own code, such as a missing file:
+    the code may have done something before. What a service refused for good had no effect (M9).
+
+    Args:
+        exc: what the server's code raised.
+        fault: the fault of it.
+
+    >>> is_about_a_part(FileNotFoundError(), Fault(code="NOT_FOUND"))
+    True
+
+    """
+    return came_from_a_call(exc) and (fault.retryable or (not is_bug(exc) and _is_local(exc)))
+
+
+def _is_local(exc: BaseException) -> bool:
+    """Same as `is_local`, for an exception that may be the only one in a group, and whose attributes may raise."""
+    try:
+        for _ in range(_DEPTH):
+            if not isinstance(exc, BaseExceptionGroup) or len(exc.exceptions) != 1:
+                break
+            exc = exc.exceptions[0]
+        return is_local(exc)
+    except Exception:  # noqa: BLE001 - an exception class may raise anything when it is inspected
+        return True
+
+
 def with_executed(failure: Failure, *, read_only: bool) -> Failure:
     """
     Return the failure with the `executed` that our own caller gets (M3, "Failures from inside a handler").
@@ -173,10 +205,10 @@ def with_executed(failure: Failure, *, read_only: bool) -> Failure:
         read_only: the handler is declared to change nothing.
 
     """
-    fault = failure.fault
-    if failure.settled or not came_from_a_call(failure.cause) or not fault.retryable:
+    if failure.settled or not is_about_a_part(failure.cause, failure.fault):
         return failure
-    return failure._replace(fault=replace(fault, executed=Executed.NO if read_only else Executed.MAYBE))
+    executed = Executed.NO if read_only else Executed.MAYBE
+    return failure._replace(fault=replace(failure.fault, executed=executed))
 
 
 def classify(

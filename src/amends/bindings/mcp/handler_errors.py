@@ -43,6 +43,8 @@ _WRAPPERS = frozenset(
 """Raised by authors on purpose, and by the frameworks around other exceptions."""
 _MISSING = frozenset({f"{_SDK}ResourceNotFoundError", f"{_FAST}NotFoundError", f"{_FAST}DisabledError"})
 _DENIED = frozenset({f"{_FAST}AuthorizationError"})
+_BODY = frozenset({"fastmcp.tools.function_tool._ToolBodyError"})
+"""FastMCP's wrapper of a pydantic error that the body of a tool raised, in contrast to its argument check."""
 _PROTOCOL = frozenset({"mcp.shared.exceptions.MCPError"})
 _PROMPTS = frozenset({f"{_FAST}PromptError"})
 _ARGUMENTS = frozenset({f"{_FAST}ValidationError"})
@@ -68,7 +70,7 @@ def unwrap(exc: BaseException) -> BaseException:
             exc = exc.exceptions[0]
             continue
         cause = _cause(exc)
-        if cause is None or not (_is(exc, _WRAPPERS) or _is_sdk_wrapper(exc)):
+        if cause is None or not (_is(exc, _WRAPPERS | _BODY) or _is_sdk_wrapper(exc)):
             break
         exc = cause
     return exc
