@@ -1,5 +1,7 @@
 """Errors raised in applications that are mounted, or wrapped by `Problems`: Starlette, FastAPI, Quart, Litestar."""
 
+import asyncio
+
 import httpx2
 import pytest
 from fastapi import FastAPI
@@ -8,9 +10,10 @@ from litestar import get as litestar_get
 from litestar.params import FromPath
 from quart import Quart
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.routing import Mount, Route
 
 from amends.bindings import fastapi as fastapi_binding
@@ -80,6 +83,11 @@ def mounted(sub):
     return app
 
 
+def mounted_and_wrapped(sub):
+    """`Problems` gets the answer of the mounted application from another task than the one that handles the exception."""
+    return wrapped(Starlette(routes=[Mount("/sub", app=sub)], middleware=[Middleware(Passing)]))
+
+
 def fastapi_mounted(sub):
     app = FastAPI()
     app.mount("/sub", sub)
@@ -133,6 +141,9 @@ APPS = [
     pytest.param(mounted, fastapi_app, "/sub", id="fastapi-in-starlette"),
     pytest.param(mounted, litestar_app, "/sub", id="litestar-in-starlette"),
     pytest.param(fastapi_mounted, fastapi_app, "/sub", id="fastapi-in-fastapi"),
+    pytest.param(mounted_and_wrapped, starlette_app, "/sub", id="starlette-in-wrapped-starlette"),
+    pytest.param(mounted_and_wrapped, fastapi_app, "/sub", id="fastapi-in-wrapped-starlette"),
+    pytest.param(mounted_and_wrapped, quart_app, "/sub", id="quart-in-wrapped-starlette"),
 ]
 
 
@@ -253,3 +264,56 @@ async def test_a_handler_for_another_class_is_left_alone():
     app = Problems(starlette_app(exception_handlers={SeatTaken: mine}))
     response = await get(app, "/raise/seat")
     assert (response.status_code, response.json()["detail"]) == (503, "Being counted")
+
+
+async def test_an_answer_of_the_applications_own_does_not_wait_for_its_background_task():
+    """Only a plain 500, which may be followed by its exception, is held until the application ends."""
+    sent = asyncio.Event()
+
+    async def own(request):
+        return JSONResponse({"error": "mine"}, 500, background=BackgroundTask(sent.wait))
+
+    app = wrapped(Starlette(routes=[Route("/own", own)], middleware=[Middleware(Passing)]))
+    messages = []
+
+    async def send(message):
+        messages.append(message)
+        if not message.get("more_body", True):
+            sent.set()
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {"type": "http", "method": "GET", "path": "/own", "query_string": b"", "headers": []}
+    await asyncio.wait_for(app(scope, receive, send), 10)
+    assert b"".join(message.get("body", b"") for message in messages) == b'{"error":"mine"}'
+
+
+async def test_a_plain_500_without_an_exception_is_rewritten():
+    async def plain(request):
+        return PlainTextResponse("Internal Server Error", 500)
+
+    app = wrapped(Starlette(routes=[Route("/plain", plain)], middleware=[Middleware(Passing)]))
+    response = await get(app, "/plain")
+    assert (response.status_code, response.json()["code"]) == (500, "INTERNAL_ERROR")
+
+
+@pytest.mark.parametrize("factory", [starlette_app, fastapi_app])
+async def test_a_failure_in_the_middle_of_a_response_is_logged_once(factory, caplog):
+    """Nothing was answered with 500, so no line says so."""
+
+    async def parts():
+        yield b"a part"
+        raise RuntimeError("broken")
+
+    async def stream(request):
+        return StreamingResponse(parts())
+
+    app = factory()
+    app.router.routes.append(Route("/stream", stream))
+    install(app)
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="https://shop.example") as client:
+        await client.get("/stream")
+    (record,) = ours(caplog)
+    assert "GET /stream failed in the middle of its response" in record.getMessage()

@@ -27,7 +27,7 @@ from amends.http.application_errors import (
     unwrap_group,
     with_header_wait,
 )
-from amends.http.asgi import FAULT, exception_answer, header, request_info, send_response
+from amends.http.asgi import FAULT, LATE, exception_answer, header, request_info, send_response
 from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
 from amends.http.current import CURRENT
@@ -37,9 +37,10 @@ from amends.serving.tracing import trace_id
 
 __all__ = ["Problems"]
 
-_WAITING, _PASSING, _HOLDING, _DONE, _REPLACED = range(5)
-"""No response yet; the response is passed on; an error response is held back to be rewritten; the response is sent; the
-application's response was replaced, and the rest of it is dropped."""
+_WAITING, _PASSING, _HOLDING, _HELD, _DONE, _REPLACED = range(6)
+"""No response yet; the response is passed on; an error response is held back to be rewritten; a plain 500 is held back until
+the application ends, because it may raise the exception behind it; the response is sent; the application's response was
+replaced, and the rest of it is dropped."""
 
 
 class Problems:
@@ -109,6 +110,11 @@ class Problems:
                 more = message.get("more_body", False)
                 if more and len(held) <= LIMIT:
                     return
+                if not more and answered is None and self._may_be_raised(start, held):
+                    # Middleware that sends from another task, such as Starlette's BaseHTTPMiddleware, hides the
+                    # exception that the framework below is handling. The framework raises it again.
+                    phase = _HELD
+                    return
                 phase = _PASSING if more else _DONE
                 if not more and await self._rewrite(scope, send, start, bytes(held), answered):
                     return
@@ -124,8 +130,15 @@ class Problems:
             await self.app(scope, receive, send_or_hold)
             if phase in {_WAITING, _HOLDING}:
                 raise RuntimeError("the application ended without a response")  # noqa: TRY301
+            if phase == _HELD:
+                assert start is not None
+                phase = _DONE
+                await self._rewrite(scope, send, start, bytes(held), None)
         except Exception as exc:
-            if phase in {_WAITING, _HOLDING}:
+            if phase == _HELD:
+                assert start is not None
+                await self._send_error(scope, send, exc, _decoded(start["headers"]))
+            elif phase in {_WAITING, _HOLDING}:
                 if self._passes(unwrap_group(exc)):
                     raise
                 await self._send_error(scope, send, exc)
@@ -151,6 +164,12 @@ class Problems:
             header(scope["headers"], b"accept"),
             header(headers, b"content-encoding"),
         )
+
+    @staticmethod
+    def _may_be_raised(start: Message, body: bytes | bytearray) -> bool:
+        """Return whether a framework made the response from an exception that it may raise again."""
+        content_type = header(start["headers"], b"content-type") or ""
+        return start["status"] == 500 and fault_from_body(500, content_type, bytes(body)) is not None
 
     async def _rewrite(
         self, scope: Scope, send: Send, start: Message, body: bytes, cause: BaseException | None
@@ -179,6 +198,7 @@ class Problems:
     @staticmethod
     def _log_late_error(scope: Scope, exc: Exception, when: str) -> None:
         """Log a failure that can no longer be answered."""
+        scope[LATE] = exc
         request = request_info(scope)
         id = trace_id(request.traceparent)
         LOG.error(

@@ -36,7 +36,7 @@ from amends.http.application_errors import (
     unwrap_group,
     with_header_wait,
 )
-from amends.http.asgi import FAULT, encode_headers, exception_answer, request_info
+from amends.http.asgi import FAULT, LATE, encode_headers, exception_answer, request_info
 from amends.http.idempotency import commit
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.stores.contract import Transaction
@@ -84,6 +84,9 @@ def install(
         return respond(request, with_header_wait(fault, exc.headers), settings, headers=headers)
 
     async def handle_exception(request: Request, exc: Exception) -> Response:
+        if request.scope.get(LATE) is exc:
+            # Starlette calls the handler although the response has begun, and does not send what it returns.
+            return Response(status_code=500)
         return _response(exception_answer(request.scope, exc, settings))
 
     handlers = app.exception_handlers

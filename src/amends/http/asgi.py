@@ -11,6 +11,7 @@ from amends.http.responses import RawResponse, RequestInfo, Settings
 __all__ = [
     "ECHO",
     "FAULT",
+    "LATE",
     "encode_headers",
     "exception_answer",
     "header",
@@ -21,6 +22,8 @@ __all__ = [
 
 FAULT = "amends.fault"
 """The scope's key for the fault of the response, for the middlewares around."""
+LATE = "amends.late"
+"""The key of the scope for an exception that was raised after the response had begun, and is logged."""
 ECHO = "amends.echo"
 """The scope's key for the idempotency key of a request whose exception left `Idempotent`: the answer has to carry it."""
 
