@@ -132,3 +132,14 @@ async def test_connecting_what_is_required():
     with pytest.raises(errors.McpNotConnectedError) as missing:
         await connect(agent, agent.capabilities["work"], Context(task="t", agent="worker", capability="work"))
     assert missing.value.fault.details["requiredBy"] == "worker"
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_failure_of_the_capabilitys_own_code(read_only):
+    """M3: a missing file says nothing about what the capability did before; one that only reads did nothing."""
+
+    def work(payload):
+        raise FileNotFoundError(2, "receipt.txt")
+
+    fault, _ = await fault_of(work, read_only=read_only)
+    assert (fault.recovery, fault.executed) == ("terminal", "no" if read_only else "maybe")

@@ -25,7 +25,7 @@ from amends.errors.base import FaultError
 from amends.errors.task import AgentBusyError
 from amends.errors.task import TimeoutError as TaskTimeoutError
 from amends.foreign import from_exception
-from amends.serving.server_errors import came_from_a_call, find_fault_error
+from amends.serving.server_errors import find_fault_error, is_about_a_part
 from amends.tasks.capability import Capability
 from amends.tasks.connections import Connections
 from amends.tasks.context import Context, Question
@@ -192,7 +192,7 @@ def _inside(fault: Fault, exc: Exception, capability: Capability) -> Fault:
 
     The function may have had an effect before the call that failed, whatever the called service says about that call.
     """
-    if capability.relays or not fault.retryable or not came_from_a_call(exc):
+    if capability.relays or not is_about_a_part(exc, fault):
         return fault
     return replace(fault, executed=Executed.NO if capability.read_only else Executed.MAYBE)
 
