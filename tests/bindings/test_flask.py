@@ -2,9 +2,11 @@
 
 import httpx2
 import pytest
+from flask import Flask, request
 from werkzeug.exceptions import Forbidden, HTTPException
 
 from amends import extract
+from amends.bindings.flask import install
 from amends.errors import ConflictError
 from tests.http.flask_site import app
 from tests.http.seats import SeatTaken
@@ -172,3 +174,27 @@ def test_urls_come_from_trusted_hosts():
     """A made-up `Host` is not in the document."""
     body = app.test_client().get("/conflict", headers={"host": "evil.example"}).get_json(force=True)
     assert (body["type"], "doc_uri" in body, "evil" in str(body)) == ("about:blank", False, False)
+
+
+def test_a_typed_error_of_an_after_request_function():
+    """Flask wraps what such a function raises in its own 500; a typed error is answered as what it is."""
+    app = Flask("shop")
+
+    @app.get("/")
+    def index():
+        return "fine"
+
+    @app.after_request
+    def check(response):
+        raise (
+            ConflictError("It changed", headers={"X-Version": "7"})
+            if "typed" in request.args
+            else KeyError("s3cr3t")
+        )
+
+    install(app)
+    typed = app.test_client().get("/?typed=1")
+    assert (typed.status_code, typed.get_json(force=True)["code"]) == (409, "CONFLICT")
+    assert typed.headers["X-Version"] == "7"
+    broken = app.test_client().get("/")
+    assert (broken.status_code, broken.get_json(force=True)["code"]) == (500, "INTERNAL_ERROR")

@@ -58,22 +58,28 @@ def install(
     """
     settings = settings or Settings(pages=pages, base_url=base_url, hosts=hosts, errors=errors or {})
 
+    def is_typed(exc: BaseException) -> bool:
+        """Return whether an exception has a code of its own."""
+        return isinstance(exc, FaultError) or is_expected(exc, settings)
+
     def handle_http_exception(exc: HTTPException) -> Any:
         status = exc.code or 500
         if status < 400 or exc.response is not None:
             # A redirect, or an exception with a response of its own.
             return exc.get_response()
+        original = getattr(exc, "original_exception", None)
+        if original is not None and is_typed(original):
+            # Raised by an `after_request` function; Flask wraps it in its own exception for 500.
+            return handle_exception(original)
         # werkzeug's default descriptions are written for pages; the code's own message replaces them.
         detail = exc.description if exc.description != type(exc).description else None
         headers = [(name, value) for name, value in exc.get_headers() if name.lower() != "content-type"]
-        original = getattr(exc, "original_exception", None)
         fault = with_header_wait(fault_from_status(status, detail), dict(headers))
         request.environ[FAULT] = fault
         return _response(error_response(fault, _request_info(), settings, headers=headers, cause=original))
 
     def handle_exception(exc: Exception) -> Response:
-        typed = isinstance(exc, FaultError) or is_expected(exc, settings)
-        if not typed and any(
+        if not is_typed(exc) and any(
             app.error_handler_spec.get(name, {}).get(500) for name in (*request.blueprints, None)
         ):
             # Flask calls the application's handler for 500.
