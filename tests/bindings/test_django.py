@@ -171,6 +171,7 @@ def test_validation_errors_field_by_field(client):
     }
     (part,) = client.post("/orders", mixed, content_type="application/json").json()["errors"]
     assert (part.get("field"), part["suggestions"]) == (None, ["An order has lines"])
+    assert "details" not in part  # no value was rejected, and null is one
     long = {**mixed, "lines": [{"sku": "ab"}], "tags": ["a", "b", "c"]}
     (part,) = client.post("/orders", long, content_type="application/json").json()["errors"]
     assert (part["field"], part["suggestions"]) == ("/tags", ["Send at most 2 items"])
@@ -190,6 +191,8 @@ def test_forms_field_by_field(client):
         "/day": ["Supply this field"],
         None: ["Start with an account"],
     }
+    whole = next(part for part in response.json()["errors"] if "field" not in part)
+    assert "details" not in whole
     assert b"hunt2" not in response.content
     right = {
         "amount": "1",

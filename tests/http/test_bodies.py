@@ -29,6 +29,8 @@ from amends.http.bodies import fault_from_body
             b'{"status_code":500,"detail":"x"}',
             "Something went wrong inside the service",
         ),
+        (403, "text/plain", b'{"status_code":403,"detail":"Ask Ann"}', "Ask Ann"),
+        (403, "text/plain", b'{"mine":1}', '{"mine":1}'),
         (403, "application/json", b'{"status_code":404,"detail":"Ask Ann"}', None),
         (403, "application/json", b'{"status_code":403,"detail":"x","extra":{"mine":1}}', None),
         (403, "application/json", b'{"status_code":403,"detail":"x","extra":[{"mine":1}]}', None),

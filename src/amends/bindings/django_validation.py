@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from amends.http.validation import Mistake, is_author_text, rule_for
+from amends.http.validation import NOT_GIVEN, Mistake, is_author_text, rule_for
 
 __all__ = ["form_mistakes", "serializer_mistakes"]
 
@@ -32,14 +32,14 @@ _LIMITS = frozenset({"min_value", "max_value", "min_length", "max_length"})
 def form_mistakes(form: Any) -> Iterator[Mistake]:
     """Yield the mistakes of a bound Django form, or of all forms of a formset; fields are named as they were sent."""
     if hasattr(form, "non_form_errors"):
-        yield from _form_mistakes(form.non_form_errors().as_data(), (), None, None)
+        yield from _form_mistakes(form.non_form_errors().as_data(), (), None, NOT_GIVEN)
         for each in form.forms:
             yield from form_mistakes(each)
         return
     for name, errors in form.errors.as_data().items():
         field = form.fields.get(name)
         path = () if name == "__all__" else (form.add_prefix(name),)
-        value = form.data.get(form.add_prefix(name)) if field is not None else None
+        value = NOT_GIVEN if field is None else form.data.get(form.add_prefix(name), NOT_GIVEN)
         yield from _form_mistakes(errors, path, field, value)
 
 
@@ -53,14 +53,14 @@ def _form_mistakes(errors: Any, path: tuple[Any, ...], field: Any, value: Any) -
 def serializer_mistakes(exc: Any) -> Iterator[Mistake]:
     """Yield the mistakes in a ValidationError of REST framework."""
     serializer = getattr(exc.detail, "serializer", None)
-    yield from _walk(exc.detail, (), serializer, getattr(serializer, "initial_data", None))
+    yield from _walk(exc.detail, (), serializer, getattr(serializer, "initial_data", NOT_GIVEN))
 
 
 def _walk(detail: Any, path: tuple[Any, ...], field: Any, data: Any) -> Iterator[Mistake]:
     if isinstance(detail, Mapping):
         for name, below in detail.items():
             if name == "non_field_errors":
-                yield from _walk(below, path, None, None)
+                yield from _walk(below, path, None, NOT_GIVEN)
             else:
                 yield from _walk(below, (*path, name), _below(field, name), _value(data, name))
     elif isinstance(detail, list):
@@ -84,8 +84,8 @@ def _below(field: Any, name: Any) -> Any:
 
 def _value(data: Any, name: Any) -> Any:
     if isinstance(data, Mapping):
-        return data.get(name)
-    return data[name] if isinstance(data, list) and isinstance(name, int) and name < len(data) else None
+        return data.get(name, NOT_GIVEN)
+    return data[name] if isinstance(data, list) and isinstance(name, int) and name < len(data) else NOT_GIVEN
 
 
 def _mistake(
@@ -111,8 +111,7 @@ def _mistake(
     own = code not in _KINDS or _is_own_text(field, code, text)
     if rule is None and own and is_author_text(text, path, value):
         rule = text
-    given = {} if code in {"required", "null", "empty"} else {"value": value}
-    return Mistake(path, kind, rule, **given)
+    return Mistake(path, kind, rule, NOT_GIVEN if code in {"required", "null", "empty"} else value)
 
 
 def _choices(field: Any) -> list[Any]:

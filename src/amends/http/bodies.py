@@ -54,6 +54,11 @@ def fault_from_body(status: int, content_type: str, body: bytes) -> Fault | None
         # The text of a page is not copied: a debug page contains source code and settings.
         return fault_from_status(status)
     text = body.decode("utf-8", "replace").strip() if body else ""
+    if text.startswith("{"):
+        # Litestar writes its errors as JSON with the media type of the route, which is plain text for a string.
+        fault = _fault_from_json(status, body)
+        if fault is not None:
+            return fault
     return fault_from_status(status, text if "\n" not in text else None)
 
 

@@ -18,13 +18,22 @@ from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.foreign.validation import pointer, suggestion
 
-__all__ = ["Mistake", "fault_from_validation", "is_author_text", "is_secret", "pydantic_mistake", "rule_for"]
+__all__ = [
+    "NOT_GIVEN",
+    "Mistake",
+    "fault_from_validation",
+    "is_author_text",
+    "is_secret",
+    "pydantic_mistake",
+    "rule_for",
+]
 
 MAX_FIELDS = 1000
 """The most fields that an answer lists."""
 _MAX_RULE = 300
 _MAX_VALUE = 64
-_NOT_GIVEN: Any = object()
+NOT_GIVEN: Any = object()
+"""The value of a mistake whose value is not known, such as one about the whole request."""
 
 # Rules by the kind of error: pydantic's types; Django's and REST framework's codes where they differ. The names in braces are
 # those of the framework's context.
@@ -76,7 +85,7 @@ class Mistake(msgspec.Struct, frozen=True):
     """The framework's name for the kind of mistake; it decides the suggestion if there is no rule."""
     rule: str | None = None
     """What the value has to be."""
-    value: Any = _NOT_GIVEN
+    value: Any = NOT_GIVEN
     """The rejected value."""
 
 
@@ -127,7 +136,7 @@ def pydantic_mistake(item: Mapping[str, Any]) -> Mistake:
     # For invalid JSON pydantic adds the position, which is not part of a pointer.
     path = tuple(item["loc"][:1]) if kind == "json_invalid" else tuple(item["loc"])
     context = item.get("ctx")
-    value = _NOT_GIVEN if kind in {"missing", "json_invalid"} else item.get("input", _NOT_GIVEN)
+    value = NOT_GIVEN if kind in {"missing", "json_invalid"} else item.get("input", NOT_GIVEN)
     rule = rule_for(kind, context if isinstance(context, Mapping) else None)
     if rule is None and suggestion(kind) == suggestion("value_error"):
         # The author's own: a ValueError of a validator, or a custom error.
