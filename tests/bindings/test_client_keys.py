@@ -1,7 +1,9 @@
 """A key makes a request repeatable only if the service is known to honour keys: all clients, against a real server."""
 
 import asyncio
+import io
 
+import aiohttp
 import httpx
 import httpx2
 import pytest
@@ -9,6 +11,8 @@ from starlette.responses import Response
 
 from amends import FaultError, Operation, Policy, Upstream, recover
 from amends.bindings.httpx import Transport
+from amends.errors import RateLimitedError
+from amends.http.call_bodies import LIMIT
 from amends.testing import FakeClock
 from tests.bindings.clients import client  # noqa: F401 - a fixture
 from tests.http.flaky import answer_too_late, effect_unknown, run_once_per_key
@@ -244,3 +248,35 @@ def test_no_key_where_none_is_wanted_or_can_help(client, flaky, clock):  # noqa:
     client.call("POST", f"{flaky.url}/none", json={}, options={"keys": False})
     for path in ("/stream", "/none"):
         assert "idempotency-key" not in flaky.calls[path][0][1]
+
+
+def upload(client, content):  # noqa: F811
+    """Return the arguments of a form with a file."""
+    if client.name != "aiohttp":
+        return {"files": {"receipt": ("receipt.txt", io.BytesIO(content))}, "data": {"order": "7"}}
+    form = aiohttp.FormData({"order": "7"})
+    form.add_field("receipt", io.BytesIO(content), filename="receipt.txt")
+    return {"data": form}
+
+
+def test_a_form_with_a_small_file_is_repeated(client, flaky, clock):  # noqa: F811
+    """It is read before it is sent, so every attempt has the same body and the same key."""
+    flaky.script["/receipts"] = [(429, {"retry-after": "1"}, None), order_again]
+    assert client.call("POST", f"{flaky.url}/receipts", **upload(client, b"paid 12")).status == 201
+    first, second = flaky.calls["/receipts"]
+    assert b"paid 12" in first[2] == second[2]
+    for name in ("idempotency-key", "content-type", "content-length"):
+        assert first[1][name] == second[1][name]
+
+
+def test_a_form_with_a_large_file_is_sent_once(client, flaky, clock):  # noqa: F811
+    """It is not kept in memory. requests has built the whole body before we see it."""
+    flaky.script["/receipts"] = [(429, {"retry-after": "1"}, None), order_again]
+    large = upload(client, b"x" * (LIMIT + 1))
+    if client.name == "requests":
+        assert client.call("POST", f"{flaky.url}/receipts", **large).status == 201
+        return
+    with pytest.raises(RateLimitedError):
+        client.call("POST", f"{flaky.url}/receipts", **large)
+    ((_, headers, _),) = flaky.calls["/receipts"]
+    assert "idempotency-key" not in headers

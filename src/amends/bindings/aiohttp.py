@@ -27,7 +27,7 @@ except ImportError as missing:
 from amends.bindings.aiohttp_responses import GuardedContent, peek, raise_for_failure, recover_whole_body
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.call_bodies import BodyReading
+from amends.http.call_bodies import LIMIT, BodyReading
 from amends.http.calls import Call, CallOptions
 from amends.http.mistakes import mistakes_pass, raise_if_mistake
 from amends.http.redirects import is_credential, same_party
@@ -74,6 +74,7 @@ def recovering(
         if redirected:
             for name in [name for name in request.headers if is_credential(name)]:
                 request.headers.popall(name)
+        await _read_small_form(request)
         headers = request.headers.copy()
         response: aiohttp.ClientResponse = await _send(request, headers, handler, options, redirected)
         if response.status in _REDIRECTS and "Location" in response.headers:
@@ -104,6 +105,13 @@ def _first_origin(request: aiohttp.ClientRequest) -> str:
         if (target.origin(), target.path, target.query) == (url.origin(), url.path, url.query):
             return first
     return str(url.origin())
+
+
+async def _read_small_form(request: aiohttp.ClientRequest) -> None:
+    """Read a form with files that is not larger than a body that we keep, so that it can be sent more than once."""
+    body = request.body
+    if isinstance(body, aiohttp.MultipartWriter) and body.size is not None and body.size <= LIMIT:
+        await request.update_body(await body.as_bytes())
 
 
 async def _send(

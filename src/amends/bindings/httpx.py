@@ -132,7 +132,7 @@ class _Base:
             path=url.path,
             headers=_without_credentials(request) if redirected else request.headers,
             redirected=redirected,
-            replayable=isinstance(request.stream, module_of(request).ByteStream),
+            replayable=_is_replayable(request),
             key=key,
             give_up=give_up_later,
         )
@@ -286,6 +286,20 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
     ) -> None:
         if self._inner is not None:
             await self._inner.__aexit__(kind, error, trace)
+
+
+def _is_replayable(request: Any) -> bool:
+    """
+    Return whether the body of a request can be sent more than once. A small form with files is read for that.
+
+    The stream of a form serves sync and async clients alike, those of generators and of other files only one of them.
+    """
+    module, stream = module_of(request), request.stream
+    is_form = isinstance(stream, module.SyncByteStream) and isinstance(stream, module.AsyncByteStream)
+    length = request.headers.get("content-length", "")
+    if is_form and length.isdecimal() and int(length) <= call_bodies.LIMIT:
+        request.read()  # the request keeps what was read as its stream
+    return isinstance(request.stream, module.ByteStream)
 
 
 def _again(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
