@@ -13,6 +13,7 @@ def test_every_mistake_at_once(framework):
     code, envelope = run_json(framework, "show", "bob", "--cuont", "3", "--color", "gren", "--count", "x")
     error = envelope["error"]
     assert (code, error["code"], error["phase"]) == (3, "USAGE_ERROR", "validation")
+    assert error["message"].endswith(f"are wrong: {', '.join(part['field'] for part in error['errors'])}")
     assert {part["field"]: part["code"] for part in error["errors"]} == {
         "--cuont": "USAGE_ERROR",
         "--color": "VALIDATION_ERROR",

@@ -132,10 +132,11 @@ def argument_error(mistakes: Sequence[Mistake]) -> FaultError:
     codes = {part.code for part in parts}
     code = "USAGE_ERROR" if "USAGE_ERROR" in codes else "VALIDATION_ERROR"
     steps = tuple(dict.fromkeys(step for part in parts for step in part.suggestions))
+    names = dict.fromkeys(part.field for part in parts if part.field)
     return FaultError.from_fault(
         Fault(
             code=code,
-            message=f"{len(parts)} arguments are wrong: {row_for('cli', code).message}",
+            message=f"{len(parts)} arguments are wrong: {', '.join(names) or row_for('cli', code).message}",
             vocabulary="cli",
             suggestions=steps,
             errors=tuple(parts),
