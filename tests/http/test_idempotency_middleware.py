@@ -11,9 +11,10 @@ from litestar.params import FromPath
 from quart import Quart
 from quart import request as quart_request
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.responses import PlainTextResponse
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from amends.bindings.asgi import Problems
 from amends.bindings.starlette import install
@@ -95,8 +96,25 @@ def in_middleware(app):
     return app
 
 
-APPS = [(below_problems, app) for app in (raw, starlette, fastapi, quart, litestar)] + [
-    (in_middleware, starlette)
+class Passing(BaseHTTPMiddleware):
+    async def dispatch(self, request, call_next):
+        return await call_next(request)
+
+
+def around_a_mount(app):
+    """The plain 500 of the mounted application is sent from another task than the one that handles the exception."""
+    routes, middleware = [Mount("/", app=app())], [Middleware(Passing)]
+    return Problems(Idempotent(Starlette(routes=routes, middleware=middleware), "memory:"))
+
+
+def below_middleware(app):
+    return Problems(Passing(Idempotent(Starlette(routes=[Mount("/", app=app())]), "memory:")))
+
+
+APPS = [
+    *((below_problems, app) for app in (raw, starlette, fastapi, quart, litestar)),
+    (in_middleware, starlette),
+    *((outer, app) for outer in (around_a_mount, below_middleware) for app in (starlette, fastapi)),
 ]
 
 

@@ -69,7 +69,7 @@ def exception_answer(
 ) -> RawResponse:
     """Return the response for an exception, with the given headers, and store its fault in the scope."""
     added = [*headers]
-    if ECHO in scope:
+    if ECHO in scope and not any(name.lower() == "idempotency-key" for name, _ in added):
         added.append(("idempotency-key", str(scope[ECHO], "latin-1")))
     scope[FAULT], response = exception_response(exc, request_info(scope), settings, added)
     return response

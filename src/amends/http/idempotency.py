@@ -152,7 +152,7 @@ class _Run:
         self._start: Message | None = None
         self._around = handled_exception()
         self._fault: Fault | None = None
-        self._started = self._settled = False
+        self._started = self._settled = self._plain = False
         self._length: int | None = None
         self._copy = bytearray()
         self._size = 0
@@ -163,12 +163,17 @@ class _Run:
         renewal = asyncio.ensure_future(renew_lease(keys, claim))
         try:
             await app(self._scope, receive, self._send_message)
-            if not self._settled:
+            if self._plain:
+                await self._settle()
+            elif not self._settled:
                 # The application ended without a complete response.
                 await self._settle_failure()
         except BaseException as exc:
-            if not self._settled:
-                await self._settle_failure(fault_of_raised(exc, self._scope["method"]))
+            fault = fault_of_raised(exc, self._scope["method"])
+            if self._plain and fault is None:
+                await self._settle()
+            elif not self._settled:
+                await self._settle_failure(fault)
             raise
         finally:
             renewal.cancel()
@@ -197,8 +202,21 @@ class _Run:
             self._copy += piece
         whole = self._length is not None and self._size >= self._length
         if whole or not message.get("more_body", False):
+            if self._may_be_raised():
+                self._plain = True
+                return
             self._settled = True
             await self._settle()
+
+    def _may_be_raised(self) -> bool:
+        """
+        Return whether the exception behind a 500 may still be raised, which says more about the effect.
+
+        Middleware that sends from another task, such as Starlette's BaseHTTPMiddleware, hides the exception that the
+        framework below is handling.
+        """
+        assert self._start is not None
+        return self._start["status"] == 500 and self._fault is None and FAULT not in self._scope
 
     async def _settle(self) -> None:
         """Store the outcome of a request."""
