@@ -16,8 +16,8 @@ from amends import FaultError, Operation, extract
 from amends.bindings.fastmcp import Client, Recovering, guard
 from amends.bindings.mcp import guard as guard_official
 from amends.bindings.mcp.sdk_internals import fastmcp_server
-from amends.carriers.layers import KEY
 from amends.core.enums import Executed
+from amends.dialects.adcp import KEY
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.recovery import NONE
 from tests.bindings.apps.mcp_shop import SECRET, Shop, fast, official

@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAn
 
 from amends import extract
 from amends.bindings.mcp import guard
-from amends.carriers.layers import KEY
+from amends.dialects.adcp import KEY
 from amends.errors import RateLimitedError
 from tests.bindings.apps.mcp_shop import SECRET, Shop, low_level, official
 from tests.http.serving import serve

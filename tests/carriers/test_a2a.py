@@ -3,9 +3,9 @@
 import pytest
 
 from amends.carriers.a2a import FAILED_STATES, MIME_TYPE, read, task_in, write
-from amends.carriers.reading import FAILED, NOT_FAILED
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.core.reading import FAILED, NOT_FAILED
 
 ERROR = {
     "code": "RATE_LIMITED",

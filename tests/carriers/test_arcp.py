@@ -3,9 +3,9 @@
 import pytest
 
 from amends.carriers.arcp import TYPES, read, read_error
-from amends.carriers.reading import FAILED, NOT_FAILED
 from amends.core.enums import Recovery
 from amends.core.fault import Origin
+from amends.core.reading import FAILED, NOT_FAILED
 
 ERROR = {"code": "TIMEOUT", "message": "late", "retryable": True, "details": {"limit": 5}}
 

@@ -9,10 +9,10 @@ from amends import decide, decode, extract
 from amends.carriers import a2a, mcp
 from amends.carriers.detection import read
 from amends.carriers.extraction import examine
-from amends.carriers.layers import parts_beside
-from amends.carriers.reading import FAILED
 from amends.core.enums import Executed
+from amends.core.reading import FAILED
 from amends.dialects import adcp
+from amends.dialects.adcp import parts_beside
 from amends.testing import assert_error_code
 
 PATHS = ("structuredContent", "artifact", "status_message", "jsonrpc_error", "text_fallback", "payload")

@@ -12,8 +12,8 @@ from tests.each import each
 from tests.strategies import documents, json_values, mutated, rarely
 
 from amends.carriers.extraction import VIAS, examine, examine_read, extract
-from amends.carriers.reading import NOT_FAILED
 from amends.core.decision import decide
+from amends.core.reading import NOT_FAILED
 from amends.core.wire import read
 
 ERROR = {"code": "RATE_LIMITED", "message": "Slow down", "recovery": "transient", "retry_after": 5}

@@ -6,8 +6,8 @@ import pytest
 from tests.each import each
 
 from amends.carriers.http import read
-from amends.carriers.reading import NOT_FAILED
 from amends.core.enums import Actor, Executed, Recovery
+from amends.core.reading import NOT_FAILED
 from amends.core.vocabularies.http import VOCABULARY
 
 PROBLEM = {

@@ -3,9 +3,9 @@
 import pytest
 
 from amends.carriers.jsonrpc import COLLAPSED, MOVED_SINCE, RESERVED, number, read, write
-from amends.carriers.reading import FAILED, NOT_FAILED
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.core.reading import FAILED, NOT_FAILED
 
 ERROR = {"code": "RATE_LIMITED", "retry_after": 5, "recovery": "transient"}
 

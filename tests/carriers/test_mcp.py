@@ -5,9 +5,9 @@ import json
 import pytest
 
 from amends.carriers.mcp import STRUCTURED_SINCE, read, write
-from amends.carriers.reading import FAILED, NOT_FAILED
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
+from amends.core.reading import FAILED, NOT_FAILED
 
 ERROR = {
     "code": "RATE_LIMITED",

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from amends.carriers.process import read, read_envelope
-from amends.carriers.reading import FAILED, NOT_FAILED
 from amends.core.enums import Executed, Recovery
 from amends.core.exits import PROFILES
+from amends.core.reading import FAILED, NOT_FAILED
 from amends.core.vocabularies.cli import VOCABULARY
 
 ERROR = {"code": "RATE_LIMITED", "message": "Too many requests", "retryable": True, "retry_after_ms": 5000}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.carriers.report import Report, report
 from amends.core.decision import NON_FATAL, NOTHING_FOUND
 from amends.core.enums import Action, Executed
 from amends.core.fault import Fault
+from amends.core.reading import FAILED, NOT_FAILED, Reading
 
 ERROR = {"code": "TIMEOUT"}
 LATE = Fault(code="TIMEOUT", message="late", vocabulary="task", executed=Executed.MAYBE, retry_after=3.0)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from amends.carriers.reading import FAILED, NOT_FAILED
 from amends.carriers.task import STATUSES, read, read_error, write
 from amends.core.fault import Fault
+from amends.core.reading import FAILED, NOT_FAILED
 
 ERROR = {"code": "TIMEOUT", "message": "late", "recoverable": True}
 

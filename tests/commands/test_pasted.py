@@ -5,9 +5,9 @@ import json
 import pytest
 
 from amends.carriers.extraction import examine
-from amends.carriers.reading import FAILED, Reading
 from amends.carriers.report import report
 from amends.commands.pasted import har_response, read_pasted
+from amends.core.reading import FAILED, Reading
 
 BODY = {"error": {"message": "m", "type": "insufficient_quota", "param": None, "code": "insufficient_quota"}}
 TEXT = json.dumps(BODY)

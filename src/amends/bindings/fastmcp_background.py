@@ -21,7 +21,7 @@ from amends.bindings.mcp.guard import Guard
 from amends.bindings.mcp.handler_errors import raised_by_client, unwrap
 from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, report, rpc_error, tool_result
 from amends.bindings.mcp.tool_declarations import is_read_only
-from amends.carriers.layers import KEY
+from amends.dialects.adcp import KEY
 from amends.serving.server_errors import with_executed
 
 __all__ = ["GET_TASK", "guard_background_tools", "without_exception_text"]

@@ -11,11 +11,11 @@ from typing import Any
 
 from amends.carriers import detection
 from amends.carriers.detection import WRAPPERS, task_in
-from amends.carriers.layers import KEY, parts_beside
-from amends.carriers.reading import Reading
 from amends.core import travel
 from amends.core.fault import Fault
+from amends.core.reading import Reading
 from amends.dialects import adcp
+from amends.dialects.adcp import KEY, parts_beside
 from amends.dialects.adcp_document import FAILED_STATES
 
 __all__ = ["FAILED_STATES", "MIME_TYPE", "WRAPPERS", "read", "task_in", "write"]

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Origin
+from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.dialects import arcp
 from amends.dialects.members import text
 

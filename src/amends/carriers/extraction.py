@@ -13,17 +13,17 @@ from typing import Any
 
 from amends.carriers import a2a, arcp, detection, http, jsonrpc, mcp, process, task
 from amends.carriers.headers import wait as header_wait
-from amends.carriers.layers import KEY, document_error
 from amends.carriers.mcp_task import is_task as is_mcp_task
 from amends.carriers.native import read as read_native
 from amends.carriers.objects import read_object
-from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault
+from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.vocabularies.adcp import is_standard_code, is_vendor_code
 from amends.core.vocabulary import EVERYDAY, vocabulary
 from amends.core.wire import MAX_BYTES, TOO_DEEP, Unreadable, plain, read
 from amends.dialects import adcp, members, problem
-from amends.dialects.adcp_document import has_error, listed
+from amends.dialects.adcp import KEY
+from amends.dialects.adcp_document import document_error, has_error, listed
 from amends.dialects.adcp_object import MEMBERS
 
 __all__ = ["VIAS", "examine", "examine_read", "extract"]

@@ -15,16 +15,17 @@ from msgspec.structs import replace
 
 from amends.carriers import challenge, jsonrpc
 from amends.carriers import headers as header_fields
-from amends.carriers.layers import KEY, envelope_error
-from amends.carriers.reading import NOT_FAILED, Reading
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
+from amends.core.reading import NOT_FAILED, Reading
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import Row
 from amends.core.wire import TOO_DEEP, Unreadable
 from amends.core.wire import read as read_json
 from amends.dialects import members, problem
+from amends.dialects.adcp import KEY
+from amends.dialects.adcp_document import envelope_error
 from amends.dialects.members import truthy
 
 __all__ = ["read"]

@@ -12,15 +12,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from amends.carriers.layers import KEY, envelope_error, parts_beside
-from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core import travel
 from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
+from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.text import truncate
 from amends.core.vocabulary import vocabulary
 from amends.core.wire import as_dict
 from amends.dialects import adcp
+from amends.dialects.adcp import KEY, parts_beside
+from amends.dialects.adcp_document import envelope_error
 from amends.dialects.members import integer, text, truthy
 
 __all__ = [

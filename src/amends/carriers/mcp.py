@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from amends.carriers import detection
-from amends.carriers.layers import KEY, parts_beside
-from amends.carriers.reading import Reading
 from amends.core import travel
 from amends.core.fault import Fault
+from amends.core.reading import Reading
 from amends.dialects import adcp
+from amends.dialects.adcp import KEY, parts_beside
 
 __all__ = ["STRUCTURED_SINCE", "read", "result", "write"]
 

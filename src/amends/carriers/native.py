@@ -17,10 +17,10 @@ from amends.carriers import jsonrpc
 from amends.carriers.detection import state_of, task_in, text_items
 from amends.carriers.jsonrpc import RESERVED
 from amends.carriers.mcp_task import outcome_of
-from amends.carriers.reading import Reading
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
+from amends.core.reading import Reading
 from amends.core.text import truncate
 from amends.core.vocabularies.everyday import VOCABULARY
 from amends.core.vocabularies.http import VOCABULARY as HTTP

@@ -15,10 +15,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.enums import Executed
 from amends.core.exits import DEFAULT_PROFILE, PROFILES, Exit
 from amends.core.fault import Fault, Origin
+from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json

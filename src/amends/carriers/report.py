@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from amends.carriers.reading import Reading
 from amends.core.decision import NON_FATAL, NOTHING_FOUND, Decision, decide
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import UNBOUNDED
+from amends.core.reading import Reading
 from amends.vendors.registry import NAMES
 
 __all__ = ["Report", "report"]

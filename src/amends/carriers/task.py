@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault
+from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.dialects import task
 from amends.dialects.members import text
 

@@ -10,12 +10,12 @@ from typing import Any, BinaryIO
 import msgspec
 
 from amends.carriers.extraction import VIAS, examine, examine_read
-from amends.carriers.reading import Reading
 from amends.carriers.report import report
 from amends.cli.arguments import close_matches
 from amends.commands.console import emit, json_bytes, wants_json
 from amends.commands.input import open_input, read_input, unreadable
 from amends.commands.pasted import har_response
+from amends.core.reading import Reading
 from amends.core.wire import MAX_BYTES, Unreadable, read
 from amends.errors.cli import ValidationError
 

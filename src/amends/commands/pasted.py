@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any
 
 from amends.carriers.extraction import examine
-from amends.carriers.reading import Reading
 from amends.commands.pasted_lines import read_error_line
 from amends.commands.pasted_traceback import read_traceback
+from amends.core.reading import Reading
 from amends.core.wire import TOO_DEEP, Unreadable, read
 
 __all__ = ["har_response", "read_pasted"]

@@ -11,7 +11,7 @@ import builtins
 import re
 from typing import Any
 
-from amends.carriers.reading import FAILED, Reading
+from amends.core.reading import FAILED, Reading
 from amends.foreign.classes import ROWS
 from amends.foreign.outcomes import fault_of
 

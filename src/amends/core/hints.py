@@ -17,9 +17,12 @@ LONGEST = 3600.0
 """A longer hint counts as one hour (A10)."""
 
 
+_NUMBERS = (int, float)
+
+
 def finite(value: Any) -> float | int | None:
     """Return a number unchanged, or None for other types, booleans, NaN, infinities, and integers no double can hold."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not isinstance(value, _NUMBERS) or isinstance(value, bool):
         return None
     try:
         return value if isfinite(value) else None

@@ -149,6 +149,13 @@ def plain(value: Any) -> Any:
     >>> plain({"status": HTTPStatus.NOT_FOUND, "errors": ()})
     {'status': 404, 'errors': []}
     """
+    if type(value) is dict:
+        # Most errors are objects of scalars. For them this takes 0.12 µs and `_is_plain` 0.22 (bench/extraction.py).
+        for item in value.values():
+            if type(item) not in _SCALARS:
+                break
+        else:
+            return value
     return value if _is_plain(value) else _copy(value)
 
 

@@ -9,7 +9,7 @@ AdCP's error object (S4).
   (`amends.core.hints`).
 - Unknown members (`issues`, `buyer_reason`, …) are kept.
 - The parts of a failure are the member `errors`, one level deep. In a response they are beside the error instead
-  (`amends.carriers.layers`); `encode_alone` writes the error without them.
+  (`parts_beside`); `encode_alone` writes the error without them.
 - An error that would be too large for readers is cut (`amends.dialects.adcp_size`).
 - Fields without a member in AdCP are in LOSSES.
 """
@@ -22,13 +22,14 @@ from typing import Any
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.dialects import members
-from amends.dialects.adcp_document import fault_in
-from amends.dialects.adcp_object import BARE, MEMBERS, NAME, fault_of, plain_error, valid
+from amends.dialects.adcp_document import document_error
+from amends.dialects.adcp_object import BARE, KEY, MEMBERS, NAME, fault_of, parts_in, plain_error, valid
 from amends.dialects.adcp_size import MAX_ERROR_BYTES, fit
 from amends.dialects.outgoing import check_adcp_details, outgoing
 
 __all__ = [
     "BARE",
+    "KEY",
     "LOSSES",
     "MAX_ERROR_BYTES",
     "NAME",
@@ -37,6 +38,7 @@ __all__ = [
     "encode",
     "encode_alone",
     "fault_of",
+    "parts_beside",
     "plain_error",
     "valid",
 ]
@@ -66,7 +68,7 @@ def decode(data: Any) -> Fault | None:
     document = members.plain_mapping(data)
     if document is None or isinstance(document.get("code"), str):
         return None
-    return fault_in(document)[1]
+    return document_error(document).fault
 
 
 def encode(fault: Fault) -> dict[str, Any]:
@@ -86,6 +88,19 @@ def encode(fault: Fault) -> dict[str, Any]:
 def encode_alone(fault: Fault) -> dict[str, Any]:
     """Return the same without the parts, for a response that has them beside the error."""
     return fit(_object(_outgoing(fault)))
+
+
+def parts_beside(fault: Fault) -> tuple[Fault, ...]:
+    """
+    Return the parts that a server writes as `errors[]` beside the `adcp_error` of a fault.
+
+    Parts that were received inside the error object are written inside it again, and parts that are not AdCP errors are
+    left out.
+    """
+    inside = 0
+    if fault.origin is not None and fault.origin.dialect == NAME:
+        inside = len(parts_in(fault.extensions.get("errors"), fault.origin))
+    return tuple(part for part in fault.errors[inside:] if part.vocabulary == NAME)
 
 
 def _outgoing(fault: Fault) -> Fault:

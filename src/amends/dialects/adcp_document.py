@@ -1,9 +1,13 @@
 """
-AdCP documents that contain an error object: a protocol envelope, or the payload of a task.
+AdCP's two layers: `adcp_error` for what failed, `errors[]` in the payload for both failures and remarks (A5, A6, A7).
 
-An envelope has a `status` and a `payload`. Its error is `adcp_error`, else the first of `payload.errors`, else the first of
-`errors` (A6). A payload without a status reports a failure if it has no data beside its errors: AdCP's schemas define a
-task's response as either data or errors. With data beside them, the errors are remarks.
+The first truthy value under `adcp_error` decides, where truthy has JavaScript's meaning; if it is invalid, none is found.
+`errors[]` beside it become the parts of the fault, and a server writes them beside it again. Without `adcp_error`, the error is
+the first of `payload.errors`, else the first of `errors`.
+
+A document without a transport is a protocol envelope, which has a `status` and a `payload`, or the payload of a task. A payload
+without a status reports a failure if it has no data beside its errors: AdCP's schemas define a task's response as either data
+or errors. With data beside them, the errors are remarks.
 """
 
 from __future__ import annotations
@@ -12,8 +16,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from amends.core import travel
 from amends.core.enums import Executed
-from amends.core.fault import Fault, Origin
+from amends.core.fault import Origin
+from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.wire import as_dict
 from amends.dialects import members
 from amends.dialects.adcp_object import BARE, KEY, NAME, fault_of, parts_in, plain_error
@@ -21,11 +27,11 @@ from amends.dialects.adcp_object import BARE, KEY, NAME, fault_of, parts_in, pla
 __all__ = [
     "FAILED_STATES",
     "FINISHED_STATES",
-    "envelope_fault",
-    "fault_in",
+    "document_error",
+    "envelope_error",
     "has_error",
     "listed",
-    "payload_fault",
+    "payload_error",
 ]
 
 FAILED_STATES = frozenset({"failed", "rejected", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"})
@@ -54,38 +60,16 @@ _NO_DATA = frozenset(
 )
 
 
-def has_error(document: dict[str, Any]) -> bool:
-    """Whether a document has an error in one of the places of this module."""
-    return members.truthy(document.get(KEY)) or listed(document) is not None
-
-
-def fault_in(document: dict[str, Any]) -> tuple[Any, Fault | None, bool]:
-    """Return the error object of a plain document, its Fault (None if it is invalid), and whether the document failed."""
-    if members.truthy(document.get(KEY)):
-        error, fault = envelope_fault(document[KEY], BARE, beside=(document,))
-        return error, fault, True
-    status = members.text(document.get("status"))
-    failed = status in FAILED_STATES or (status is None and not _has_data(document))
-    error, fault = payload_fault(document, failed=failed, finished=status in FINISHED_STATES)
-    return error, fault, failed
-
-
-def _has_data(document: dict[str, Any]) -> bool:
-    payload = document.get("payload")
-    return not _NO_DATA.issuperset(document) or (
-        isinstance(payload, dict) and not _NO_DATA.issuperset(payload)
-    )
-
-
-def envelope_fault(
+def envelope_error(
     error: Any,
     origin: Origin,
     executed: Executed | None = None,
     beside: tuple[dict[str, Any], ...] = (),
     within: int | None = None,
-) -> tuple[Any, Fault | None]:
+    meta: Any = None,
+) -> Reading:
     """
-    Return what is under `adcp_error` as a plain object and as a Fault; None and None if it is invalid.
+    Read a truthy value found under `adcp_error`. Its presence alone means that the call failed.
 
     The fault's parts are the errors inside the object, then those of the first of `beside` that has any. A list with
     nothing but the error itself is no list of parts (A5).
@@ -94,13 +78,14 @@ def envelope_fault(
         error: the value.
         origin: where it was found.
         executed: used instead of the code's own, if given.
-        beside: objects in which `errors` may be.
-        within: size of the document that the value was parsed from, if it was.
+        beside: objects in which further `errors` may be.
+        within: size in bytes of the document that the value was parsed from, if it was.
+        meta: the object with what was sent beside the error: the tries made below, and `executed` (M8).
 
     """
     found = plain_error(error, within)
     if found is None:
-        return None, None
+        return FAILED
     fault = fault_of(found, origin, executed)
     if "errors" in found:
         # Written back inside the object, which is passed on unchanged.
@@ -113,12 +98,14 @@ def envelope_fault(
             if len(errors) > 1 or plain_error(errors[0], within) != found:
                 fault = replace(fault, errors=fault.errors + parts_in(errors, origin, executed))
             break
-    return found, fault
+    if meta is not None:
+        fault = travel.read(fault, as_dict(meta))
+    return Reading(True, fault, origin.path, found, True)
 
 
-def payload_fault(payload: Any, *, failed: bool, finished: bool) -> tuple[Any, Fault | None]:
+def payload_error(payload: Any, *, failed: bool, finished: bool) -> Reading | None:
     """
-    Return `payload.errors[0]`, else `errors[0]`, as a plain object and as a Fault; None and None if it is invalid.
+    Read `payload.errors[0]`, else `errors[0]`. Returns None if neither is there.
 
     Args:
         payload: what the tool or task returned.
@@ -127,15 +114,39 @@ def payload_fault(payload: Any, *, failed: bool, finished: bool) -> tuple[Any, F
 
     """
     errors = listed(payload)
-    found = None if errors is None else plain_error(errors[0])
-    if errors is None or found is None:
-        return None, None
+    if errors is None:
+        return None
+    found = plain_error(errors[0])
+    if found is None:
+        return FAILED if failed else NOT_FAILED
     origin = Origin(NAME, "payload", gap=GAP if failed else None)
     executed = None if failed else Executed.YES if finished else Executed.MAYBE
     fault = fault_of(found, origin, executed, fatal=failed)
     if len(errors) > 1:
         fault = replace(fault, errors=parts_in(errors, origin, executed, fatal=failed))
-    return found, fault
+    return Reading(failed, fault, origin.path, found, failed)
+
+
+def document_error(document: dict[str, Any]) -> Reading:
+    """Read a plain protocol envelope or payload that came without a transport."""
+    if members.truthy(document.get(KEY)):
+        return envelope_error(document[KEY], BARE, beside=(document,))
+    status = members.text(document.get("status"))
+    failed = status in FAILED_STATES or (status is None and not _has_data(document))
+    reading = payload_error(document, failed=failed, finished=status in FINISHED_STATES)
+    return reading or (FAILED if failed else NOT_FAILED)
+
+
+def _has_data(document: dict[str, Any]) -> bool:
+    payload = document.get("payload")
+    return not _NO_DATA.issuperset(document) or (
+        isinstance(payload, dict) and not _NO_DATA.issuperset(payload)
+    )
+
+
+def has_error(document: dict[str, Any]) -> bool:
+    """Whether a document has an error in one of the places of this module."""
+    return members.truthy(document.get(KEY)) or listed(document) is not None
 
 
 def listed(holder: Any) -> list[Any] | None:

@@ -14,11 +14,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.carriers import process as carrier
-from amends.carriers.reading import Reading
 from amends.core.enums import Executed, Recovery
 from amends.core.exits import PROFILES
 from amends.core.fault import Fault, Origin
 from amends.core.hints import excluded
+from amends.core.reading import Reading
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.wire import MAX_BYTES
 from amends.process.finished import Finished

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from amends.bindings.a2a.http_recorder import Recording
 from amends.carriers import jsonrpc
 from amends.carriers.extraction import extract
-from amends.carriers.layers import KEY
 from amends.carriers.native import read as read_native
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.text import strip, truncate
+from amends.dialects.adcp import KEY
 from amends.dialects.members import integer
 from amends.errors.base import FaultError
 from amends.foreign import from_exception

@@ -15,7 +15,7 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.utils.errors import A2AError
 
 from amends.bindings.a2a.responses import error_for, internal_error, protocol_error, traceparent_of
-from amends.carriers.layers import KEY
+from amends.dialects.adcp import KEY
 from amends.serving.server_errors import PLAIN, OwnErrors
 
 __all__ = ["GuardedHandler"]

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from amends.bindings.a2a.responses import LOG, Sent, error_of
-from amends.carriers.layers import KEY
 from amends.core.vocabulary import vocabulary
 from amends.core.wire import Unreadable, read
+from amends.dialects.adcp import KEY
 from amends.http.asgi import header
 from amends.http.asgi_types import App, Receive, Scope, Send
 from amends.serving.adcp_error import sentence

@@ -31,9 +31,9 @@ from a2a.utils.errors import (
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped,unused-ignore]
 
 from amends.carriers.a2a import MIME_TYPE
-from amends.carriers.layers import KEY
 from amends.core import travel
 from amends.core.fault import Fault
+from amends.dialects.adcp import KEY
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.reporting import report
 from amends.serving.server_errors import (

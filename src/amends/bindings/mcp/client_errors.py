@@ -18,12 +18,12 @@ from pydantic import ValidationError
 
 from amends.bindings.mcp.http_recorder import recorded_failure, transport_fault
 from amends.carriers.jsonrpc import read as read_rpc
-from amends.carriers.layers import KEY
 from amends.carriers.mcp import read as read_result
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.dialects import adcp
+from amends.dialects.adcp import KEY
 from amends.errors.base import FaultError
 from amends.serving.adcp_error import TRACE
 from amends.serving.server_errors import modules_of

@@ -19,9 +19,9 @@ from mcp.client.auth import OAuthFlowError
 from msgspec.structs import replace
 
 from amends.carriers.extraction import extract
-from amends.carriers.layers import KEY as STRUCTURED
 from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
+from amends.dialects.adcp import KEY as STRUCTURED
 from amends.foreign import from_exception
 
 __all__ = ["EXPIRED", "KEY", "HttpRecorder", "recorded_failure", "transport_fault"]

@@ -26,11 +26,11 @@ from mcp.shared.exceptions import MCPError
 from amends.bindings.mcp.guard import TOOL
 from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, LOG, tool_result
 from amends.carriers import challenge, jsonrpc
-from amends.carriers.layers import KEY
 from amends.core import travel
 from amends.core.crosswalk import transfer
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
+from amends.dialects.adcp import KEY
 from amends.http.asgi import request_info, send_response
 from amends.http.asgi_types import App, Receive, Scope, Send
 from amends.http.responses import RawResponse, Settings, error_response

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from amends.carriers.layers import KEY
 from amends.carriers.mcp import result
 from amends.core import travel
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
+from amends.dialects.adcp import KEY
 from amends.serving import reporting
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.server_errors import Failure

@@ -2,7 +2,7 @@
 
 import pytest
 
-from amends.carriers.layers import payload_error
+from amends.dialects.adcp_document import payload_error
 
 
 @pytest.mark.parametrize(
