@@ -44,6 +44,8 @@ HEADERS = [
     (empty("anthropic-ratelimit-tokens", "2024-01-01T00:00:12Z"), 12.0),
     (empty("x-ratelimit-requests", "5000"), 5000.0),
     ({"ratelimit": "limit=100, remaining=0, reset=30"}, 30.0),
+    ({"ratelimit": f"limit=100, remaining=0, reset={NOW + 30}", **DATE}, 30.0),
+    ({"ratelimit": f'"api";r=0;t={NOW + 30}', **DATE}, 30.0),
     ({"RateLimit": '"api";r=0;t=55'}, 55.0),
     ({"RateLimit": '"api";r=0;t=55', "RateLimit-Policy": '"api";q=100;w=60'}, 55.0),
     ({"RateLimit-Policy": '"api";q=100;w=60', "RateLimit": '"api";r=0;t=55'}, 55.0),

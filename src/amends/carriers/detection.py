@@ -60,10 +60,11 @@ def read(document: Any, *, tools: bool = True, tasks: bool = True, within: int |
         structured = found.get("structuredContent")
         if type(structured) is not dict:
             structured = as_dict(structured)
-        error = None if structured is None else structured.get(KEY)
-        if isinstance(error, dict) or truthy(error):
-            beside = (structured, found)
-            return envelope_error(error, _STRUCTURED, None, beside, within, found.get("_meta"))
+        if structured is not None:
+            error = structured.get(KEY)
+            if isinstance(error, dict) or truthy(error):
+                beside = (structured, found)
+                return envelope_error(error, _STRUCTURED, None, beside, within, found.get("_meta"))
     if tools:
         found = outcome_of(found)
     results = list(_results(found, tasks=tasks))

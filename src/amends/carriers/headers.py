@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from amends.carriers.limits import exhausted, seconds_of
-from amends.core.instants import bounded, number
+from amends.carriers.limits import exhausted
+from amends.core.instants import bounded, number, seconds_of
 
 __all__ = ["lower_names", "verdict", "wait"]
 

@@ -9,15 +9,14 @@ milliseconds since the epoch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from amends.core.instants import bounded, date, duration, is_instant, number, seconds_since_epoch
+from amends.core.instants import bounded, is_instant, number, seconds_of
 
-__all__ = ["Limit", "allowance", "exhausted", "limits", "seconds_of", "until"]
+__all__ = ["Limit", "allowance", "exhausted", "limits"]
 
 _KINDS = {
     "remaining": "remaining",
@@ -73,7 +72,7 @@ def limits(headers: Mapping[str, str], now: Callable[[], float] | None = None) -
         if "limit" not in name or len(value) > 512:
             continue
         if name == "ratelimit" or "=" in value:
-            _add_structured(found, name, value)
+            _add_structured(found, name, value, headers, now)
             continue
         kind, group = _parts(name)
         if kind in _LISTED and "," in value and value[0] in "0123456789":
@@ -137,17 +136,23 @@ def _amount(
     return number(value.partition(";")[0].partition(",")[0].strip())
 
 
-def _add_structured(found: dict[str, dict[str, float]], name: str, value: str) -> None:
+def _add_structured(
+    found: dict[str, dict[str, float]],
+    name: str,
+    value: str,
+    headers: Mapping[str, str],
+    now: Callable[[], float] | None,
+) -> None:
     """Add the limits of `"api";r=0;t=55`, of `limit=100, remaining=0, reset=30`, and of `0;w=21600`."""
     if '"' in value or ";r=" in value.replace(" ", ""):
         for item in value.split(","):
             policy, *rest = item.split(";")
-            facts = _pairs(rest)
+            facts = _pairs(rest, headers, now)
             if facts:
                 # `RateLimit` and `RateLimit-Policy` describe the same limits, each a part of them.
                 found.setdefault(policy.strip().strip('"'), {}).update(facts)
         return
-    facts = _pairs(value.replace(",", ";").split(";"))
+    facts = _pairs(value.replace(",", ";").split(";"), headers, now)
     if "remaining" in facts or "reset" in facts:
         found[name] = facts
         return
@@ -160,45 +165,30 @@ def _add_structured(found: dict[str, dict[str, float]], name: str, value: str) -
 _SHORT = {"r": "remaining", "t": "reset", "q": "limit", "total": "limit", "resets": "reset"}
 
 
-def _pairs(parts: list[str]) -> dict[str, float]:
+def _pairs(parts: list[str], headers: Mapping[str, str], now: Callable[[], float] | None) -> dict[str, float]:
     facts = {}
     for part in parts:
         key, _, text = part.partition("=")
         key = key.strip().lower()
+        key = _SHORT.get(key, key)
         amount = number(text.strip())
+        if amount is not None and key == "reset":
+            amount = seconds_of(text.strip(), headers, now)
         if amount is not None and amount >= 0:
-            facts[_SHORT.get(key, key)] = amount
+            facts[key] = amount
     return facts
 
 
-def seconds_of(value: str, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
-    """Return the seconds that a text asks to wait: a number, a duration or a point in time. None if it is unusable."""
-    amount = number(value)
-    if amount is not None:
-        if is_instant(amount):
-            return until(seconds_since_epoch(amount), headers, now)
-        return bounded(amount)
-    length = duration(value)
-    if length is not None:
-        return bounded(length)
-    point = date(value)
-    return None if point is None else until(point, headers, now)
-
-
-def until(point: float, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
-    """Return the seconds until a point in time, by the sender's `Date` if there is one: our clock may be wrong."""
-    present = date(headers.get("date", ""))
-    if present is None:
-        if now is None:
-            return None
-        present = now()
-    return bounded(max(0.0, point - present))
-
-
-_PREFIXES = ("ratelimit-", "x-ratelimit-", "x-rate-limit-")
-_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
-_EPOCH = 1_000_000_000
-"""A reset above this is a point in time, one below it a number of seconds. Both are in use."""
+_PACING = (
+    "ratelimit",
+    *(
+        f"{prefix}-{kind}"
+        for prefix in ("ratelimit", "x-ratelimit", "x-rate-limit")
+        for kind in ("remaining", "reset")
+    ),
+    "date",
+)
+"""The headers that count calls. Others count tokens, bytes or points, which pacing cannot keep."""
 _LONGEST = 86_400.0
 """Seconds. A limit that lasts longer than a day is a quota, which pacing cannot keep."""
 
@@ -219,39 +209,11 @@ def allowance(headers: Mapping[str, Any], now: float) -> tuple[int, float] | Non
     (59, 60.0)
 
     """
+    given = {name: value for name in _PACING if isinstance(value := headers.get(name), str)}
     found = [
-        limit for item in _items(headers.get("ratelimit")) if (limit := _limit(*item, now=now)) is not None
+        (int(each.remaining), each.reset)
+        for each in limits(given, lambda: now)
+        if each.remaining is not None and each.remaining >= 0
+        if each.reset is not None and 0 < each.reset <= _LONGEST
     ]
-    for prefix in _PREFIXES:
-        limit = _limit(headers.get(f"{prefix}remaining"), headers.get(f"{prefix}reset"), now=now)
-        if limit is not None:
-            found.append(limit)
     return min(found, key=lambda each: each[0] / each[1], default=None)
-
-
-def _items(value: Any) -> list[tuple[str | None, str | None]]:
-    """Return remaining and reset of each limit: `"policy";r=5;t=30`, or `limit=9, remaining=5, reset=30` as in old drafts."""
-    if not isinstance(value, str) or len(value) > 1000:
-        return []
-    if "remaining=" in value:
-        members = dict(part.strip().partition("=")[::2] for part in value.split(","))
-        return [(members.get("remaining"), members.get("reset"))]
-    parameters = [
-        dict(part.strip().partition("=")[::2] for part in item.split(";")[1:]) for item in value.split(",")
-    ]
-    return [(each.get("r"), each.get("t")) for each in parameters]
-
-
-def _limit(remaining: Any, reset: Any, *, now: float) -> tuple[int, float] | None:
-    left, seconds = _number(remaining), _number(reset)
-    if left is None or seconds is None:
-        return None
-    if seconds > _EPOCH:
-        seconds -= now
-    return (int(left), seconds) if 0 < seconds <= _LONGEST else None
-
-
-def _number(value: Any) -> float | None:
-    if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
-        return None
-    return float(value)

@@ -8,9 +8,20 @@ above 10**11. A wait of more than a century cannot be meant and counts as absent
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from math import isfinite
 
-__all__ = ["IMPOSSIBLE", "bounded", "date", "duration", "is_instant", "number", "seconds_since_epoch"]
+__all__ = [
+    "IMPOSSIBLE",
+    "bounded",
+    "date",
+    "duration",
+    "is_instant",
+    "number",
+    "seconds_of",
+    "seconds_since_epoch",
+    "until",
+]
 
 IMPOSSIBLE = 100 * 366 * 86400.0
 """Seconds. No service asks for a longer wait on purpose."""
@@ -109,3 +120,38 @@ def date(value: str) -> float | None:
 def bounded(wait: float | None) -> float | None:
     """Return a wait that can be meant, or None: not negative, and at most a century."""
     return wait if wait is not None and 0 <= wait <= IMPOSSIBLE else None
+
+
+def seconds_of(value: str, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
+    """
+    Return the seconds that a text asks to wait: a number, a duration or a point in time. None if it is unusable.
+
+    Args:
+        value: the text.
+        headers: the response's, with names in lower case, for the sender's `Date`.
+        now: the clock, called only for a point in time without that header.
+
+    >>> seconds_of("1m30s", {}, None), seconds_of("1700000060", {}, lambda: 1700000000.0)
+    (90.0, 60.0)
+
+    """
+    amount = number(value)
+    if amount is not None:
+        if is_instant(amount):
+            return until(seconds_since_epoch(amount), headers, now)
+        return bounded(amount)
+    length = duration(value)
+    if length is not None:
+        return bounded(length)
+    point = date(value)
+    return None if point is None else until(point, headers, now)
+
+
+def until(point: float, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
+    """Return the seconds until a point in time, by the sender's `Date` if there is one: our clock may be wrong."""
+    present = date(headers.get("date", ""))
+    if present is None:
+        if now is None:
+            return None
+        present = now()
+    return bounded(max(0.0, point - present))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.hints import finite
-from amends.core.instants import duration, is_instant, number
+from amends.core.instants import date, duration, is_instant, number
 from amends.core.wire import TOO_DEEP, Unreadable, read
 
 __all__ = ["PER_DAY", "PER_MINUTE", "Evidence", "collect", "token"]
@@ -391,8 +391,6 @@ def _wait(kind: int, value: Any, evidence: Evidence) -> None:
         if amount is None:
             amount = duration(value)
             if amount is None:
-                from amends.core.instants import date
-
                 point = date(value)
                 if point is not None:
                     evidence.wait = (1, point)

@@ -13,7 +13,7 @@ from typing import Any
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.instants import bounded, seconds_since_epoch
+from amends.core.instants import bounded, seconds_since_epoch, until
 from amends.core.vocabularies.http import VOCABULARY
 from amends.vendors import shapes
 from amends.vendors.evidence import Evidence, collect, token
@@ -259,14 +259,7 @@ def _own_wait(
     kind, amount = evidence.wait
     if kind == 0:
         return bounded(amount)
-    from amends.core.instants import date
-
-    present = date(fields.get("date", ""))
-    if present is None:
-        if now is None:
-            return None
-        present = now()
-    return bounded(max(0.0, seconds_since_epoch(amount) - present))
+    return until(seconds_since_epoch(amount), fields, now)
 
 
 def trace_of(fields: Mapping[str, str]) -> str | None:
