@@ -86,10 +86,11 @@ def read(
         if fault.recovery is Recovery.TRANSIENT and fault.executed is Executed.NO:
             changes |= {"recovery": Recovery.TERMINAL, "actor": Actor.OPERATOR}
         return replace(reading, fault=replace(fault, **changes))
-    row = VOCABULARY.status_row(status)
-    if verdict is True and fault.vocabulary == "http" and not _has_verdict(body) and _by_status(fault, row):
-        fault = replace(fault, recovery=Recovery.TRANSIENT, actor=row.actor_under(Recovery.TRANSIENT))
-        return replace(reading, fault=fault)
+    if verdict is True and fault.vocabulary == "http" and not _has_verdict(body):
+        row = VOCABULARY.status_row(status)
+        if _by_status(fault, row):
+            fault = replace(fault, recovery=Recovery.TRANSIENT, actor=row.actor_under(Recovery.TRANSIENT))
+            return replace(reading, fault=fault)
     return reading
 
 
@@ -259,8 +260,7 @@ def _has_verdict(body: Any) -> bool:
     """Whether the body itself says if the same request may be sent again. It then overrides a header's yes."""
     if not isinstance(body, dict):
         return False
-    return isinstance(body.get("is_retriable"), bool) or members.text(body.get("recovery")) in _RECOVERY
+    return isinstance(body.get("is_retriable"), bool) or members.recovery(body.get("recovery")) is not None
 
 
-_RECOVERY = frozenset(Recovery)
 _CHALLENGED = frozenset({401, 403})

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.crosswalk import source_row
-from amends.core.enums import Actor, Executed, Recovery
+from amends.core.enums import Executed, Recovery
 from amends.core.exits import Exit
 from amends.core.fault import Fault, Origin
 from amends.core.hints import excluded, finite
@@ -33,14 +33,14 @@ SPEC = "the CLI agent spec, challenge 19: retry hints in the JSON envelope of a 
 LOSSES = frozenset({"vocabulary", "origin", "fatal"})
 
 _MEMBERS: members.Readers = {
-    "code": None,
+    "code": ("code", members.code),
     "message": ("message", members.text),
     "retryable": None,
     "retry_after_ms": None,
     "retry_strategy": ("strategy", members.text),
     "max_retries": ("max_retries", members.whole),
     "fix_required": None,
-    "recovery": None,
+    "recovery": ("recovery", members.recovery),
     "suggestions": None,
     "suggestion": None,
     "field": ("field", members.text),
@@ -53,17 +53,14 @@ _MEMBERS: members.Readers = {
     "instance": ("instance", members.text),
     "intent": ("intent", members.mapping),
     "user_message": ("user_message", members.text),
-    "actor": None,
-    "executed": None,
+    "actor": ("actor", members.actor),
+    "executed": ("executed", members.executed),
     # In `meta`; a nested error has no `meta`, so there they are members.
     "trace_id": ("trace_id", members.text),
     "attempt": ("attempt", members.positive),
     "max_attempts": ("max_attempts", members.positive),
 }
 _META = {name: _MEMBERS[name] for name in ("trace_id", "attempt", "max_attempts")}
-_RECOVERY: dict[str | None, Recovery] = {item.value: item for item in Recovery}
-_ACTORS: dict[str | None, Actor] = {item.value: item for item in Actor}
-_EXECUTED: dict[str | None, Executed] = {item.value: item for item in Executed}
 _BARE = Origin("envelope", "envelope")
 
 
@@ -111,23 +108,27 @@ def _fault(
     level: int,
 ) -> Fault:
     get = error.get
-    code = members.code(get("code")) or (exit.code if exit else "INTERNAL_ERROR")
+    fields, extensions = members.sort(error, _MEMBERS)
+    fields.update(members.sort(meta, _META)[0])
+    code = fields.setdefault("code", exit.code if exit else "INTERNAL_ERROR")
     known = VOCABULARY.rows.get(code)
     # For a code that is not one of the vocabulary, the exit code's row.
     row = known or (VOCABULARY.row(exit.code) if exit else VOCABULARY.unknown)
     fix = members.text(get("fix_required"))
-    recovery = _RECOVERY.get(members.text(get("recovery"))) or _recovery(get("retryable"), known, row, fix)
-    fields, extensions = members.sort(error, _MEMBERS)
-    fields.update(members.sort(meta, _META)[0])
+    if "recovery" not in fields:
+        fields["recovery"] = _recovery(get("retryable"), known, row, fix)
+    recovery = fields["recovery"]
+    if "actor" not in fields:
+        fields["actor"] = row.actor_under(recovery)
+    wait = _seconds(get("retry_after_ms"))
+    if "executed" not in fields:
+        invited = recovery is Recovery.TRANSIENT and get("retryable") is True and bool(wait)
+        fields["executed"] = _executed(error, code, known, exit, invited=invited)
     return Fault(
-        code=code,
-        recovery=recovery,
         vocabulary="cli",
-        retry_after=_seconds(get("retry_after_ms")),
+        retry_after=wait,
         suggestions=_suggestions(error, fix),
         errors=_children(get("errors"), origin, room, level),
-        actor=_ACTORS.get(members.text(get("actor"))) or row.actor_under(recovery),
-        executed=_executed(error, code, recovery, known, exit),
         extensions=extensions,
         origin=origin,
         **fields,
@@ -173,17 +174,9 @@ def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
 
 
 def _executed(
-    error: dict[str, Any], code: str, recovery: Recovery, known: Row | None, exit: Exit | None
+    error: dict[str, Any], code: str, known: Row | None, exit: Exit | None, *, invited: bool
 ) -> Executed:
-    """M3: what the error says, then an explicit invitation, then the row or the exit code."""
-    stated = _EXECUTED.get(members.text(error.get("executed")))
-    if stated is not None:
-        return stated
-    invited = (
-        recovery is Recovery.TRANSIENT
-        and error.get("retryable") is True
-        and bool(_seconds(error.get("retry_after_ms")))
-    )
+    """M3, for an error that does not state it: an explicit invitation, then the row or the exit code."""
     if invited and not excluded(
         code, members.whole(error.get("status")), intent=error.get("intent") is not None
     ):

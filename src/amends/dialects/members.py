@@ -7,19 +7,25 @@ The objects are plain: made of dict, list, str, int, float, bool and None (`amen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.wire import plain
 
 __all__ = [
     "CODE_BYTES",
     "Readers",
+    "actor",
     "code",
+    "executed",
     "integer",
     "mapping",
     "plain_mapping",
     "positive",
+    "recovery",
     "sort",
+    "status",
     "text",
     "texts",
     "truthy",
@@ -62,6 +68,30 @@ def whole(value: Any, low: int = 0) -> int | None:
 def positive(value: Any) -> int | None:
     """Return an integer from 1 on, or None."""
     return whole(value, 1)
+
+
+def status(value: Any) -> int | None:
+    """Return an HTTP status, or None."""
+    number = whole(value, 100)
+    return number if number is not None and number <= 599 else None
+
+
+_Member = TypeVar("_Member", bound=StrEnum)
+
+
+def _reader(enum: type[_Member]) -> Callable[[Any], _Member | None]:
+    """Return a function that returns the member of an enum for its value, or None."""
+    known = {item.value: item for item in enum}
+
+    def read(value: Any) -> _Member | None:
+        return known.get(value) if isinstance(value, str) else None
+
+    return read
+
+
+recovery = _reader(Recovery)
+actor = _reader(Actor)
+executed = _reader(Executed)
 
 
 def mapping(value: Any) -> dict[str, Any] | None:

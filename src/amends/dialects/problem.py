@@ -21,7 +21,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.core.crosswalk import source_row
-from amends.core.enums import Actor, Executed, Recovery
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.hints import excluded, finite
 from amends.core.vocabularies.http import VOCABULARY
@@ -48,7 +48,7 @@ MAX_LEVELS = 64
 _CORE: members.Readers = {
     "type": ("type", members.text),
     "title": ("title", members.text),
-    "status": None,
+    "status": ("status", members.status),
     "detail": ("message", members.text),
     "instance": ("instance", members.text),
     "is_retriable": None,
@@ -56,16 +56,16 @@ _CORE: members.Readers = {
     "retry_after_seconds": None,
     "doc_uri": ("doc_uri", members.text),
     "trace_id": ("trace_id", members.text),
-    "suggestions": None,
+    "suggestions": ("suggestions", members.texts),
     "errors": None,
     "intent": ("intent", members.mapping),
 }
 _CORE_NAMES = frozenset(_CORE)
 _OURS: members.Readers = {
-    "code": None,
-    "recovery": None,
-    "actor": None,
-    "executed": None,
+    "code": ("code", members.code),
+    "recovery": ("recovery", members.recovery),
+    "actor": ("actor", members.actor),
+    "executed": ("executed", members.executed),
     "field": ("field", members.text),
     "details": ("details", members.mapping),
     "retry_strategy": ("strategy", members.text),
@@ -76,9 +76,6 @@ _OURS: members.Readers = {
 }
 _MEMBERS: members.Readers = {**_CORE, **_OURS}
 
-_RECOVERY: dict[str | None, Recovery] = {item.value: item for item in Recovery}
-_ACTORS: dict[str | None, Actor] = {item.value: item for item in Actor}
-_EXECUTED: dict[str | None, Executed] = {item.value: item for item in Executed}
 _BARE = Origin("problem", "body")
 
 
@@ -109,8 +106,7 @@ def fault_of(
     """Do the same for an object of plain values."""
     if _CORE_NAMES.isdisjoint(data):
         return None
-    own = own_wait(data)
-    return _fault(data, status, None, wait if own is None else own, origin, [MAX_PARTS], 0)
+    return _fault(data, status, None, wait, origin, [MAX_PARTS], 0)
 
 
 def _fault(
@@ -122,48 +118,41 @@ def _fault(
     room: list[int],
     level: int,
 ) -> Fault:
-    get = data.get
+    fields, extensions = members.sort(data, _MEMBERS)
     if status is None:
-        status = members.whole(get("status"), 100)
-        if status is None or status > 599:
-            status = inherited
-    children = _children(get("errors"), None if status == 207 else status, origin, room, level)
-    suggestions = members.texts(get("suggestions"))
+        status = fields.get("status", inherited)
+    own = own_wait(data)
+    wait = wait if own is None else own
+    children = _children(data.get("errors"), None if status == 207 else status, origin, room, level)
     # 207 has no row: its nested problems decide (M1).
     row = VOCABULARY.status_row(status) if status is not None and status >= 400 else None
-    code = members.code(get("code"))
+    code, recovery = fields.get("code"), fields.get("recovery")
+    if code is not None and recovery is not None and not origin.complete:
+        origin = replace(origin, complete=True)
     if code is None:
         if row is not None:
-            code = "CANCELLED" if status == 408 and isinstance(get("intent"), dict) else row.code
+            code = "CANCELLED" if status == 408 and "intent" in fields else row.code
         else:
             code = "PARTIAL_FAILURE" if status == 207 else "UNKNOWN"
-    recovery = _RECOVERY.get(members.text(get("recovery"))) or _recovery(
-        get("is_retriable"), row, suggestions, children, wait
-    )
+    if recovery is None:
+        recovery = _recovery(data.get("is_retriable"), row, fields.get("suggestions", ()), children, wait)
     facts = row or row_for("http", code, status)
-    fields, extensions = members.sort(data, _MEMBERS)
+    fields.update(code=code, recovery=recovery, status=status)
+    if "actor" not in fields:
+        fields["actor"] = facts.actor_under(recovery)
+    if "executed" not in fields:
+        invited = recovery is Recovery.TRANSIENT and data.get("is_retriable") is True and own is not None
+        fields["executed"] = _executed(data, code, status, facts, invited=invited)
     return Fault(
-        code=code,
-        recovery=recovery,
         vocabulary="http",
         retry_after=wait,
-        suggestions=suggestions,
         errors=children,
-        status=status,
-        actor=_ACTORS.get(members.text(get("actor"))) or facts.actor_under(recovery),
-        executed=_executed(data, code, status, recovery, facts),
         # A batch that failed in part did not fail (M1); its nested problems are decided one by one.
         fatal=status != 207,
         extensions=extensions,
-        origin=_origin(data, origin),
+        origin=origin,
         **fields,
     )
-
-
-def _origin(data: dict[str, Any], origin: Origin) -> Origin:
-    """Return the origin, marked as complete if the document has our `code` and `recovery`."""
-    complete = members.code(data.get("code")) is not None and members.text(data.get("recovery")) in _RECOVERY
-    return replace(origin, complete=True) if complete and not origin.complete else origin
 
 
 def _children(
@@ -176,7 +165,7 @@ def _children(
     for item in value:
         if isinstance(item, dict) and room[0] > 0:
             room[0] -= 1
-            found.append(_fault(item, None, inherited, own_wait(item), origin, room, level + 1))
+            found.append(_fault(item, None, inherited, None, origin, room, level + 1))
     return tuple(found)
 
 
@@ -221,18 +210,10 @@ def _of_children(children: tuple[Fault, ...]) -> Recovery:
     return Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
 
 
-def _executed(
-    data: dict[str, Any], code: str, status: int | None, recovery: Recovery, facts: Row
-) -> Executed:
-    """M3: what the document says, then an explicit invitation, then the row."""
-    stated = _EXECUTED.get(members.text(data.get("executed")))
-    if stated is not None:
-        return stated
+def _executed(data: dict[str, Any], code: str, status: int | None, facts: Row, *, invited: bool) -> Executed:
+    """M3, for a document that does not state it: an explicit invitation to repeat the call, then the row."""
     if status == 207:
         return Executed.YES
-    invited = (
-        recovery is Recovery.TRANSIENT and data.get("is_retriable") is True and own_wait(data) is not None
-    )
     if invited and not excluded(code, status, intent=data.get("intent") is not None):
         return Executed.NO
     if code == "RATE_LIMITED":
