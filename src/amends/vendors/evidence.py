@@ -7,6 +7,8 @@ words, how specific it is; NESTED says which members hold further objects. Every
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 from amends.core.hints import finite
@@ -25,187 +27,36 @@ _MAX_ITEMS = 8
 _MAX_WORDS = 24
 _MAX_QUOTED = 65536
 
-_WORD, _MESSAGE, _FIELD, _TRACE, _DOC, _SECONDS, _MILLISECONDS, _INSTANT, _VERDICT, _QUOTA, _STATUS = range(
-    11
-)
-_QUOTED, _DURABILITY, _WHOLE, _NONE = 11, 12, 13, 14
-
-# Member → (what it is, rank). The smaller the rank of a word, the more specific it is.
-ROLES: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(("decline_code", "policyName", "limit_source"), (_WORD, 5)),
-    **dict.fromkeys(("issue", "error_subcode", "subcode", "subErrorCode", "subErrorType"), (_WORD, 8)),
-    **dict.fromkeys(("reason", "subCategory"), (_WORD, 20)),
-    **dict.fromkeys(
-        ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "errorId", "ECODE"),
-        (_WORD, 22),
-    ),
-    **dict.fromkeys(("tag", "error_tag"), (_WORD, 23)),
-    **dict.fromkeys(("error_type", ".tag"), (_WORD, 24)),
-    **dict.fromkeys(("__type",), (_WORD, 28)),
-    **dict.fromkeys(("code", "Code", "serviceErrorCode"), (_WORD, 30)),
-    **dict.fromkeys(("errorType", "error_name"), (_WORD, 34)),
-    **dict.fromkeys(("name", "resultCode", "classification"), (_WORD, 36)),
-    **dict.fromkeys(("type", "Type"), (_WORD, 40)),
-    **dict.fromkeys(("category", "errorCategory"), (_WORD, 42)),
-    "status": (_STATUS, 45),
-    "statusCode": (_STATUS, 46),
-    "status_code": (_STATUS, 46),
-    "http_status": (_STATUS, 46),
-    "cod": (_STATUS, 46),
-    "error": (_WORD, 32),
-    "id": (_WORD, 60),
-    **dict.fromkeys(
-        (
-            "message",
-            "msg",
-            "Message",
-            "error_description",
-            "errorMessage",
-            "error_message",
-            "err_msg",
-            "errmsg",
-            "error_msg",
-            "status_msg",
-            "errorSummary",
-        ),
-        (_MESSAGE, 0),
-    ),
-    **dict.fromkeys(("description", "detail", "longMessage", "err", "faultstring"), (_MESSAGE, 1)),
-    **dict.fromkeys(
-        ("param", "field", "target", "parameter", "pointer", "location", "property", "path"), (_FIELD, 0)
-    ),
-    **dict.fromkeys(("fields", "propertyName", "fieldName"), (_FIELD, 0)),
-    **dict.fromkeys(
-        ("request_id", "requestId", "RequestId", "request-id", "debug_id", "correlationId", "fbtrace_id"),
-        (_TRACE, 0),
-    ),
-    **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_TRACE, 0)),
-    **dict.fromkeys(("RequestID", "pspReference"), (_TRACE, 0)),
-    **dict.fromkeys(
-        ("doc_url", "documentation_url", "more_info", "moreInfo", "help", "helpUrl", "docs"), (_DOC, 0)
-    ),
-    **dict.fromkeys(("doc_uri", "url", "information_link", "doc_link"), (_DOC, 0)),
-    **dict.fromkeys(
-        (
-            "retry_after",
-            "retryAfter",
-            "retry_after_seconds",
-            "retryAfterSeconds",
-            "estimated_time",
-            "interval",
-        ),
-        (_SECONDS, 0),
-    ),
-    **dict.fromkeys(
-        ("resets_in_seconds", "retry_in_seconds", "retryDelay", "retry_delay", "retry_in", "ratelimit"),
-        (_SECONDS, 0),
-    ),
-    **dict.fromkeys(
-        ("ThrottleSeconds", "throttleSeconds", "backoff_seconds", "wait_seconds"),
-        (_SECONDS, 0),
-    ),
-    **dict.fromkeys(("retry_after_ms", "retryAfterMs", "retry_after_millis"), (_MILLISECONDS, 0)),
-    **dict.fromkeys(
-        ("resets_at", "reset_at", "resetsAt", "reset", "reset_time", "resetTime", "rateLimitNext"),
-        (_INSTANT, 0),
-    ),
-    **dict.fromkeys(
-        ("retryable", "isRetryable", "is_retryable", "retriable", "is_transient", "shouldRetry"),
-        (_VERDICT, 0),
-    ),
-    "durability": (_DURABILITY, 0),
-    **dict.fromkeys(("quotaId", "quota_id", "quota_limit", "quotaLimit"), (_QUOTA, 0)),
-    "raw": (_QUOTED, 0),
-    # Their meaning depends on other members of the object.
-    **dict.fromkeys(("flagged_input", "loc", "value"), (_WHOLE, 0)),
-}
-
-# Member with an object or an array of objects → what is added to the rank of words inside it.
-NESTED: dict[str, int] = {
-    "error": 0,
-    "Error": 0,
-    "errors": -12,
-    "error_details": -30,
-    "error_data": 0,
-    "error_extra": 0,
-    "reason": 0,
-    "sys": 0,
-    "innererror": -100,
-    "innerError": -100,
-    "details": -50,
-    "detail": -5,
-    "metadata": -60,
-    "extensions": -26,
-    "parameters": 0,
-    "root_cause": -15,
-    "fault": 0,
-    "Fault": 0,
-    "limit": 0,
-    "availability": 0,
-    "CancellationReasons": -20,
-    "errorCode": 0,
-    "quotaErrorDetails": 0,
-    "causes": 20,
-    "json": 0,
-    "odata.error": 0,
-    "violations": -50,
-    "fieldViolations": 0,
-    "field_violations": 0,
-    "links": 0,
-    "source": 0,
-    "path": -3,
-    "context": 0,
-    "body": 0,
-    "response": 0,
-}
-
-# Both tables in one, because every member is looked up: (added rank or None, what it is, rank).
-_MEMBERS = {name: (NESTED.get(name), *ROLES.get(name, (_NONE, 0))) for name in (*ROLES, *NESTED)}
-
 
 class Evidence:
     """What was found in a body."""
 
-    __slots__ = (
-        "doc_uri",
-        "field",
-        "headers",
-        "inner_status",
-        "message",
-        "ranked",
-        "status",
-        "trace_id",
-        "verdict",
-        "wait",
-    )
+    status: int | None = None
+    """A status of a failure that the body itself names."""
+    inner_status: int | None = None
+    """The status in a response of a service behind this one, quoted in the body."""
+    message: str = ""
+    field: str | None = None
+    trace_id: str | None = None
+    doc_uri: str | None = None
+    wait: tuple[int, float] | None = None
+    """(kind of value, value): 0 seconds, 1 a point in time."""
+    verdict: bool | None = None
+    headers: dict[str, Any] | None = None
+    """Headers of a service behind this one, quoted in the body."""
 
     def __init__(self) -> None:
         self.ranked: list[tuple[int, str]] = []
-        self.status: int | None = None
-        """A status of a failure that the body itself names."""
-        self.inner_status: int | None = None
-        """The status in a response of a service behind this one, quoted in the body."""
-        self.message = ""
-        self.field: str | None = None
-        self.trace_id: str | None = None
-        self.doc_uri: str | None = None
-        self.wait: tuple[int, float] | None = None
-        """(kind of value, value): 0 seconds, 1 a point in time."""
-        self.verdict: bool | None = None
-        self.headers: dict[str, Any] | None = None
-        """Headers of a service behind this one, quoted in the body."""
+        """(rank, word)."""
 
     def words(self) -> list[str]:
         """Return the words, the most specific first."""
         if len(self.ranked) > 1:
-            self.ranked.sort(key=_rank)
+            self.ranked.sort(key=_RANK)
         return [word for _, word in self.ranked]
 
 
-def _rank(item: tuple[int, str]) -> int:
-    return item[0]
-
-
+_RANK = itemgetter(0)
 _EMPTY = frozenset({"error", "Error", "ERROR", "failure", "Failure", "failed", "fail", "None", "error.list"})
 """Words that say no more than that something failed."""
 
@@ -223,59 +74,25 @@ def token(value: Any) -> str | None:
 
 def collect(body: dict[str, Any], evidence: Evidence, rank: int = 0, depth: int = 0) -> Evidence:
     """Add what an object says to `evidence`, which is returned."""
-    ranked = evidence.ranked
     whole = False
     for name, value in body.items():
         member = _MEMBERS.get(name)
         if member is None or value is None:
             continue
-        added, kind, order = member
-        if added is not None and isinstance(value, (dict, list)):
+        added, add, order = member
+        if added is not None and isinstance(value, _HOLDERS):
             if depth < _MAX_DEPTH:
                 _nested(name, value, evidence, rank + added, depth)
-        elif kind == _WORD:
-            word = token(value)
-            if word is not None and name == "id" and len(word) == 36 and word.count("-") == 4:
-                evidence.trace_id = evidence.trace_id or word
-            elif word is not None and len(ranked) < _MAX_WORDS:
-                if name == "__type":
-                    word = word.rpartition("#")[2]
-                ranked.append((rank + order, word))
-                if isinstance(value, int) and evidence.status is None and 400 <= value <= 599:
-                    evidence.status = value
-            elif name == "error" and isinstance(value, str) and not evidence.message:
-                evidence.message = value
-        elif kind == _MESSAGE:
-            if isinstance(value, str):
-                if order == 0 or not evidence.message:
-                    evidence.message = value
-                if value[:1] == "{" and depth < _MAX_DEPTH:
-                    _quoted(value, evidence, rank - 70, depth)
-            elif isinstance(value, dict) and evidence.field is None:
-                if "detail" in value and depth < _MAX_DEPTH:
-                    collect(value, evidence, rank, depth + 1)
-                else:
-                    # GitLab: {"message": {"title": ["can't be blank"]}}.
-                    evidence.field = next((key for key in value if isinstance(key, str)), None)
-        elif kind == _WHOLE:
+        elif add is _whole:
             whole = True
-        elif kind != _NONE:
-            _fact(kind, name, value, evidence, rank + order, depth)
+        elif add is not None:
+            add(name, value, evidence, rank + order, depth)
     if whole:
         _several(body, evidence)
     return evidence
 
 
-def _several(body: dict[str, Any], evidence: Evidence) -> None:
-    """Add facts that depend on several members, or on what all others said."""
-    if "flagged_input" in body:
-        evidence.ranked.append((1, "@moderation"))
-    place = body.get("loc")
-    if evidence.field is None and isinstance(place, list):
-        # FastAPI and pydantic: the first part says whether it is the body, the query or a header.
-        evidence.field = ".".join(str(part) for part in place[1:17]) or None
-    if isinstance(body.get("type"), str) and body["type"].endswith("RetryInfo"):
-        _protobuf_wait(body.get("value"), evidence)
+_HOLDERS = (dict, list)
 
 
 def _nested(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
@@ -332,58 +149,157 @@ def _first_field(value: dict[str, Any], *, plain: bool) -> str | None:
     return next((name for name in value if isinstance(name, str)), None) if plain else None
 
 
-def _fact(kind: int, name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
-    """Add a fact that is not a word."""
-    if kind == _STATUS:
-        if isinstance(value, str):
-            if not value.isdecimal():
-                word = token(value)
-                if word is not None:
-                    evidence.ranked.append((rank, word))
-                return
-            value = int(value) if len(value) == 3 else 0
-        if (
-            evidence.status is None
-            and isinstance(value, int)
-            and not isinstance(value, bool)
-            and 400 <= value <= 599
-        ):
+def _several(body: dict[str, Any], evidence: Evidence) -> None:
+    """Add facts that depend on several members, or on what all others said."""
+    if "flagged_input" in body:
+        evidence.ranked.append((1, "@moderation"))
+    place = body.get("loc")
+    if evidence.field is None and isinstance(place, list):
+        # FastAPI and pydantic: the first part says whether it is the body, the query or a header.
+        evidence.field = ".".join(str(part) for part in place[1:17]) or None
+    if isinstance(body.get("type"), str) and body["type"].endswith("RetryInfo"):
+        _protobuf_wait(body.get("value"), evidence)
+
+
+def _quoted(text: str, evidence: Evidence, rank: int, depth: int) -> None:
+    """Read a JSON document inside a string, as gateways quote the response of the service behind them."""
+    if len(text) > _MAX_QUOTED:
+        return
+    try:
+        value = read(text)
+    except Unreadable:
+        return
+    if isinstance(value, dict) and value is not TOO_DEEP:
+        outer, evidence.status = evidence.status, None
+        message = evidence.message
+        collect(value, evidence, rank, depth + 2)
+        evidence.inner_status, evidence.status = evidence.status, outer
+        evidence.message = message
+
+
+def _protobuf_wait(value: Any, evidence: Evidence) -> None:
+    """Read the delay of a google.rpc.RetryInfo in base64, as Connect sends it."""
+    if evidence.wait is not None or not isinstance(value, str) or not 2 < len(value) <= 64:
+        return
+    from amends.vendors.protobuf import retry_delay
+
+    delay = retry_delay(value)
+    if delay is not None:
+        evidence.wait = (0, delay)
+
+
+# The functions of ROLES. Each adds one member to the evidence.
+
+
+def _word(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    word = token(value)
+    if word is not None and name == "id" and len(word) == 36 and word.count("-") == 4:
+        evidence.trace_id = evidence.trace_id or word
+    elif word is not None and len(evidence.ranked) < _MAX_WORDS:
+        if name == "__type":
+            word = word.rpartition("#")[2]
+        evidence.ranked.append((rank, word))
+        if isinstance(value, int) and evidence.status is None and 400 <= value <= 599:
             evidence.status = value
-    elif kind == _FIELD:
-        # At the top, `path` is the address that was called.
-        if isinstance(value, list) and value:
-            value = value[0]
-        if evidence.field is None and isinstance(value, str) and value and (name != "path" or depth):
-            evidence.field = value
-    elif kind == _TRACE:
-        if evidence.trace_id is None and isinstance(value, str) and 0 < len(value) <= 256:
-            evidence.trace_id = value
-    elif kind == _DOC:
-        if evidence.doc_uri is None and isinstance(value, str) and value.startswith(("https://", "http://")):
-            evidence.doc_uri = value
-        if name == "documentation_url":
-            _github_page(value, evidence.ranked)
-    elif kind == _VERDICT:
-        if isinstance(value, bool) and evidence.verdict is not False:
-            evidence.verdict = value
-    elif kind == _DURABILITY:
-        if isinstance(value, str) and value == "PERMANENT":
-            evidence.verdict = False
-        elif isinstance(value, str) and value == "TRANSIENT" and evidence.verdict is None:
-            evidence.verdict = True
-    elif kind == _QUOTA:
-        if isinstance(value, str) and ("PerDay" in value or "PerMonth" in value or "Daily" in value):
-            evidence.ranked.append((-1000, PER_DAY))
-        elif isinstance(value, str) and ("PerMinute" in value or "PerSecond" in value):
-            evidence.ranked.append((-900, PER_MINUTE))
-    elif kind == _QUOTED:
-        if isinstance(value, str) and value[:1] == "{" and depth < _MAX_DEPTH:
-            _quoted(value, evidence, rank - 10, depth)
+    elif name == "error" and isinstance(value, str) and not evidence.message:
+        evidence.message = value
+
+
+def _message(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    """Add a text that is the message also if there was another."""
+    if isinstance(value, str):
+        evidence.message = value
+        if value[:1] == "{":
+            _quote(name, value, evidence, rank - 60, depth)
     else:
-        _wait(kind, value, evidence)
+        _field_names(value, evidence, rank, depth)
 
 
-def _wait(kind: int, value: Any, evidence: Evidence) -> None:
+def _description(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    """Add a text that is the message only if there is no other."""
+    if isinstance(value, str):
+        evidence.message = evidence.message or value
+        _quote(name, value, evidence, rank - 60, depth)
+    else:
+        _field_names(value, evidence, rank, depth)
+
+
+def _field_names(value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    """Add the first name of an object whose names are fields. GitLab: {"message": {"title": ["can't be blank"]}}."""
+    if not isinstance(value, dict) or evidence.field is not None:
+        return
+    if "detail" in value and depth < _MAX_DEPTH:
+        collect(value, evidence, rank, depth + 1)
+    else:
+        evidence.field = next((key for key in value if isinstance(key, str)), None)
+
+
+def _status(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    if isinstance(value, str):
+        if not value.isdecimal():
+            word = token(value)
+            if word is not None:
+                evidence.ranked.append((rank, word))
+            return
+        value = int(value) if len(value) == 3 else 0
+    if (
+        evidence.status is None
+        and isinstance(value, int)
+        and not isinstance(value, bool)
+        and 400 <= value <= 599
+    ):
+        evidence.status = value
+
+
+def _field(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    if isinstance(value, list) and value:
+        value = value[0]
+    # At the top, `path` is the address that was called.
+    if evidence.field is None and isinstance(value, str) and value and (name != "path" or depth):
+        evidence.field = value
+
+
+def _trace(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    if evidence.trace_id is None and isinstance(value, str) and 0 < len(value) <= 256:
+        evidence.trace_id = value
+
+
+def _page(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    if not isinstance(value, str):
+        return
+    if evidence.doc_uri is None and value.startswith(("https://", "http://")):
+        evidence.doc_uri = value
+    if name == "documentation_url" and "rate-limit" in value and "github" in value:
+        # The pages that GitHub names differ for primary and secondary rate limits.
+        secondary = "secondary" in value or "abuse" in value
+        evidence.ranked.append((2, "@secondary-rate-limit" if secondary else "@primary-rate-limit"))
+
+
+def _verdict(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    if isinstance(value, bool) and evidence.verdict is not False:
+        evidence.verdict = value
+
+
+def _durability(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    if isinstance(value, str) and value == "PERMANENT":
+        evidence.verdict = False
+    elif isinstance(value, str) and value == "TRANSIENT" and evidence.verdict is None:
+        evidence.verdict = True
+
+
+def _quota(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    if isinstance(value, str) and ("PerDay" in value or "PerMonth" in value or "Daily" in value):
+        evidence.ranked.append((-1000, PER_DAY))
+    elif isinstance(value, str) and ("PerMinute" in value or "PerSecond" in value):
+        evidence.ranked.append((-900, PER_MINUTE))
+
+
+def _quote(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    if isinstance(value, str) and value[:1] == "{" and depth < _MAX_DEPTH:
+        _quoted(value, evidence, rank - 10, depth)
+
+
+def _wait(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
     if evidence.wait is not None:
         return
     if isinstance(value, str):
@@ -409,43 +325,152 @@ def _wait(kind: int, value: Any, evidence: Evidence) -> None:
         amount = finite(value)
     if amount is None or amount < 0:
         return
-    if kind == _MILLISECONDS:
+    if name in _MILLISECONDS:
         evidence.wait = (0, amount / 1000)
     elif is_instant(amount):
         evidence.wait = (1, amount)
-    elif kind != _INSTANT or amount > 0:
+    elif amount > 0 or name not in _INSTANTS:
         evidence.wait = (0, float(amount))
 
 
-def _quoted(text: str, evidence: Evidence, rank: int, depth: int) -> None:
-    """Read a JSON document inside a string, as gateways quote the response of the service behind them."""
-    if len(text) > _MAX_QUOTED:
-        return
-    try:
-        value = read(text)
-    except Unreadable:
-        return
-    if isinstance(value, dict) and value is not TOO_DEEP:
-        outer, evidence.status = evidence.status, None
-        message = evidence.message
-        collect(value, evidence, rank, depth + 2)
-        evidence.inner_status, evidence.status = evidence.status, outer
-        evidence.message = message
+_MILLISECONDS = frozenset({"retry_after_ms", "retryAfterMs", "retry_after_millis"})
+_INSTANTS = frozenset(
+    {"resets_at", "reset_at", "resetsAt", "reset", "reset_time", "resetTime", "rateLimitNext"}
+)
 
 
-def _github_page(page: Any, ranked: list[tuple[int, str]]) -> None:
-    """Add a word for the page that GitHub names: it differs for primary and secondary rate limits."""
-    if isinstance(page, str) and "rate-limit" in page and "github" in page:
-        secondary = "secondary" in page or "abuse" in page
-        ranked.append((2, "@secondary-rate-limit" if secondary else "@primary-rate-limit"))
+def _whole(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    """Mark a member whose meaning depends on others: see `_several`."""
 
 
-def _protobuf_wait(value: Any, evidence: Evidence) -> None:
-    """Read the delay of a google.rpc.RetryInfo in base64, as Connect sends it."""
-    if evidence.wait is not None or not isinstance(value, str) or not 2 < len(value) <= 64:
-        return
-    from amends.vendors.protobuf import retry_delay
+_Add = Callable[[str, Any, Evidence, int, int], None]
 
-    delay = retry_delay(value)
-    if delay is not None:
-        evidence.wait = (0, delay)
+# Member → (what adds it, rank). The smaller the rank of a word, the more specific it is.
+ROLES: dict[str, tuple[_Add, int]] = {
+    **dict.fromkeys(("decline_code", "policyName", "limit_source"), (_word, 5)),
+    **dict.fromkeys(("issue", "error_subcode", "subcode", "subErrorCode", "subErrorType"), (_word, 8)),
+    **dict.fromkeys(("reason", "subCategory"), (_word, 20)),
+    **dict.fromkeys(
+        ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "errorId", "ECODE"),
+        (_word, 22),
+    ),
+    **dict.fromkeys(("tag", "error_tag"), (_word, 23)),
+    **dict.fromkeys(("error_type", ".tag"), (_word, 24)),
+    **dict.fromkeys(("__type",), (_word, 28)),
+    **dict.fromkeys(("code", "Code", "serviceErrorCode"), (_word, 30)),
+    **dict.fromkeys(("errorType", "error_name"), (_word, 34)),
+    **dict.fromkeys(("name", "resultCode", "classification"), (_word, 36)),
+    **dict.fromkeys(("type", "Type"), (_word, 40)),
+    **dict.fromkeys(("category", "errorCategory"), (_word, 42)),
+    "status": (_status, 45),
+    "statusCode": (_status, 46),
+    "status_code": (_status, 46),
+    "http_status": (_status, 46),
+    "cod": (_status, 46),
+    "error": (_word, 32),
+    "id": (_word, 60),
+    **dict.fromkeys(
+        (
+            "message",
+            "msg",
+            "Message",
+            "error_description",
+            "errorMessage",
+            "error_message",
+            "err_msg",
+            "errmsg",
+            "error_msg",
+            "status_msg",
+            "errorSummary",
+        ),
+        (_message, 0),
+    ),
+    **dict.fromkeys(("description", "detail", "longMessage", "err", "faultstring"), (_description, 0)),
+    **dict.fromkeys(
+        ("param", "field", "target", "parameter", "pointer", "location", "property", "path"), (_field, 0)
+    ),
+    **dict.fromkeys(("fields", "propertyName", "fieldName"), (_field, 0)),
+    **dict.fromkeys(
+        ("request_id", "requestId", "RequestId", "request-id", "debug_id", "correlationId", "fbtrace_id"),
+        (_trace, 0),
+    ),
+    **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_trace, 0)),
+    **dict.fromkeys(("RequestID", "pspReference"), (_trace, 0)),
+    **dict.fromkeys(
+        ("doc_url", "documentation_url", "more_info", "moreInfo", "help", "helpUrl", "docs"), (_page, 0)
+    ),
+    **dict.fromkeys(("doc_uri", "url", "information_link", "doc_link"), (_page, 0)),
+    **dict.fromkeys(
+        (
+            "retry_after",
+            "retryAfter",
+            "retry_after_seconds",
+            "retryAfterSeconds",
+            "estimated_time",
+            "interval",
+        ),
+        (_wait, 0),
+    ),
+    **dict.fromkeys(
+        ("resets_in_seconds", "retry_in_seconds", "retryDelay", "retry_delay", "retry_in", "ratelimit"),
+        (_wait, 0),
+    ),
+    **dict.fromkeys(
+        ("ThrottleSeconds", "throttleSeconds", "backoff_seconds", "wait_seconds"),
+        (_wait, 0),
+    ),
+    **dict.fromkeys((*_MILLISECONDS, *_INSTANTS), (_wait, 0)),
+    **dict.fromkeys(
+        ("retryable", "isRetryable", "is_retryable", "retriable", "is_transient", "shouldRetry"),
+        (_verdict, 0),
+    ),
+    "durability": (_durability, 0),
+    **dict.fromkeys(("quotaId", "quota_id", "quota_limit", "quotaLimit"), (_quota, 0)),
+    "raw": (_quote, 0),
+    # Their meaning depends on other members of the object.
+    **dict.fromkeys(("flagged_input", "loc", "value"), (_whole, 0)),
+}
+
+# Member with an object or an array of objects → what is added to the rank of words inside it.
+NESTED: dict[str, int] = {
+    "error": 0,
+    "Error": 0,
+    "errors": -12,
+    "error_details": -30,
+    "error_data": 0,
+    "error_extra": 0,
+    "reason": 0,
+    "sys": 0,
+    "innererror": -100,
+    "innerError": -100,
+    "details": -50,
+    "detail": -5,
+    "metadata": -60,
+    "extensions": -26,
+    "parameters": 0,
+    "root_cause": -15,
+    "fault": 0,
+    "Fault": 0,
+    "limit": 0,
+    "availability": 0,
+    "CancellationReasons": -20,
+    "errorCode": 0,
+    "quotaErrorDetails": 0,
+    "causes": 20,
+    "json": 0,
+    "odata.error": 0,
+    "violations": -50,
+    "fieldViolations": 0,
+    "field_violations": 0,
+    "links": 0,
+    "source": 0,
+    "path": -3,
+    "context": 0,
+    "body": 0,
+    "response": 0,
+}
+
+# Both tables in one, because every member is looked up: (added rank or None, what adds it, rank).
+_MEMBERS: dict[str, tuple[int | None, _Add | None, int]] = {
+    name: (NESTED.get(name), *ROLES.get(name, (None, 0))) for name in (*ROLES, *NESTED)
+}
