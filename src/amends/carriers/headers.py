@@ -98,11 +98,11 @@ _SECONDS = ("retry-after", "x-ogw-ratelimit-reset", "retry-after-seconds", "retr
 
 def verdict(headers: Mapping[str, str]) -> bool | None:
     """Return whether the server wants a retry, or None if the headers do not say. Any "no" wins."""
-    answers = [
-        headers[name].lower() == "true"
-        for name in ("x-should-retry", "stripe-should-retry")
-        if name in headers and headers[name].lower() in {"true", "false"}
-    ]
+    answers = []
+    for name in ("x-should-retry", "stripe-should-retry"):
+        answer = headers.get(name, "").lower()
+        if answer in {"true", "false"}:
+            answers.append(answer == "true")
     pushback = headers.get("grpc-retry-pushback-ms")
     if pushback is not None:
         # gRPC: a negative or unreadable value means "do not retry".

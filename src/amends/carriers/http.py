@@ -174,8 +174,13 @@ _OURS = frozenset(
 )
 
 
+_PROBLEM = frozenset({"type", "title", "detail"})
+
+
 def _is_problem(body: dict[str, Any]) -> bool:
     """Whether a body has the shape of RFC 9457, not only a member of the same name."""
+    if _PROBLEM.isdisjoint(body):
+        return False
     uri = body.get("type")
     if isinstance(uri, str) and (":" in uri or uri.startswith("/")):
         return True

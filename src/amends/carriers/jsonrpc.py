@@ -7,7 +7,6 @@ their range for itself, so from that version on other numbers are written (desig
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -80,7 +79,7 @@ def error_in(error: Any) -> Reading | None:
     if not isinstance(error, dict):
         return None
     for item in _objects(error):
-        if truthy(item.get(KEY)):
+        if KEY in item and truthy(item[KEY]):
             # Protobuf writes the number as a float.
             executed = Executed.NO if integer(error.get("code")) in _NOT_RUN else None
             reading = envelope_error(item[KEY], _ORIGIN, executed, beside=(item,), meta=item)
@@ -95,24 +94,26 @@ def _with_message(reading: Reading, message: str | None) -> Reading:
     return replace(reading, fault=replace(fault, message=truncate(message, _LONGEST_MESSAGE)))
 
 
-def _objects(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _objects(error: dict[str, Any]) -> list[dict[str, Any]]:
     """
-    Yield the objects that may hold the structured error: `data`, if it is an object.
+    Return the objects that may hold the structured error: `data`, if it is an object.
 
     A2A 1.0 sends an array of typed objects there, with the server's own members in `metadata`; over REST the array
     is called `details`.
     """
     data = error.get("data")
     if isinstance(data, dict):
-        yield data
-        return
+        return [data]
+    found = []
     for typed in (data, error.get("details")):
-        for item in typed if isinstance(typed, list) else ():
-            if isinstance(item, dict):
-                yield item
-                metadata = item.get("metadata")
-                if isinstance(metadata, dict):
-                    yield metadata
+        if isinstance(typed, list):
+            for item in typed:
+                if isinstance(item, dict):
+                    found.append(item)
+                    metadata = item.get("metadata")
+                    if isinstance(metadata, dict):
+                        found.append(metadata)
+    return found
 
 
 def number(code: str, *, protocol: str | None = None, collapse: bool = False) -> int:

@@ -61,7 +61,7 @@ def integer(value: Any) -> int | None:
 
 def whole(value: Any, low: int = 0) -> int | None:
     """Return an integer from `low` to 2**53, or None."""
-    number = integer(value)
+    number = value if type(value) is int else integer(value)
     return number if number is not None and low <= number <= 2**53 else None
 
 
