@@ -268,3 +268,18 @@ def test_an_error_in_a_small_document_is_not_measured():
     assert plain_error({"code": ""}, within=12) is None
     assert plain_error({"code": "X", "message": "a" * 5000}, within=5100) is None
     assert plain_error([], within=2) is None
+
+
+def test_a_part_has_its_own_executed():
+    """M3: the whole invites to repeat it and had no effect; a part that timed out may have had its own."""
+    fault = decode(
+        {
+            "code": "RATE_LIMITED",
+            "message": "Slow down",
+            "recovery": "transient",
+            "retry_after": 5,
+            "errors": [{"code": "TIMEOUT", "message": "Too slow"}],
+        }
+    )
+    assert fault.executed is Executed.NO
+    assert fault.errors[0].executed is Executed.MAYBE

@@ -94,10 +94,8 @@ def fault_of(
     if wait is not None:
         wait = finite(wait)
     message = error.get("message")
-    if executed is None:
-        # M3: an explicit invitation to send the same request again. A recovery from our table is none.
-        invited = wait is not None and recovery is _TRANSIENT and code not in NO_INVITATION
-        executed = _NO if invited else row.executed
+    # M3: an explicit invitation to send the same request again. A recovery from our table is none.
+    invited = wait is not None and recovery is _TRANSIENT and code not in NO_INVITATION
     if recovery is None:
         # A12: without a recovery, the table's; an unknown one is terminal.
         recovery = Recovery.TERMINAL if unknown_recovery else row.recovery
@@ -108,7 +106,7 @@ def fault_of(
         vocabulary=NAME,
         retry_after=wait,
         actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
-        executed=executed,
+        executed=executed or (_NO if invited else row.executed),
         fatal=fatal,
         origin=origin,
     )
