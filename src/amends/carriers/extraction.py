@@ -20,7 +20,7 @@ from amends.core.fault import Fault
 from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.vocabularies.adcp import is_standard_code, is_vendor_code
 from amends.core.vocabulary import EVERYDAY, vocabulary
-from amends.core.wire import MAX_BYTES, TOO_DEEP, Unreadable, plain, read
+from amends.core.wire import DOCUMENTS, MAX_BYTES, TOO_DEEP, Unreadable, plain, read
 from amends.dialects import adcp, members, problem
 from amends.dialects.adcp import KEY
 from amends.dialects.adcp_document import document_error, has_error, listed
@@ -74,13 +74,13 @@ def examine(
     """Return the `via` that a response was read by (None if its shape is unknown) and the whole reading."""
     if not native:
         return _examine(response, via, vendor, in_success)
-    if not isinstance(response, dict | bytes | str | bytearray | memoryview):
+    if not isinstance(response, (dict, *DOCUMENTS)):
         seen_via, response = read_object(response)
         via = via or seen_via
     found, reading = _examine(response, via, vendor, in_success)
     if found not in _NATIVE or (reading.fault is not None and found != "http"):
         return found, reading
-    if isinstance(response, bytes | str | bytearray | memoryview):
+    if isinstance(response, DOCUMENTS):
         try:
             response = read(response)
         except Unreadable:
@@ -103,7 +103,7 @@ def _examine(
         return _examine_vendor(response, via, vendor, in_success)
     parsed, within = False, None
     if not isinstance(response, dict):
-        if isinstance(response, (bytes, str, bytearray, memoryview)):
+        if isinstance(response, DOCUMENTS):
             try:
                 value = read(response)
             except Unreadable:
@@ -160,7 +160,7 @@ def _examine_vendor(
         from amends.vendors.registry import check
 
         vendor = check(vendor)
-    if isinstance(response, (bytes, str, bytearray, memoryview)):
+    if isinstance(response, DOCUMENTS):
         try:
             value = read(response)
         except Unreadable:

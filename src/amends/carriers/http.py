@@ -21,7 +21,7 @@ from amends.core.hints import finite
 from amends.core.reading import NOT_FAILED, Reading
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import Row
-from amends.core.wire import TOO_DEEP, Unreadable
+from amends.core.wire import DOCUMENTS, TOO_DEEP, Unreadable
 from amends.core.wire import read as read_json
 from amends.dialects import members, problem
 from amends.dialects.adcp import KEY
@@ -96,7 +96,7 @@ def read(
 
 def _body(body: Any) -> Any:
     """Return the value of a body; None if it cannot be parsed."""
-    if isinstance(body, (str, bytes, bytearray, memoryview)):
+    if isinstance(body, DOCUMENTS):
         if not len(body):
             return None
         try:
@@ -129,7 +129,7 @@ def _from_vendor(
     now: Callable[[], float] | None,
 ) -> Reading | None:
     """Read a body in a vendor's format, or the headers and the status if they say more than the status row."""
-    if isinstance(body, (bytes, bytearray, memoryview)):
+    if isinstance(body, DOCUMENTS) and not isinstance(body, str):
         body = bytes(body[:_MAX_TEXT]).decode("utf-8", "replace")
 
     def quoted(inner: Mapping[str, str]) -> float | None:
@@ -239,7 +239,7 @@ def _from_problem(body: dict[str, Any], status: int, wait: float | None) -> Read
 def _from_gateway(body: dict[str, Any]) -> Reading | None:
     """Read what a gateway in front of an MCP server sends: a JSON-RPC error, or a bare `adcp_error`."""
     found = jsonrpc.read(body) if "error" in body else None
-    if (found is None or found.fault is None) and truthy(body.get(KEY)):
+    if (found is None or found.fault is None) and KEY in body and truthy(body[KEY]):
         # Some gateways send {"error": "Too many requests"} beside it.
         return envelope_error(body[KEY], _ADCP_BODY, beside=(body,))
     return found

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 __all__ = [
+    "DOCUMENTS",
     "MAX_BYTES",
     "MAX_DEPTH",
     "TOO_DEEP",
@@ -28,6 +29,8 @@ __all__ = [
     "read_strict",
 ]
 
+DOCUMENTS = (bytes, str, bytearray, memoryview)
+"""The types in which a JSON document comes."""
 MAX_BYTES = 8 * 1024 * 1024
 """Larger documents are not parsed."""
 MAX_DEPTH = 256
