@@ -8,9 +8,7 @@ does not know. The sender's text becomes the message of the fault.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 from amends.carriers import jsonrpc
@@ -19,7 +17,7 @@ from amends.carriers.jsonrpc import RESERVED
 from amends.carriers.mcp_task import outcome_of
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.hints import finite
+from amends.core.instants import bounded, duration
 from amends.core.reading import Reading
 from amends.core.text import truncate
 from amends.core.vocabularies.everyday import VOCABULARY
@@ -265,16 +263,10 @@ def _violations(item: dict[str, Any]) -> Iterator[Fault]:
             )
 
 
-@cache
-def _seconds() -> re.Pattern[str]:
-    return re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
-
-
 def _delay(item: dict[str, Any]) -> float | None:
     """Return the seconds of a RetryInfo: protobuf's JSON writes "5s" or "1.5s"."""
-    written = _seconds().fullmatch(text(item.get("retryDelay", item.get("retry_delay"))) or "")
-    wait = finite(float(written[1])) if written else None
-    return float(wait) if wait else None
+    written = text(item.get("retryDelay", item.get("retry_delay")))
+    return bounded(duration(written or "")) or None
 
 
 def _short(value: Any) -> str | None:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from amends.core.enums import Actor, Executed
 from amends.core.fault import Fault
+from amends.dialects import members
 
 __all__ = ["KEY", "Beside", "join_details", "split_details"]
 
@@ -72,12 +73,11 @@ def split_details(details: dict[str, Any] | None) -> tuple[dict[str, Any] | None
         return details, _NOTHING
     rest = {name: value for name, value in details.items() if name != KEY}
     wait = _count(beside.get("retry_after_ms"), _LONGEST_MS)
-    executed, actor = beside.get("executed"), beside.get("actor")
     found = Beside(
         tries=_count(beside.get("tries"), _MOST_TRIES),
-        executed=Executed(executed) if executed in list(Executed) else None,
+        executed=members.executed(beside.get("executed")),
         retry_after=None if wait is None else wait / 1000,
-        actor=Actor(actor) if actor in list(Actor) else None,
+        actor=members.actor(beside.get("actor")),
     )
     return rest or None, found
 
