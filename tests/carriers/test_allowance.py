@@ -15,6 +15,15 @@ NOW = 1_700_000_000.0
         ({"ratelimit-remaining": "0", "ratelimit-reset": "5"}, (0, 5.0)),
         ({"x-ratelimit-remaining": "9", "x-ratelimit-reset": f"{NOW + 90:.0f}"}, (9, 90.0)),
         ({"ratelimit": '"a";r=1;t=1', "x-ratelimit-remaining": "3", "x-ratelimit-reset": "60"}, (3, 60.0)),
+        (
+            {
+                "ratelimit-remaining": "100",
+                "ratelimit-reset": "60",
+                "x-ratelimit-remaining": " 3",
+                "x-ratelimit-reset": " 1",
+            },
+            (100, 60.0),
+        ),
         ({}, None),
         ({"x-ratelimit-remaining": "9"}, None),
         ({"x-ratelimit-remaining": "9", "x-ratelimit-reset": "6m0s"}, (9, 360.0)),

@@ -179,16 +179,11 @@ def _pairs(parts: list[str], headers: Mapping[str, str], now: Callable[[], float
     return facts
 
 
-_PACING = (
-    "ratelimit",
-    *(
-        f"{prefix}-{kind}"
-        for prefix in ("ratelimit", "x-ratelimit", "x-rate-limit")
-        for kind in ("remaining", "reset")
-    ),
-    "date",
+_FAMILIES = (
+    ("ratelimit",),
+    *((f"{prefix}-remaining", f"{prefix}-reset") for prefix in ("ratelimit", "x-ratelimit", "x-rate-limit")),
 )
-"""The headers that count calls. Others count tokens, bytes or points, which pacing cannot keep."""
+"""The headers that count calls, each family by itself. Others count tokens, bytes or points, which pacing cannot keep."""
 _LONGEST = 86_400.0
 """Seconds. A limit that lasts longer than a day is a quota, which pacing cannot keep."""
 
@@ -209,11 +204,13 @@ def allowance(headers: Mapping[str, Any], now: float) -> tuple[int, float] | Non
     (59, 60.0)
 
     """
-    given = {name: value for name in _PACING if isinstance(value := headers.get(name), str)}
-    found = [
-        (int(each.remaining), each.reset)
-        for each in limits(given, lambda: now)
-        if each.remaining is not None and each.remaining >= 0
-        if each.reset is not None and 0 < each.reset <= _LONGEST
-    ]
+    sent = headers.get("date")
+    clock = {"date": sent} if isinstance(sent, str) else {}
+    found = []
+    for names in _FAMILIES:
+        given = {name: value.strip() for name in names if isinstance(value := headers.get(name), str)}
+        for each in limits({**given, **clock}, lambda: now) if given else ():
+            left, seconds = each.remaining, each.reset
+            if left is not None and left >= 0 and seconds is not None and 0 < seconds <= _LONGEST:
+                found.append((int(left), seconds))
     return min(found, key=lambda each: each[0] / each[1], default=None)
