@@ -16,7 +16,8 @@ import sys
 from collections import deque
 from heapq import heappop, heappush
 
-from amends.recovery.controller import HINT, OPEN, PLAIN, REFUSED, SILENT, Controller
+from amends.recovery.controller import OPEN, Controller
+from amends.recovery.evidence import HINT, PLAIN, REFUSED, SILENT
 from amends.recovery.process_quota import ProcessQuota
 from amends.recovery.quota import Quota
 from bench.recovery.metrics import percentile
@@ -114,15 +115,15 @@ class Simulation:
         if process.controller.state == OPEN and not process.queue:
             self.send(op)
         else:
-            process.controller.arrived()
+            process.controller.traffic.arrived()
             self.park(op)
 
     def park(self, op: Op) -> None:
         process = op.client
         over = self.now + PATIENCE - op.waited
         controller = process.controller
-        soon = controller.doubted and controller.resume_at < over
-        if controller.held_until() > over and controller.resume_at > self.now and not soon:
+        soon = controller.hold.doubted and controller.hold.resume_at < over
+        if controller.held_until() > over and controller.hold.resume_at > self.now and not soon:
             self.end(op, False)
             return
         op.over, op.waits_since = over, self.now

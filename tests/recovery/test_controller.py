@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends.recovery import controller as constants
-from amends.recovery import evidence, pacing, probing, traffic
-from amends.recovery.controller import HINT, OPEN, PLAIN, RAMP, REFUSED, SHUT, SILENT, Controller
+from amends.recovery import evidence, schedule
+from amends.recovery.controller import HELD, OPEN, RAMP, SHUT, WARY, Controller
+from amends.recovery.evidence import HINT, PLAIN, REFUSED, SILENT
 
 
 def healthy(*, trip=0.05, rate=10.0, seconds=40.0):
     """Return the controller of a service that has answered for a while, and the time."""
     controller, now = Controller(), 100.0
     while now < 100.0 + seconds:
-        controller.succeeded_open(now + trip, now)
+        controller.succeeded(now + trip, now)
         now += 1.0 / rate
     return controller, now + trip
 
@@ -30,7 +30,7 @@ def shut(kind=PLAIN, **options):
 
 def probed(controller):
     """Send the probe and report its success. Return the time."""
-    now = controller.resume_at
+    now = controller.hold.resume_at
     assert controller.admit(now) == 0.0
     controller.succeeded(now + 0.05, now, waiting=True)
     return now + 0.05
@@ -42,7 +42,7 @@ def test_a_run_of_failures_that_is_no_chance_is_an_outage():
         controller, now = healthy()
         for number in range(1, least + 1):
             controller.failed(now, now - 0.01, 0.5, kind, 5.0 if kind == HINT else 0.0)
-            assert (controller.state == SHUT and not controller.wary) == (number == least)
+            assert (controller.state == SHUT) == (number == least)
 
 
 def test_independent_failures_are_no_outage():
@@ -55,7 +55,7 @@ def test_independent_failures_are_no_outage():
         else:
             controller.succeeded(now, now - 0.01, waiting=False)
         assert controller.state == OPEN
-    assert controller.share == pytest.approx(0.5, abs=0.1)
+    assert controller.evidence.share == pytest.approx(0.5, abs=0.1)
 
 
 def test_a_time_out_does_not_count_if_a_later_call_was_answered():
@@ -88,15 +88,15 @@ def test_an_outage_is_probed_with_one_call_at_a_time():
     controller, now = shut()
     gaps = []
     for _ in range(6):
-        gaps.append(controller.resume_at - now)
-        assert controller.admit(now) == controller.resume_at
-        now = controller.resume_at
+        gaps.append(controller.hold.resume_at - now)
+        assert controller.admit(now) == controller.hold.resume_at
+        now = controller.hold.resume_at
         assert controller.admit(now) == 0.0
         assert controller.admit(now) > now
         controller.failed(now + 0.05, now, 0.5, PLAIN)
         now += 0.05
     assert gaps == pytest.approx([0.5, 1.0, 2.0, 4.0, 5.0, 5.0])
-    assert shut(SILENT)[0].resume_at - now != gaps[0]
+    assert shut(SILENT)[0].hold.resume_at - now != gaps[0]
 
 
 def test_after_an_outage_calls_are_paced_at_the_rate_that_arrived():
@@ -104,10 +104,10 @@ def test_after_an_outage_calls_are_paced_at_the_rate_that_arrived():
     controller, _ = shut()
     now = probed(controller)
     assert controller.state == RAMP
-    assert controller.pace == pytest.approx(10.0, rel=0.2)
-    before = controller.pace
+    assert controller.pace.per_second == pytest.approx(10.0, rel=0.2)
+    before = controller.pace.per_second
     controller.succeeded(now + 0.1, now, waiting=True)
-    assert before < controller.pace <= 1.06 * before
+    assert before < controller.pace.per_second <= 1.06 * before
     controller.succeeded(now + 0.2, now + 0.15, waiting=False)
     assert controller.state == OPEN
 
@@ -116,20 +116,23 @@ def test_slow_answers_lower_the_pace_once_in_two_round_trips():
     """Never below SLOWEST of the arrivals."""
     controller, _ = shut()
     now = probed(controller)
-    before = controller.pace
+    before = controller.pace.per_second
     for _ in range(5):
         controller.succeeded(now + 0.3, now, waiting=True)
-    assert controller.pace == pytest.approx(pacing.CUT * before)
+    assert controller.pace.per_second == pytest.approx(schedule.CUT * before)
     for number in range(1, 50):
         controller.succeeded(now + number + 0.3, now + number, waiting=True)
-        assert controller.pace >= pacing.SLOWEST * controller.rate(now + number + 0.3) - 1e-9
+        assert (
+            controller.pace.per_second
+            >= schedule.SLOWEST * controller.traffic.rate(now + number + 0.3) - 1e-9
+        )
 
 
 def test_one_hint_is_answered_by_one_call_at_a_time():
     """If that call succeeds, the hint concerned one caller only, and all calls are sent again."""
     controller, now = healthy()
     assert not controller.failed(now, now - 0.05, 0.5, HINT, 3600.0)
-    assert controller.wary
+    assert controller.state == WARY
     assert controller.held_until() == 0.0
     assert controller.admit(now + 0.01, fresh=False) > now + 1000
     assert controller.admit(now + 0.01) == 0.0
@@ -171,8 +174,8 @@ def test_a_long_hint_of_a_service_that_answered_is_probed_soon():
     controller, now = healthy()
     while not controller.held_until():
         controller.failed(now, now - 0.01, 0.5, HINT, 3600.0)
-    assert controller.doubted
-    assert controller.resume_at == pytest.approx(now + probing.DOUBTED)
+    assert controller.hold.doubted
+    assert controller.hold.resume_at == pytest.approx(now + schedule.DOUBTED)
 
 
 def test_an_outage_in_ramp_keeps_the_pace_unless_answers_were_slow_or_missing():
@@ -183,13 +186,13 @@ def test_an_outage_in_ramp_keeps_the_pace_unless_answers_were_slow_or_missing():
         for _ in range(20):
             now += 0.1
             controller.succeeded(now, now - 0.05, waiting=True)
-        pace = controller.pace
+        pace = controller.pace.per_second
         now += 0.1
         while controller.state != SHUT:
             controller.failed(now, now - 0.01, 0.5, kind)
         now = probed(controller)
-        expected = pace if kind == PLAIN else min(constants.SHUT_CUT * pace, controller.rate(now))
-        assert controller.pace == pytest.approx(expected, rel=0.1)
+        expected = pace if kind == PLAIN else min(schedule.SHUT_CUT * pace, controller.traffic.rate(now))
+        assert controller.pace.per_second == pytest.approx(expected, rel=0.1)
 
 
 def test_a_refused_tenant_does_not_slow_down_the_others():
@@ -205,7 +208,7 @@ def test_a_refused_tenant_does_not_slow_down_the_others():
             controller.failed(now, now - 0.01, 0.5, HINT, 2.0, repeat=True)
         else:
             controller.succeeded(now, now - 0.01, waiting=False)
-    assert controller.refused_alone
+    assert controller.evidence.refused_alone
     assert controller.state == OPEN
 
 
@@ -224,7 +227,7 @@ def test_a_call_sent_after_the_first_failure_and_answered_makes_the_failures_cha
     """Quick failures arrive before slow successes that were sent at the same time."""
     controller, now = healthy(trip=1.0)
     before = now
-    while controller.state != SHUT or controller.wary:
+    while controller.state != SHUT:
         now += 0.01
         controller.failed(now, now - 0.01, 0.5, kind, 5.0 if kind == HINT else 0.0)
     controller.succeeded(now + 0.5, before - 0.5, waiting=True)
@@ -262,10 +265,10 @@ def test_a_pace_below_the_arrivals_rises_by_a_quarter_at_most():
     now = probed(controller)
     for number in range(20):
         controller.succeeded(now + number + 0.9, now + number, waiting=True)
-    pace = controller.pace
+    pace = controller.pace.per_second
     assert pace < 8.0
     controller.succeeded(now + 60.0, now + 59.95, waiting=True)
-    assert controller.pace <= pacing.CATCH * pace
+    assert controller.pace.per_second <= schedule.CATCH * pace
 
 
 def test_refusals_that_are_usual_here_lower_the_pace():
@@ -278,7 +281,7 @@ def test_refusals_that_are_usual_here_lower_the_pace():
         else:
             controller.succeeded(now, now - 0.01, waiting=True)
     assert controller.state == RAMP
-    assert controller.pace < 10.0
+    assert controller.pace.per_second < 10.0
 
 
 def test_what_another_process_found_out():
@@ -302,7 +305,7 @@ def play(script, scale=1.0, check=lambda *_: None):
     controller, now, out = Controller(), 1000.0 * scale, []
     for passed, kind, hint, draw, oldest, waiting in script:
         now += passed * scale
-        before = controller.state, controller.share, controller.probe_sent
+        before = controller.state, controller.evidence.share, controller.hold.probe_sent
         at = controller.admit(now)
         if at == 0.0:
             out.append(now)
@@ -316,17 +319,17 @@ def play(script, scale=1.0, check=lambda *_: None):
 
 def report(controller, now, sent, kind, hint, draw, waiting):
     """Report the end of one call."""
-    state, since, share = controller.state, controller.since, controller.share
+    state, since, share = controller.state, controller.since, controller.evidence.share
     if kind == "ok":
         controller.succeeded(now, sent, waiting=waiting)
-        if state == SHUT and sent < since:
-            assert controller.state == SHUT
+        if state in HELD and sent < since:
+            assert controller.state == state
     elif kind == "abandon":
         controller.abandoned(sent)
     else:
         controller.failed(now, sent, draw, kind, hint if kind == HINT else 0.0)
-    if state == SHUT and kind != "ok":
-        assert controller.share == share
+    if state in HELD and kind != "ok":
+        assert controller.evidence.share == share
 
 
 @given(scripts)
@@ -335,8 +338,8 @@ def test_admit_never_returns_a_past_or_infinite_time(script):
 
     def check(controller, now, at, before):
         assert at == 0.0 or now < at < inf
-        assert isfinite(controller.pace)
-        if before[0] == SHUT and before[2] >= 0.0 and controller.state == SHUT:
+        assert isfinite(controller.pace.per_second)
+        if before[0] in HELD and before[2] >= 0.0 and controller.state in HELD:
             assert at > 0.0
 
     play(script, check=check)
@@ -348,7 +351,7 @@ def test_the_pace_is_never_below_its_bound(script):
 
     def check(controller, now, at, before):
         if controller.state == RAMP:
-            assert controller.pace >= pacing.LEAST_PACE - 1e-9
+            assert controller.pace.per_second >= schedule.LEAST_PACE - 1e-9
 
     play(script, check=check)
 
@@ -380,21 +383,22 @@ def test_the_order_of_simultaneous_successes_and_of_failures_changes_no_state(sc
         controller, now, _ = play(script)
         for _, hint in order:
             report(controller, now + 1.0, now, kind, hint, 0.5, True)
-        results.append((controller.state, controller.run, controller.share, controller.until))
+        results.append(
+            (controller.state, controller.evidence.run, controller.evidence.share, controller.hold.until)
+        )
     assert results[0] == results[1]
 
 
 _SECONDS = {
-    traffic: ("MEMORY", "WINDOW", "LEAST_SPAN"),
-    evidence: ("CALM", "STALE", "WINDOW"),
-    pacing: ("SLOW_ABOVE", "RETURN", "BEHIND", "FAST_DOUBLING", "SLOW_DOUBLING", "LONG"),
-    probing: (
+    evidence: ("MEMORY", "WINDOW", "LEAST_SPAN", "CALM", "STALE"),
+    schedule: (
+        *("SLOW_ABOVE", "RETURN", "BEHIND", "FAST_DOUBLING", "SLOW_DOUBLING", "LONG"),
         *("FIRST_SILENT", "CAP_SILENT", "FIRST_PLAIN", "CAP_PLAIN", "LEAST_CAP", "PRESUMED_AFTER"),
         *("PRESUMED_WARY", "KEPT", "DOUBTED"),
     ),
 }
 _RATES = (
-    (pacing, "LEAST_PACE"),
+    (schedule, "LEAST_PACE"),
     (evidence, "LEAST_RATE"),
     (evidence, "COLD_RATE"),
 )
@@ -411,15 +415,14 @@ def test_scaling_all_times_scales_all_decisions(script):
         for module, name in _RATES:
             patch.setattr(module, name, getattr(module, name) / 2.0)
         two, _, _ = play(script, scale=2.0)
-    assert (one.state, one.run, one.wary, one.failed_probes) == (
+    assert (one.state, one.evidence.run, one.hold._failed_probes) == (
         two.state,
-        two.run,
-        two.wary,
-        two.failed_probes,
+        two.evidence.run,
+        two.hold._failed_probes,
     )
-    assert one.share == two.share
+    assert one.evidence.share == two.evidence.share
     if one.state == RAMP:
-        assert one.pace == pytest.approx(two.pace * 2.0)
+        assert one.pace.per_second == pytest.approx(two.pace.per_second * 2.0)
 
 
 def test_weeks_between_two_answers_change_the_pace_by_one_step():
@@ -427,7 +430,7 @@ def test_weeks_between_two_answers_change_the_pace_by_one_step():
     controller, _ = shut()
     now = probed(controller) + 1e7
     controller.succeeded(now + 0.05, now, waiting=True)
-    assert controller.pace <= pacing.RISE * pacing.START * 10.5
+    assert controller.pace.per_second <= schedule.RISE * schedule.START * 10.5
 
 
 def test_repeats_that_succeed_show_that_refusals_concern_all():
@@ -442,4 +445,4 @@ def test_repeats_that_succeed_show_that_refusals_concern_all():
             else:
                 controller.failed(now + 0.5, now + 0.45, 0.5, REFUSED, repeat=True)
                 controller.succeeded(now + 0.6, now + 0.55, waiting=False)
-        assert (controller.refused_together, controller.refused_alone) == (succeed, not succeed)
+        assert controller.evidence.refused_alone is not succeed

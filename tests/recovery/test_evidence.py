@@ -1,25 +1,46 @@
-"""Tests of what is chance and what is an outage."""
+"""Tests of what is known about the traffic of a service, of what is chance, and what is an outage."""
 
-from amends.recovery.evidence import AGAIN, ALONE, HINT, LEARNED, PLAIN, REFUSED, SILENT, STALE, Evidence
+import pytest
+
+from amends.recovery.evidence import (
+    AGAIN,
+    ALONE,
+    CHANCE,
+    HINT,
+    LEARNED,
+    MEMORY,
+    OUTAGE,
+    PLAIN,
+    REFUSED,
+    SILENT,
+    STALE,
+    TOO_MANY,
+    UNUSUAL_HINT,
+    Evidence,
+    Traffic,
+)
 
 
 def known(*, failing=0.0, calls=400):
     """Return the evidence of a service that answered ten calls per second, and the time."""
-    evidence, now = Evidence(), 100.0
+    traffic, now = Traffic(), 100.0
+    evidence = Evidence(traffic)
     for number in range(calls):
         now += 0.1
         if number * 7 % 100 < 100 * failing:
-            evidence.count_failure(now, now - 0.01, PLAIN, repeat=False)
+            evidence.judge(now, now - 0.01, PLAIN, repeat=False, probe=False)
         else:
-            evidence.succeeded_open(now, now - 0.01)
-    evidence.succeeded_open(now, now - 0.01)
+            traffic.succeeded_open(now, now - 0.01)
+            evidence.learn_chance()
+    traffic.succeeded_open(now, now - 0.01)
+    evidence.learn_chance()
     return evidence, now
 
 
 def needed(evidence, now, kind, *, repeat=False):
     """Return how many failures in a row are no chance."""
     for number in range(1, 200):
-        if evidence.count_failure(now + number / 10, now + 0.05, kind, repeat=repeat):
+        if evidence.judge(now + number / 10, now + 0.05, kind, repeat=repeat, probe=True) == OUTAGE:
             return number
     return 200
 
@@ -41,8 +62,8 @@ def test_old_failures_are_no_evidence():
     """After STALE seconds the run begins again."""
     evidence, now = known()
     for _ in range(5):
-        assert not evidence.count_failure(now, now - 0.01, PLAIN, repeat=False)
-    assert not evidence.count_failure(now + STALE + 1, now + STALE, PLAIN, repeat=False)
+        assert evidence.judge(now, now - 0.01, PLAIN, repeat=False, probe=False) == CHANCE
+    assert evidence.judge(now + STALE + 1, now + STALE, PLAIN, repeat=False, probe=False) == CHANCE
     assert evidence.run == 1
 
 
@@ -65,8 +86,101 @@ def test_a_long_run_is_learned_as_a_short_one():
     """A service that was down and is back is not taken for unreliable."""
     evidence, now = known()
     for number in range(100):
-        evidence.count_failure(now + number, now + number, PLAIN, repeat=False)
+        evidence.judge(now + number, now + number, PLAIN, repeat=False, probe=False)
     assert evidence.failing < 0.3
-    evidence.succeeded_open(now + 101, now + 100.9)
+    evidence.learn_chance()
     assert evidence.share < (LEARNED + 1) / 32
     assert evidence.run == 0
+
+
+def test_what_the_failures_show():
+    """A hint where hints are rare; too many calls where many are refused, not where others fail."""
+    evidence, now = known()
+    assert evidence.judge(now + 1, now, HINT, repeat=False, probe=False) == UNUSUAL_HINT
+    for kind, expected in ((REFUSED, TOO_MANY), (PLAIN, CHANCE)):
+        evidence, now = known(failing=0.4)
+        assert evidence.judge(now + 1, now, kind, repeat=False, probe=False) == expected
+    assert Evidence(Traffic()).judge(1.0, 0.9, HINT, repeat=False, probe=False) == OUTAGE
+
+
+def test_no_verdict_before_the_calls_sent_now_could_be_answered():
+    """Quick failures arrive before slow successes; silence does not."""
+    for kind, expected in ((PLAIN, CHANCE), (SILENT, OUTAGE)):
+        evidence, now = known()
+        evidence.wait_for_answers(now, 10.0)
+        for number in range(9):
+            found = evidence.judge(now + number / 10, now + 0.05, kind, repeat=False, probe=False)
+        assert found == expected
+        assert evidence.judge(now + 12.6, now + 0.05, kind, repeat=False, probe=False) == OUTAGE
+
+
+def test_rates_follow_the_load():
+    """Operations that had to wait count as arrivals; only good answers count as successes."""
+    traffic, now = Traffic(), 0.0
+    for number in range(600):
+        now += 0.1
+        traffic.arrived()
+        if number % 2:
+            traffic.succeeded(now, now - 0.05)
+    assert traffic.rate(now) == pytest.approx(10.0, rel=0.1)
+    assert 3.5 < traffic.good_rate(now) < 5.0
+    assert traffic.rate(now + 10 * MEMORY) < 3.0
+
+
+def test_the_usual_round_trip_is_the_least_mean_of_some_windows():
+    """A minute of longer answers does not change it; then they are usual."""
+    known, now = Traffic(), 0.0
+    seen = []
+    for second in range(200):
+        trip = 0.1 if second < 60 else 0.4
+        now = float(second)
+        for _ in range(5):
+            known.succeeded_open(now, now - trip)
+        seen.append(known.usual)
+    assert seen[59] == pytest.approx(0.1)
+    assert seen[100] == pytest.approx(0.1)
+    assert seen[199] == pytest.approx(0.4)
+
+
+def test_answers_that_came_while_trouble_began_are_not_usual():
+    """`discard_window` drops them."""
+    known = Traffic()
+    for number in range(20):
+        known.succeeded_open(number / 10, number / 10 - 0.1)
+    known.roll(2.0)
+    for number in range(20):
+        known.succeeded_open(3.0 + number / 10, number / 10)
+    known.discard_window(6.0)
+    assert known.usual == pytest.approx(0.1)
+
+
+def test_the_first_round_trip_is_usual_until_more_is_known():
+    """The shortest one."""
+    traffic = Traffic()
+    for trip in (0.5, 0.3, 0.9):
+        traffic.note_first_trip(trip)
+    assert traffic.usual == traffic.peak == 0.3
+
+
+def test_a_window_that_is_not_learned_from():
+    """Its round trips are discarded; its arrivals count."""
+    known, now = Traffic(), 0.0
+    for _ in range(100):
+        now += 0.1
+        known.succeeded_open(now, now - 0.1)
+    usual = known.usual
+    for _ in range(100):
+        now += 0.1
+        known.succeeded_open(now, now - 0.01)
+        known.roll(now, learn=False)
+    assert known.usual == usual
+    assert known._trips == 0
+
+
+def test_before_the_first_answer_nothing_is_known():
+    """No round trip, no arrivals, no good answers."""
+    traffic = Traffic()
+    assert (traffic.usual, traffic.peak, traffic.arrivals) == (0.0, 0.0, 0.0)
+    assert (traffic.rate(100.0), traffic.good_rate(100.0)) == (0.0, 0.0)
+    traffic.arrived()
+    assert traffic.rate(100.0 + 10 * MEMORY) == pytest.approx(0.1 / MEMORY)

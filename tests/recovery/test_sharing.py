@@ -155,8 +155,8 @@ def test_a_record_that_this_process_removed_is_no_news(clock):
 
     memory = Memory()
     sharing, other = Sharing(memory, "a"), Sharing(memory, "a")
-    controller = Upstream("a")._controller
-    sharing.write(controller, clock.now())
+    hold = Upstream("a")._controller.hold
+    sharing.write(hold, clock.now())
     never = float("-inf")
     assert other.read(clock.now(), never) is not None
     sharing.clear()

@@ -18,7 +18,7 @@ import pytest
 from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
 from amends.errors import TimeoutError as TimedOut
-from amends.recovery import probing
+from amends.recovery import schedule
 from amends.recovery.clock import CLOCK
 from amends.recovery.quota import Quota
 
@@ -74,7 +74,7 @@ class Service:
 def watched(monkeypatch):
     """Dump the stack of every thread and end the process if a test hangs."""
     for name, value in FAST.items():
-        monkeypatch.setattr(probing, name, value)
+        monkeypatch.setattr(schedule, name, value)
     faulthandler.dump_traceback_later(110, exit=True, file=sys.__stderr__)
     # Sleeps are a hundred times shorter.
     with CLOCK.using(sleep=lambda s: time.sleep(s / 100), asleep=lambda s: asyncio.sleep(s / 100)):

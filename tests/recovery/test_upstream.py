@@ -13,7 +13,7 @@ import pytest
 
 from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
-from amends.recovery import configure, probing
+from amends.recovery import configure, schedule
 from amends.recovery import upstream as upstream_module
 from amends.recovery.clock import CLOCK
 from amends.recovery.quota import Quota
@@ -26,7 +26,7 @@ READ = Operation(name="read", read_only=True)
 def gaps(monkeypatch, seconds):
     """Make the gaps between probes this long."""
     for name in ("FIRST_PLAIN", "CAP_PLAIN", "FIRST_SILENT", "CAP_SILENT", "LEAST_CAP"):
-        monkeypatch.setattr(probing, name, seconds)
+        monkeypatch.setattr(schedule, name, seconds)
 
 
 def trip(upstream, now=0.0):
@@ -697,7 +697,7 @@ def test_a_hint_of_no_time():
     """It holds calls back for no less time than none."""
     upstream = Upstream("a")
     upstream.failed(Fault(code="RATE_LIMITED", retry_after=0), 100.0, 100.0, 0.0)
-    assert upstream._controller.until == 100.0
+    assert upstream._controller.hold.until == 100.0
 
 
 def test_one_call_at_once_is_the_least():

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, Protocol
 
 from amends.recovery.clock import CLOCK
-from amends.recovery.controller import Controller
+from amends.recovery.schedule import Hold
 
 __all__ = ["Shared", "Sharing"]
 
@@ -76,14 +76,14 @@ class Sharing:
         self._seen = at
         return resume_at + offset, until + offset if until else 0.0, True
 
-    def write(self, controller: Controller, now: float) -> None:
+    def write(self, hold: Hold, now: float) -> None:
         """Write that the service is unavailable."""
         offset = CLOCK.wall() - now
         self._seen = now + offset
         record = {
             "at": self._seen,
-            "resume_at": controller.resume_at + offset,
-            "until": controller.until + offset if controller.until else 0.0,
+            "resume_at": hold.resume_at + offset,
+            "until": hold.until + offset if hold.until else 0.0,
         }
         self._try(record)
 

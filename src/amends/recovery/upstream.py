@@ -26,7 +26,8 @@ from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.validate import check_count, check_kind
 from amends.recovery.clock import CLOCK
-from amends.recovery.controller import HINT, OPEN, PLAIN, RAMP, REFUSED, SHUT, SILENT, STATES, Controller
+from amends.recovery.controller import HELD, OPEN, RAMP, SHUT, STATES, Controller
+from amends.recovery.evidence import HINT, PLAIN, REFUSED, SILENT
 from amends.recovery.quota import Quota
 from amends.recovery.renewal import Renewal, Turn
 from amends.recovery.sharing import Shared, Sharing
@@ -163,21 +164,21 @@ class Upstream:
         with self._lock:
             controller = self._controller
             state = controller.state
-            resumes = (
-                controller.resume_at if state == SHUT else controller.next_send if state == RAMP else now
-            )
+            resumes = now
+            if state != OPEN:
+                resumes = controller.pace.next_send if state == RAMP else controller.hold.resume_at
             return Snapshot(
                 name=self.name,
                 state=STATES[state],
                 resumes_in=max(0.0, resumes - now),
                 parked=len(self._queue),
-                calls=controller.calls,
+                calls=controller.traffic.calls,
                 repeats=self._quota.taken,
                 repeats_left=self._quota.saved,
-                failing=controller.failing,
-                round_trip=controller.usual,
+                failing=controller.evidence.failing,
+                round_trip=controller.traffic.usual,
                 renewals=self.renewal.generation,
-                pace=controller.pace if state == RAMP else None,
+                pace=controller.pace.per_second if state == RAMP else None,
                 scopes=tuple(self._scopes),
             )
 
@@ -239,7 +240,7 @@ class Upstream:
                 self._queue[waiter] = None
                 self.last_used = now
                 if fresh and self._controller.state != OPEN:
-                    self._controller.arrived()
+                    self._controller.traffic.arrived()
             if not waiter.granted:
                 self._let_out(now, waiter)
             if waiter.granted:
@@ -285,9 +286,9 @@ class Upstream:
     def refuses(self, now: float, patience: float) -> bool:
         """Return whether a call cannot be sent within `patience` seconds, because the server asked for that."""
         with self._lock:
-            controller = self._controller
-            due = controller.state == SHUT and controller.probe_sent < 0.0 and now >= controller.resume_at
-            soon = controller.doubted and controller.resume_at - now < patience
+            controller, hold = self._controller, self._controller.hold
+            due = controller.state in HELD and hold.probe_sent < 0.0 and now >= hold.resume_at
+            soon = hold.doubted and hold.resume_at - now < patience
             return controller.held_until() - now > patience and not due and not soon
 
     def refusal(self, now: float) -> Fault:
@@ -324,7 +325,7 @@ class Upstream:
         try:
             self._quota.earned += 1
             if self.open and not repeat:
-                self._controller.succeeded_open(now, sent)
+                self._controller.succeeded(now, sent)
             else:
                 self._succeeded(now, sent, repeat=repeat)
         finally:
@@ -334,7 +335,7 @@ class Upstream:
         self._end_call()
         was = self._controller.state
         self._controller.succeeded(now, sent, waiting=bool(self._queue), repeat=repeat)
-        if self._sharing is not None and was == SHUT and self._controller.state != SHUT:
+        if self._sharing is not None and was in HELD and self._controller.state not in HELD:
             self._sharing.clear()
         self._let_out(now)
 
@@ -367,8 +368,8 @@ class Upstream:
                 if held and hint > _LONG_HINT:
                     for waiter in self._queue:
                         waiter.wake()
-                if self._sharing is not None and controller.state == SHUT and not controller.wary:
-                    self._sharing.write(controller, now)
+                if self._sharing is not None and controller.state == SHUT:
+                    self._sharing.write(controller.hold, now)
             self._let_out(now)
             return held
 
@@ -423,8 +424,8 @@ class Upstream:
             head = self._next(now)
             look_at = inf if self._is_full() else controller.admit(now, fresh=head.fresh)
             if look_at == 0.0:
-                if self._sharing is not None and controller.state == SHUT and not self._sharing.may_probe():
-                    controller.postpone(now + self._sharing.interval)
+                if self._sharing is not None and controller.state in HELD and not self._sharing.may_probe():
+                    controller.hold.postpone(now + self._sharing.interval)
                     continue
                 del queue[head]
                 head.granted = True
@@ -441,7 +442,7 @@ class Upstream:
     def _learn_from_others(self, now: float) -> None:
         """Take over what another process wrote about the service."""
         assert self._sharing is not None
-        record = self._sharing.read(now, self._controller.last_answered)
+        record = self._sharing.read(now, self._controller.traffic.last_answered)
         if record is not None:
             with self._lock:
                 self._controller.learn(now, *record)
