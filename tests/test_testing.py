@@ -77,7 +77,7 @@ async def test_parked_calls_wait_in_fake_time():
 
 def test_a_parked_thread_can_be_woken_by_another():
     """The clock does not advance if another thread wakes the waiter."""
-    from amends.recovery.waiter import ThreadWaiter
+    from amends.recovery.async_library import ThreadWaiter
 
     waiter = ThreadWaiter()
     with FakeClock() as clock:

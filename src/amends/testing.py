@@ -26,13 +26,12 @@ from typing import Any, Self
 
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
-from amends.recovery import hooks
-from amends.recovery.async_library import sleep
+from amends.recovery import events
+from amends.recovery.async_library import ThreadWaiter, sleep
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import Event
 from amends.recovery.origins import forget_origins
 from amends.recovery.process_quota import process_quota
-from amends.recovery.waiter import ThreadWaiter
 from amends.storyboard import assert_error_code
 
 __all__ = ["FakeClock", "Script", "ScriptEndedError", "assert_error_code", "recorded_events"]
@@ -193,8 +192,8 @@ def recorded_events() -> Iterator[list[Event]]:
     def record(event: Event) -> None:
         seen.append(event)
 
-    hooks.add_hook(record)
+    events.add_hook(record)
     try:
         yield seen
     finally:
-        hooks.remove_hook(record)
+        events.remove_hook(record)

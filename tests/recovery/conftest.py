@@ -2,7 +2,7 @@
 
 import pytest
 
-from amends.recovery import hooks
+from amends.recovery import events
 from amends.testing import FakeClock, recorded_events
 
 
@@ -23,6 +23,6 @@ def seen():
 @pytest.fixture(autouse=True)
 def restore_hooks():
     """Restore the hooks after each test."""
-    before = hooks._hooks
+    before = events._hooks
     yield
-    hooks._hooks = before
+    events._hooks = before

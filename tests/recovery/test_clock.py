@@ -6,8 +6,8 @@ import time
 import pytest
 
 from amends.recovery import clock as module
+from amends.recovery.async_library import TaskWaiter, ThreadWaiter
 from amends.recovery.clock import CLOCK, Clock
-from amends.recovery.waiter import TaskWaiter, ThreadWaiter
 
 
 def test_the_standard_functions_are_looked_up_at_each_call(monkeypatch):

@@ -1,13 +1,17 @@
-"""Tests of what recovery raises or returns when it gives up: the option `raises`."""
+"""Tests of what recovery raises when it gives up, and of the notes on it."""
 
 import asyncio
+import copy
 import pickle
+import traceback
 
 import pytest
 
-from amends import FaultError, Policy, Upstream, arecover, recover
-from amends.errors import RateLimitedError, ServiceUnavailableError
-from amends.recovery import attempts, recovering
+from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
+from amends.core.decision import REASONS
+from amends.errors import PermissionDeniedError, RateLimitedError, ServiceUnavailableError
+from amends.recovery import History, attempts, recovering
+from amends.recovery.give_up import ADVICE
 from amends.testing import Script
 
 
@@ -85,3 +89,82 @@ def test_the_final_error_keeps_its_history_when_pickled(clock):
     with pytest.raises(ConnectionRefusedError) as caught:
         recover(Script(ConnectionRefusedError(), repeat=True), raises="original")
     assert len(pickle.loads(pickle.dumps(caught.value)).history) == 5
+
+
+FOLLOWED_BY_A_CALL = {
+    "hint",
+    "row-wait",
+    "backoff",
+    "uncertain",
+    "queued",
+    "refreshed",
+    "set-up",
+    "changed",
+    "not-happened",
+}
+NOT_OF_RECOVERY = {"non-fatal", "nothing-found"}
+
+
+def failure(script, **options):
+    with pytest.raises(FaultError) as caught:
+        recover(script, **options)
+    return caught.value
+
+
+def test_an_uncaught_error_says_what_to_do(clock):
+    """What was called, the status, tries and waits, what to do, where to read; and no text of the failing service."""
+    failed = Fault(
+        code="SERVICE_UNAVAILABLE", vocabulary="http", status=503, message="s3cret", trace_id="abc"
+    )
+    operation = Operation.of_http("GET", name="orders", url="https://shop.example/orders?s3cret")
+    error = failure(Script(failed, repeat=True), operation=operation)
+    assert error.__notes__ == [
+        "amends: called orders GET https://shop.example/orders, got SERVICE_UNAVAILABLE (HTTP 503), trace id abc",
+        f"amends: 5 calls in 15 s, waits 1, 2, 4, 8 s; gave up: {REASONS['attempts']}",
+        f"amends: to do: {ADVICE['attempts']}",
+        "amends: read: amends explain SERVICE_UNAVAILABLE --vocabulary http",
+    ]
+    printed = "".join(traceback.format_exception(error, chain=False))
+    assert all(note in printed for note in error.__notes__)
+
+
+def test_the_advice_fits_the_reason(clock):
+    """Every reason that ends an operation has advice; a terminal failure names who has to act."""
+    assert set(ADVICE) == set(REASONS) - FOLLOWED_BY_A_CALL - NOT_OF_RECOVERY
+    assert "read_only=True" in "".join(failure(Script(ServiceUnavailableError())).__notes__)
+    assert "amends.register" in "".join(failure(Script(KeyError()), read_only=True).__notes__)
+    late = failure(Script(RateLimitedError(retry_after=900), repeat=True))
+    assert "a call can succeed in 900 s" in late.__notes__[2]
+    terminal = failure(Script(PermissionDeniedError(doc_uri="https://docs.example/permissions")))
+    assert "has to act" in terminal.__notes__[2]
+    assert terminal.__notes__[3].startswith("amends: read: https://docs.example/permissions, amends explain ")
+
+
+def test_a_call_that_was_not_sent(clock):
+    """The notes say that there was no call."""
+    upstream = Upstream()
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=20), clock.now(), clock.now(), 0.0)
+    error = failure(Script("x"), upstream=upstream, policy=Policy(max_wait=5))
+    assert "no call was sent" in error.__notes__[1]
+
+
+def test_an_outer_recovery_does_not_repeat_the_notes(clock):
+    """The outer error has notes of its own; those of the inner one stay on the inner one."""
+    error = failure(lambda: recover(Script(PermissionDeniedError())))
+    assert len(error.__notes__) == len(error.__cause__.__notes__) == 4
+
+
+def test_the_history_prints_as_a_table(clock):
+    """It is a tuple in every other respect, also when it is pickled or copied."""
+    script = Script(RateLimitedError(retry_after=1.5, status=429), ServiceUnavailableError())
+    history = failure(script).history
+    assert str(history).splitlines() == [
+        "#  took  failure              decision                 waited",
+        "1  0 s   RATE_LIMITED 429     retry (hint)             1.5 s",
+        "2  0 s   SERVICE_UNAVAILABLE  verify (effect-unknown)",
+    ]
+    assert history == tuple(history)
+    for again in (pickle.loads(pickle.dumps(history)), copy.copy(history)):
+        assert isinstance(again, History)
+        assert str(again) == str(history)
+    assert str(History()) == "#  took  failure  decision  waited"

@@ -5,13 +5,13 @@ import pytest
 from amends import Decision, Fault, FaultError, Operation, Policy, Upstream, recover
 from amends.core.enums import Action, Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
+from amends.recovery.async_library import ThreadWaiter
 from amends.recovery.events import LONG_WAIT
-from amends.recovery.operation_flow import Flow, Outcome, scope_of
+from amends.recovery.operation_flow import Flow, Outcome, wait_for_quota
 from amends.recovery.plan import plan_for
-from amends.recovery.scope import SCOPE, Scope
+from amends.recovery.scope import SCOPE, Scope, scope_of
 from amends.recovery.stepper import Stepper
 from amends.recovery.steps import Do, Finish, Send, Wait
-from amends.recovery.waiter import ThreadWaiter
 from amends.testing import Script
 
 
@@ -210,3 +210,24 @@ def test_a_wait_for_a_turn_that_is_not_long_is_no_event(clock, seen, seconds, ki
     assert upstream.snapshot(clock.now()).resumes_in == pytest.approx(seconds)
     assert recover(lambda: "x", upstream=upstream) == "x"
     assert [event.kind for event in seen] == kinds
+
+
+def waits_for(steps, clock):
+    """Wait as the steps ask. Return their result and the seconds of each wait."""
+    waits = []
+    try:
+        while True:
+            waits.append(next(steps).seconds)
+            clock.advance(waits[-1])
+    except StopIteration as stop:
+        return stop.value, waits
+
+
+def test_the_quota(clock):
+    """A repeat is taken at once, or at the time that the quota names if that is not too late."""
+    now = clock.now()
+    assert waits_for(wait_for_quota(lambda at: 0.0, 0.0), clock) == (True, [])
+    later = wait_for_quota(lambda at: 0.0 if at >= now + 2 else now + 2, 2.0)
+    assert waits_for(later, clock) == (True, [2.0])
+    now = clock.now()
+    assert waits_for(wait_for_quota(lambda at: now + 2.5, 2.0), clock) == (False, [])

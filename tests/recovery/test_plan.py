@@ -6,8 +6,8 @@ import pytest
 
 from amends import Fault, Operation, Policy, Upstream
 from amends.core.policy import DEFAULT
+from amends.recovery.classify import fault_in_response
 from amends.recovery.plan import UNKNOWN, Plan, fallback_arguments, hook_arguments, plan_for
-from amends.recovery.to_fault import fault_in_response
 
 FAULT = Fault(code="TIMEOUT")
 

@@ -3,11 +3,11 @@
 import pytest
 
 from amends import Fault, Policy, Upstream
-from amends.recovery.queueing import renew_credentials, wait_for_quota, wait_for_turn
+from amends.recovery.async_library import ThreadWaiter
+from amends.recovery.queueing import renew_credentials, wait_for_turn
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.stepper import Stepper
-from amends.recovery.steps import Do, Park, Wait
-from amends.recovery.waiter import ThreadWaiter
+from amends.recovery.steps import Do, Park
 
 STEPPER = Stepper(policy=Policy(max_wait=10.0))
 
@@ -21,21 +21,12 @@ def run(steps, clock):
             if isinstance(step, Do):
                 step = steps.send(step.call(*step.args))
                 continue
-            assert isinstance(step, Wait | Park)
+            assert isinstance(step, Park)
             waits.append(step.seconds)
             clock.advance(step.seconds)
             step = steps.send(None)
     except StopIteration as stop:
         return stop.value, waits
-
-
-def test_the_quota(clock):
-    """A repeat is taken at once, or at the time that the quota names if that is not too late."""
-    now = clock.now()
-    assert run(wait_for_quota(lambda at: 0.0, 0.0), clock) == (True, [])
-    assert run(wait_for_quota(lambda at: 0.0 if at >= now + 2 else now + 2, 2.0), clock) == (True, [2.0])
-    now = clock.now()
-    assert run(wait_for_quota(lambda at: now + 2.5, 2.0), clock) == (False, [])
 
 
 def test_an_open_upstream_lets_calls_out(clock):

@@ -1,7 +1,7 @@
 """One renewal of credentials for all operations that were refused."""
 
+from amends.recovery.async_library import ThreadWaiter
 from amends.recovery.renewal import Renewal, Turn
-from amends.recovery.waiter import ThreadWaiter
 
 
 def test_one_leads_and_the_others_wait():

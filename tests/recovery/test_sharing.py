@@ -12,8 +12,8 @@ import pytest
 from amends import Fault, FaultError, Upstream, recover
 from amends.errors import ServiceUnavailableError
 from amends.recovery import Shared
+from amends.recovery.async_library import ThreadWaiter
 from amends.recovery.sharing import Sharing
-from amends.recovery.waiter import ThreadWaiter
 from amends.testing import Script
 
 from .test_upstream import READ, trip

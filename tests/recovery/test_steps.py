@@ -2,8 +2,8 @@
 
 import pytest
 
+from amends.recovery.async_library import ThreadWaiter
 from amends.recovery.steps import Do, Finish, Park, Send, Wait
-from amends.recovery.waiter import ThreadWaiter
 
 
 def test_defaults():

@@ -15,9 +15,9 @@ from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, rec
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
 from amends.recovery import configure, schedule
 from amends.recovery import upstream as upstream_module
+from amends.recovery.async_library import TaskWaiter, ThreadWaiter
 from amends.recovery.clock import CLOCK
 from amends.recovery.quota import Quota
-from amends.recovery.waiter import TaskWaiter, ThreadWaiter
 from amends.testing import Script
 
 READ = Operation(name="read", read_only=True)

@@ -31,8 +31,7 @@ except ImportError as missing:
 from amends._version import __version__
 from amends.core.enums import Recovery
 from amends.core.vocabulary import row_for
-from amends.recovery.events import Event
-from amends.recovery.hooks import add_hook, remove_hook
+from amends.recovery.events import Event, add_hook, remove_hook
 
 __all__ = ["instrument", "span_event", "uninstrument"]
 

@@ -19,8 +19,7 @@ except ImportError as missing:
     raise ImportError("amends.bindings.structlog needs structlog: pip install structlog") from missing
 
 from amends.core.vocabulary import row_for
-from amends.recovery.events import Event, log_level
-from amends.recovery.hooks import add_hook, remove_hook
+from amends.recovery.events import Event, add_hook, log_level, remove_hook
 
 __all__ = ["install", "log_event", "remove"]
 

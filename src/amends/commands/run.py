@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     from amends.process import run as run_command
     from amends.process.spool import IN_MEMORY, MAX_OUTPUT
     from amends.recovery import CLI
-    from amends.recovery.hooks import only_hooks
+    from amends.recovery.events import only_hooks
 
     command = command_after_dashes(args.argv, "amends run")
     # A document must be chosen: by default the command's own output passes through, in a pipe too.

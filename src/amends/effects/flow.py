@@ -28,7 +28,7 @@ from amends.effects.outcomes import encode_result, restore_result
 from amends.effects.records import EffectRecord
 from amends.effects.similar import Similar, find_similar
 from amends.errors.base import FaultError
-from amends.recovery.to_fault import fault_of
+from amends.recovery.classify import fault_of
 from amends.serving.server_errors import is_about_a_part
 from amends.stores.errors import StoreError
 

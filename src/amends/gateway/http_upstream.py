@@ -39,10 +39,10 @@ from amends.gateway.stats import Stats, UpstreamStatus
 from amends.http.asgi_types import Receive, Scope, Send
 from amends.http.key_support import KeySupport, vendor_honours_keys
 from amends.recovery.clock import CLOCK
+from amends.recovery.drivers import arun_flow
 from amends.recovery.history import Attempt
 from amends.recovery.operation_flow import Outcome
 from amends.recovery.origins import route_scope
-from amends.recovery.perform import arun_flow
 from amends.recovery.plan import Plan
 from amends.recovery.upstream import Upstream
 from amends.serving.tracing import trace_id

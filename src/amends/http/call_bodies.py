@@ -18,9 +18,9 @@ from amends.core.decision import State, decide
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
+from amends.recovery.classify import fault_of
 from amends.recovery.clock import CLOCK
 from amends.recovery.scope import time_left
-from amends.recovery.to_fault import fault_of
 
 if TYPE_CHECKING:
     from amends.http.calls import Call

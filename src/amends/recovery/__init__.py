@@ -4,18 +4,19 @@ Recovery: call a function, and call it again where that can help and is safe, wi
     recover(call, …)   arecover(call, …)   @recovering(…)   for attempt in attempts(…)
     recover_stream(source, …)   arecover_stream(source, …)
 
-How a retry runs, file by file: `drivers` takes the options, `perform` makes the calls and waits, `operation_flow`
-has the order of events, `stepper` keeps the attempts and asks `amends.decide`. `Upstream` is the state that all callers
-of one service share; `queueing` waits for it. Decisions are pure; only `perform` and `clock` wait.
+How a retry runs, file by file: `drivers` takes the options (`plan`), makes the calls and waits, `operation_flow` has the
+order of events, `classify` says what a failure means, `stepper` keeps the attempts and asks `amends.decide`, `events` tells
+the hooks, `give_up` builds the final error. `Upstream` is the state that all callers of one service share; its `controller`
+decides which calls may be sent, and `queueing` waits for it. Decisions are pure; only `drivers` and `clock` wait.
 """
 
 from __future__ import annotations
 
+from amends.recovery.classify import fault_in_response
 from amends.recovery.decorator import recovering
 from amends.recovery.drivers import arecover, recover
-from amends.recovery.events import Event, EventHook
+from amends.recovery.events import Event, EventHook, add_hook, remove_hook, set_hooks
 from amends.recovery.history import Attempt, History
-from amends.recovery.hooks import add_hook, remove_hook, set_hooks
 from amends.recovery.iterators import Attempts, Try, attempts
 from amends.recovery.origins import configure, route_scope, upstream_for
 from amends.recovery.policies import ADCP, CLI, NONE, TASK, from_retry_policy
@@ -23,7 +24,6 @@ from amends.recovery.scope import current_operation, time_left
 from amends.recovery.sharing import Shared
 from amends.recovery.stepper import Stepper
 from amends.recovery.streams import arecover_stream, recover_stream
-from amends.recovery.to_fault import fault_in_response
 from amends.recovery.upstream import Snapshot, Upstream
 
 __all__ = [

@@ -1,7 +1,8 @@
 """
-The async library that the current task runs on: asyncio or trio. Code on anyio runs on one of the two.
+What waits: a thread, or a task of the async library that it runs on, asyncio or trio. Code on anyio runs on one of the two.
 
-asyncio and trio are imported only if the program has imported them.
+asyncio and trio are imported only if the program has imported them. `amends.recovery.clock` calls these functions, so that
+tests can replace them.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from contextlib import asynccontextmanager, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from amends.recovery.waiter import TaskWaiter, Waiter
-
 if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
     "BlockLimit",
+    "TaskWaiter",
+    "ThreadWaiter",
     "TrioWaiter",
+    "Waiter",
     "in_event_loop",
     "new_task_waiter",
     "running_trio",
@@ -57,6 +59,68 @@ def in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+class Waiter:
+    """One entry of an upstream's queue. The upstream sets `granted` and `look_at`; the waiter only sleeps."""
+
+    __slots__ = ("fresh", "granted", "look_at")
+
+    def __init__(self) -> None:
+        self.fresh = True
+        """Whether the operation of this waiter has made no call yet."""
+        self.granted = False
+        """Whether the call of this waiter may be sent."""
+        self.look_at = 0.0
+        """When the upstream asked this waiter to call `look` again."""
+
+    def wake(self) -> None:
+        """End the current sleep, or the next one if the waiter is awake."""
+
+    def clear(self) -> None:
+        """Discard earlier calls of `wake`, so that the next sleep lasts."""
+
+
+class ThreadWaiter(Waiter):
+    """A waiting thread."""
+
+    __slots__ = ("event",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.event = threading.Event()
+
+    def wake(self) -> None:  # noqa: D102
+        self.event.set()
+
+    def clear(self) -> None:  # noqa: D102
+        self.event.clear()
+
+
+class TaskWaiter(Waiter):
+    """A waiting task. Its event is set on its own event loop, from whichever thread `wake` is called."""
+
+    __slots__ = ("event", "loop", "thread")
+
+    def __init__(self) -> None:
+        import asyncio
+
+        super().__init__()
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.event = asyncio.Event()
+
+    def wake(self) -> None:  # noqa: D102
+        if threading.get_ident() == self.thread:
+            self.event.set()
+            return
+        try:
+            self.loop.call_soon_threadsafe(self.event.set)
+        except RuntimeError:
+            return  # the loop is closed, and its tasks with it
+
+    def clear(self) -> None:  # noqa: D102
+        self.event.clear()
 
 
 class TrioWaiter(Waiter):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from amends.recovery.waiter import ThreadWaiter, Waiter
+    from amends.recovery.async_library import ThreadWaiter, Waiter
 
 __all__ = ["CLOCK", "Clock"]
 

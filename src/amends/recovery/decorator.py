@@ -8,8 +8,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
-from amends.recovery.first_call import acall_first, call_first
-from amends.recovery.perform import arun_flow, run_flow
+from amends.recovery.drivers import acall_first, arun_flow, call_first, run_flow
 from amends.recovery.plan import Options, Plan, plan_for
 from amends.recovery.upstream import Upstream
 

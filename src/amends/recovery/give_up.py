@@ -1,18 +1,27 @@
-"""What recovery raises or returns when it gives up, as the option `raises` says."""
+"""
+What recovery raises or returns when it gives up, as the option `raises` says, and the notes on it.
+
+The notes are for the developer who reads the traceback. They say what was called, what was tried, why recovery gave up, what
+to do, and where to read more. They contain no text of the failing service.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
+from amends.core.decision import REASONS, Decision
+from amends.core.enums import Actor
 from amends.core.fault import Fault
+from amends.core.vocabulary import vocabulary
 from amends.errors.base import FaultError
+from amends.recovery.events import describe_call, request_facts
 from amends.recovery.history import History
-from amends.recovery.notes import notes_for
 from amends.recovery.stepper import Stepper
 
-__all__ = ["final_error", "with_fault"]
+__all__ = ["ADVICE", "final_error", "notes_for", "with_fault"]
 
 
 def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str]) -> FaultError:
@@ -55,3 +64,81 @@ def with_fault(original: BaseException, error: FaultError) -> BaseException:
     except (AttributeError, TypeError):
         pass
     return original
+
+
+ADVICE: Mapping[str, str] = {
+    "attempts": "call again later, allow more calls with policy=Policy(attempts=…), or give a fallback=",
+    "verdict": "the service asked for no further call: act on the failure itself, or give a fallback=",
+    "uncertain-spent": "look at the service; further calls are allowed with policy=Policy(uncertain=…)",
+    "wait-too-long": "call again after the wait (error.decision.resume_in), or allow it with policy=Policy(max_wait=…)",
+    "deadline": "call again with more time, policy=Policy(deadline=…), or give a fallback=",
+    "parked": "the service is down for all callers: call again later, or give a fallback=",
+    "budget": "too many calls fail at the same time: call again later, or give a fallback=",
+    "correctable": "change the request: error.fault.field and error.fault.suggestions say how; on_fix= can do it",
+    "terminal": "a person has to act; a repeat cannot help",
+    "effect-unknown": "if a repeat is safe, say so with read_only=True, Operation(idempotent=True) or "
+    "Operation(keyed=True); else give verify=, which finds out whether it happened",
+    "bug": "fix the code that raised it; name the class in on=, or register it with amends.register, if it is no bug",
+    "not-in-on": "add the exception's class to on= if it is to be repeated",
+}
+"""What a developer can do, by the reason of the last decision."""
+
+_PEOPLE = {
+    Actor.USER: "the user of this program has to act",
+    Actor.OPERATOR: "the operator of the failing service has to act",
+    Actor.PROVIDER: "a provider behind the failing service has to act",
+}
+
+
+def notes_for(stepper: Stepper) -> list[str]:
+    """Return the notes for an operation that recovery gave up on."""
+    fault = stepper.fault or Fault(code="INTERNAL_ERROR")
+    last = stepper.history[-1] if stepper.history else None
+    method, url = request_facts(
+        stepper.operation, None if last is None else last.error, None if last is None else last.result
+    )
+    status = "" if fault.status is None else f" (HTTP {fault.status})"
+    trace = fault.trace_id or stepper.operation.trace_id
+    called = f"amends: called {describe_call(stepper.operation.name, method, url)}, got {fault.code}{status}"
+    return [
+        called + (f", trace id {trace}" if trace else ""),
+        f"amends: {_tries(stepper)}; gave up: {REASONS.get(stepper.decision.reason, stepper.decision.reason)}",
+        f"amends: to do: {_advice(fault, stepper.decision)}",
+        f"amends: read: {_where(fault)}",
+    ]
+
+
+def _tries(stepper: Stepper) -> str:
+    """Return how many calls were made and how long recovery waited between them."""
+    history = stepper.history
+    if not history:
+        return "no call was sent"
+    calls = "1 call" if stepper.tries == 1 else f"{stepper.tries} calls"
+    waits = [f"{attempt.wait:.3g}" for attempt in history if attempt.wait >= 0.0005]
+    seconds = history[-1].started + history[-1].duration - history[0].started
+    waited = f", waits {', '.join(waits)} s" if waits else ""
+    return f"{calls} in {seconds:.3g} s{waited}"
+
+
+def _advice(fault: Fault, decision: Decision) -> str:
+    if decision.reason == "terminal":
+        return _PEOPLE.get(fault.actor, ADVICE["terminal"])
+    advice = ADVICE.get(decision.reason, "act on error.fault")
+    if decision.resume_in is not None:
+        advice = f"{advice}; a call can succeed in {_number(decision.resume_in)} s"
+    return advice
+
+
+def _number(seconds: float) -> str:
+    """Return seconds with three digits, and long times as whole numbers: 86400, not 8.64e+04."""
+    return f"{seconds:.0f}" if seconds >= 100 else f"{seconds:.3g}"
+
+
+def _where(fault: Fault) -> str:
+    """Return where the failure is explained: the documentation it names, and the command that explains its code."""
+    known = fault.code in vocabulary(fault.vocabulary).rows if fault.vocabulary in _EXPLAINED else False
+    command = f"amends explain {fault.code} --vocabulary {fault.vocabulary}" if known else "docs/recovery.md"
+    return command if fault.doc_uri is None else f"{fault.doc_uri}, {command}"
+
+
+_EXPLAINED = frozenset({"everyday", "http", "cli", "task", "adcp", "arcp"})

@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.recovery.async_library import BlockLimit, new_task_waiter
+from amends.recovery.async_library import BlockLimit, ThreadWaiter, new_task_waiter
+from amends.recovery.classify import On
 from amends.recovery.clock import CLOCK
+from amends.recovery.drivers import aadvance, advance
 from amends.recovery.events import EventHook, log_late_call
 from amends.recovery.history import Attempt
-from amends.recovery.matching import On
 from amends.recovery.operation_flow import Flow
-from amends.recovery.perform import aadvance, advance
 from amends.recovery.plan import Hook, Raises, plan_for
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Finish, Send, Step, Steps
 from amends.recovery.upstream import Upstream
-from amends.recovery.waiter import ThreadWaiter
 
 if TYPE_CHECKING:
     from datetime import timedelta

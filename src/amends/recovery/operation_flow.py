@@ -3,7 +3,7 @@ The flow of one operation, from its first call to its result.
 
 The flow is a generator. It yields steps (`amends.recovery.steps`) and does nothing itself: `recover`, `arecover`, the
 decorator, `attempts` and `arecover_stream` all run this one flow, so they all behave the same. A first call that needs
-nothing arranged is made without a flow (`perform.run`); if it fails, the flow starts with its outcome.
+nothing arranged is made without a flow (`drivers.call_first`); if it fails, the flow starts with its outcome.
 """
 
 from __future__ import annotations
@@ -22,23 +22,20 @@ from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.recovery.call_errors import MisuseError
+from amends.recovery.classify import Signal, fault_of, is_unregistered_bug, matches, signal_of, waited_below
 from amends.recovery.clock import CLOCK
-from amends.recovery.events import LONG_WAIT
+from amends.recovery.events import LONG_WAIT, publish
 from amends.recovery.give_up import final_error, with_fault
 from amends.recovery.history import Attempt
-from amends.recovery.hooks import publish
-from amends.recovery.matching import is_unregistered_bug, matches
-from amends.recovery.plan import UNKNOWN, Plan, fallback_arguments, hook_arguments
+from amends.recovery.plan import Plan, fallback_arguments, hook_arguments
 from amends.recovery.process_quota import callee_of, process_quota
-from amends.recovery.queueing import renew_credentials, wait_for_quota, wait_for_turn
-from amends.recovery.scope import SCOPE, Scope
-from amends.recovery.signals import Signal, signal_of
+from amends.recovery.queueing import renew_credentials, wait_for_turn
+from amends.recovery.scope import SCOPE, scope_of
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.recovery.steps import Do, Finish, Send, Step, Steps, Wait, WaiterMaker
-from amends.recovery.to_fault import fault_of, waited_below
 from amends.recovery.upstream import Upstream
 
-__all__ = ["Flow", "Outcome"]
+__all__ = ["Flow", "Outcome", "wait_for_quota"]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,13 +155,16 @@ class Flow:
                 unrepeatable=unrepeatable,
                 repeatable=repeatable,
             )
-            resolved, value = yield from self._resolve(fault, outcome)
-            if resolved:
-                return value
-            if self.stepper.decision.action is not Action.RETRY:
-                return (yield from self._end())
+            decision = self.stepper.decision
+            if decision.action is not Action.RETRY:
+                resolved, value = yield from self._resolve(fault, outcome, decision.action)
+                if resolved:
+                    return value
+                decision = self.stepper.decision
+                if decision.action is not Action.RETRY:
+                    return (yield from self._end())
             with self._publish("retry"):
-                in_time = yield from self._wait(self.stepper.decision, fault, outcome, held=held)
+                in_time = yield from self._wait(decision, fault, outcome, held=held)
             if not in_time:
                 return (yield from self._end())
             outcome = None
@@ -174,24 +174,12 @@ class Flow:
     def _attempt(self) -> Generator[Step, Any, Outcome | None]:
         """Wait until the upstream lets the call out, then make it. Return None if it does not within the time left."""
         upstream = self.plan.upstream
-        generation, parked = 0, 0.0
-        if upstream is not None:
-            before = CLOCK.now()
-            # The wait that a hint asked for was in the event of the retry.
-            known = 0.0 if self.stepper.verdict is None else self.stepper.decision.delay or 0.0
-            expected = 0.0 if upstream.open else upstream.snapshot(before).resumes_in
-            with self._publish_queued(upstream, expected if expected > LONG_WAIT + known else 0.0):
-                granted = yield from wait_for_turn(upstream, self.stepper, self.new_waiter)
-            now = CLOCK.now()
-            parked = now - before
-            if parked > LONG_WAIT + known and expected <= LONG_WAIT + known:
-                with self._publish_queued(upstream, parked):
-                    pass
-            self.stepper = self.stepper.waited(parked)
+        parked = 0.0
+        if upstream is not None and not upstream.open:
+            granted, parked = yield from self._queue(upstream)
             if not granted:
-                self._give_up_unsent(upstream, now)
                 return None
-            generation = upstream.renewal.generation
+        generation = 0 if upstream is None else upstream.renewal.generation
         stepper, examine, timeout = self.stepper, self.plan.examine, self.plan.timeout
         successes, sent = process_quota.successes, CLOCK.now()
         try:
@@ -226,6 +214,24 @@ class Flow:
             fault=fault,
             parked=parked,
         )
+
+    def _queue(self, upstream: Upstream) -> Generator[Step, Any, tuple[bool, float]]:
+        """Wait until the upstream lets the call out. Return whether it does, and for how many seconds the call waited."""
+        before = CLOCK.now()
+        # The wait that a hint asked for was in the event of the retry.
+        known = 0.0 if self.stepper.verdict is None else self.stepper.decision.delay or 0.0
+        expected = upstream.snapshot(before).resumes_in
+        with self._publish_queued(upstream, expected if expected > LONG_WAIT + known else 0.0):
+            granted = yield from wait_for_turn(upstream, self.stepper, self.new_waiter)
+        now = CLOCK.now()
+        parked = now - before
+        if parked > LONG_WAIT + known and expected <= LONG_WAIT + known:
+            with self._publish_queued(upstream, parked):
+                pass
+        self.stepper = self.stepper.waited(parked)
+        if not granted:
+            self._give_up_unsent(upstream, now)
+        return granted, parked
 
     def _abandon(self, sent: float) -> None:
         """Report to the upstream that a call has no outcome: it was interrupted, or it could not be made."""
@@ -322,14 +328,16 @@ class Flow:
 
     # Hooks -----------------------------------------------------------------------------------------------------
 
-    def _resolve(self, fault: Fault, outcome: Outcome) -> Generator[Step, Any, tuple[bool, Any]]:
+    def _resolve(
+        self, fault: Fault, outcome: Outcome, action: Action
+    ) -> Generator[Step, Any, tuple[bool, Any]]:
         """
         Run the hook that can remove the cause of the failure, if the caller gave one.
 
         Return whether `verify` found that the operation has had its effect, and the result it returned then.
         """
-        plan, action = self.plan, self.stepper.decision.action
-        if action in (Action.RETRY, Action.NONE):
+        plan = self.plan
+        if action is Action.NONE:
             return False, None
         remedy = remedy_for(fault)
         if remedy is not None and remedy not in self.stepper.remedies and getattr(plan, remedy) is not None:
@@ -448,25 +456,17 @@ _UNCHARGED = frozenset({"refreshed", "set-up", "changed"})
 """Reasons of repeats that are not taken from the quota: something changed, so they do not repeat the same call."""
 
 
-def scope_of(
-    stepper: Stepper, upstream: Upstream | None = None, call_ends: float | None = None
-) -> Scope | None:
+def wait_for_quota(take: Callable[[float], float], longest: float) -> Generator[Step, Any, bool]:
     """
-    Return the scope in which a call of this operation runs, or None if it has nothing to add.
+    Take a repeat from a quota with `take`. Return whether there was one.
 
-    `call_ends` is when the time of this one call is over.
+    Waits at most `longest` seconds for it: where most calls fail, a repeat that waits for long would only be one more.
     """
-    state, deadline = stepper.state, stepper.policy.deadline
-    until = state.until
-    if deadline is not None and state.started is not None:
-        own = state.started + deadline
-        until = own if until is None else min(until, own)
-    if call_ends is not None:
-        until = call_ends if until is None else min(until, call_ends)
-    if stepper.operation.key is None and until == state.until and upstream is None:
-        return None
-    around = SCOPE.get()
-    upstreams = () if around is None else around.upstreams
-    # An operation without any declaration is part of the one around it, so its calls get that one's key.
-    operation = around.operation if around is not None and stepper.operation == UNKNOWN else stepper.operation
-    return Scope(operation, until, upstreams if upstream is None else (*upstreams, upstream))
+    now = CLOCK.now()
+    over = now + longest
+    while at := take(now):
+        if at > over:
+            return False
+        yield Wait(at - now)
+        now = CLOCK.now()
+    return True

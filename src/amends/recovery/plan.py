@@ -12,8 +12,8 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_kind, in_seconds
+from amends.recovery.classify import On, check_on
 from amends.recovery.events import EventHook
-from amends.recovery.matching import On, check_on
 from amends.recovery.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Plan(msgspec.Struct, frozen=True):
         if fallbacks and not policy.fallback:
             policy = replace(policy, fallback=True)
         if examine is True:
-            from amends.recovery.to_fault import fault_in_response
+            from amends.recovery.classify import fault_in_response
 
             examine = fault_in_response
         refresh = self.refresh or (None if upstream is None else upstream.refresh)

@@ -1,23 +1,23 @@
 """
-The parts of a flow that wait for other calls: for a turn, for the quota of repeats, for new credentials.
+The parts of a flow that wait for other calls: for a turn, and for new credentials.
 
 They are generators of steps, like the flow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
+from amends.recovery.async_library import Waiter
 from amends.recovery.clock import CLOCK
 from amends.recovery.renewal import Turn
 from amends.recovery.scope import SCOPE
 from amends.recovery.stepper import Stepper
-from amends.recovery.steps import Park, Step, Steps, Wait, WaiterMaker
+from amends.recovery.steps import Park, Step, Steps, WaiterMaker
 from amends.recovery.upstream import Upstream
-from amends.recovery.waiter import Waiter
 
-__all__ = ["renew_credentials", "wait_for_quota", "wait_for_turn"]
+__all__ = ["renew_credentials", "wait_for_turn"]
 
 _Waiting = Generator[Step, Any, bool]
 
@@ -64,23 +64,6 @@ def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker)
         upstream.leave(waiter, CLOCK.now())
         raise
     return True
-
-
-def wait_for_quota(take: Callable[[float], float], longest: float) -> _Waiting:
-    """
-    Take a repeat from a quota with `take`. Return whether there was one.
-
-    Waits at most `longest` seconds for it: where most calls fail, a repeat that waits for long would only be one more.
-    """
-    over = CLOCK.now() + longest
-    while True:
-        now = CLOCK.now()
-        at = take(now)
-        if at == 0.0:
-            return True
-        if at > over:
-            return False
-        yield Wait(at - now)
 
 
 def renew_credentials(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from amends.recovery.waiter import Waiter
+from amends.recovery.async_library import Waiter
 
 __all__ = ["Renewal", "Turn"]
 

@@ -14,8 +14,9 @@ import msgspec
 
 from amends.core.operation import Operation
 from amends.recovery.clock import CLOCK
+from amends.recovery.stepper import Stepper
 
-__all__ = ["SCOPE", "Scope", "current_operation", "time_left"]
+__all__ = ["SCOPE", "Scope", "current_operation", "scope_of", "time_left"]
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -43,3 +44,30 @@ def time_left() -> float | None:
     if scope is None or scope.until is None:
         return None
     return max(0.0, scope.until - CLOCK.now())
+
+
+_UNDECLARED = Operation()
+
+
+def scope_of(stepper: Stepper, upstream: Any = None, call_ends: float | None = None) -> Scope | None:
+    """
+    Return the scope in which a call of this operation runs, or None if it has nothing to add.
+
+    `call_ends` is when the time of this one call is over.
+    """
+    state, deadline = stepper.state, stepper.policy.deadline
+    until = state.until
+    if deadline is not None and state.started is not None:
+        own = state.started + deadline
+        until = own if until is None else min(until, own)
+    if call_ends is not None:
+        until = call_ends if until is None else min(until, call_ends)
+    if stepper.operation.key is None and until == state.until and upstream is None:
+        return None
+    around = SCOPE.get()
+    upstreams = () if around is None else around.upstreams
+    # An operation without any declaration is part of the one around it, so its calls get that one's key.
+    operation = (
+        around.operation if around is not None and stepper.operation == _UNDECLARED else stepper.operation
+    )
+    return Scope(operation, until, upstreams if upstream is None else (*upstreams, upstream))

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from amends.recovery.async_library import Waiter
 from amends.recovery.scope import Scope
-from amends.recovery.waiter import Waiter
 
 __all__ = ["Do", "Finish", "Park", "Send", "Step", "Steps", "Wait", "WaiterMaker"]
 

@@ -15,18 +15,17 @@ from msgspec.structs import replace
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
-from amends.recovery.async_library import new_task_waiter, within
+from amends.recovery.async_library import ThreadWaiter, new_task_waiter, within
 from amends.recovery.call_errors import refuse_source
+from amends.recovery.classify import On
 from amends.recovery.clock import CLOCK
+from amends.recovery.drivers import aperform, perform
 from amends.recovery.events import EventHook, log_late_call
-from amends.recovery.matching import On
 from amends.recovery.operation_flow import Flow
-from amends.recovery.perform import aperform, perform
 from amends.recovery.plan import Hook, Plan, Raises, plan_for
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Finish, Send, WaiterMaker
 from amends.recovery.upstream import Upstream
-from amends.recovery.waiter import ThreadWaiter
 
 if TYPE_CHECKING:
     from datetime import timedelta

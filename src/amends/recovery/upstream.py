@@ -25,14 +25,14 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.validate import check_count, check_kind
+from amends.recovery.async_library import Waiter
+from amends.recovery.classify import Signal, signal_of
 from amends.recovery.clock import CLOCK
 from amends.recovery.controller import HELD, OPEN, RAMP, SHUT, STATES, Controller
 from amends.recovery.evidence import HINT, PLAIN, REFUSED, SILENT
 from amends.recovery.quota import Quota
 from amends.recovery.renewal import Renewal, Turn
 from amends.recovery.sharing import Shared, Sharing
-from amends.recovery.signals import Signal, signal_of
-from amends.recovery.waiter import Waiter
 
 __all__ = ["Snapshot", "Upstream"]
 

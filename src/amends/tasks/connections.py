@@ -20,7 +20,7 @@ from amends.core.fault import Fault
 from amends.core.vocabularies.task import VOCABULARY
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
-from amends.recovery.to_fault import fault_in_response, fault_of
+from amends.recovery.classify import fault_in_response, fault_of
 from amends.tasks.persistent_client import PersistentClient
 
 __all__ = ["Connection", "Connections"]

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from amends.errors.base import FaultError
+from amends.recovery.classify import fault_in_response
 from amends.recovery.policies import NONE
-from amends.recovery.to_fault import fault_in_response
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context

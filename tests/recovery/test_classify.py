@@ -1,16 +1,55 @@
-"""Tests of `on=`, `read_only=` and of bugs: which exceptions are repeated."""
+"""Tests of what a failure means to recovery."""
 
 import asyncio
+import doctest
 from datetime import timedelta
 
 import pytest
 
 import amends
-from amends import FaultError, Operation, Policy, Upstream, arecover, recover
+from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.core.enums import Executed, Recovery
 from amends.errors import PermissionDeniedError, RateLimitedError, UnauthenticatedError
-from amends.recovery import attempts, recovering
+from amends.recovery import attempts, classify, recovering
+from amends.recovery.classify import Signal, fault_in_response, fault_of, signal_of, waited_below
+from amends.recovery.history import Attempt
 from amends.testing import Script
+
+
+def test_its_examples():
+    """The examples in the docstrings hold."""
+    assert doctest.testmod(classify).failed == 0
+
+
+def test_exceptions():
+    """A typed error has its fault; other exceptions are recognised."""
+    error = RateLimitedError(retry_after=3)
+    assert fault_of(error) is error.fault
+    assert fault_of(ConnectionRefusedError("a")).code == "SERVICE_UNAVAILABLE"
+
+
+def test_waits_of_an_inner_recovery():
+    """The waits of all attempts are added; other exceptions have none."""
+    error = RateLimitedError()
+    assert waited_below(error) == 0.0
+    error.history = tuple(Attempt(number=n, started=0.0, duration=0.0, wait=float(n)) for n in (1, 2))
+    assert waited_below(error) == 3.0
+    assert waited_below(KeyError("a")) == waited_below(None) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("response", "code"),
+    [
+        ({"status": 429, "headers": {}}, "RATE_LIMITED"),
+        ({"status": 204, "headers": {}}, None),
+        ({"jsonrpc": "2.0", "id": 1, "result": {"content": [], "isError": True}}, "INTERNAL_ERROR"),
+        ("anything", None),
+    ],
+)
+def test_responses(response, code):
+    """A response that reports a failure has a fault, also if it has no structured error."""
+    found = fault_in_response(response)
+    assert (found.code if isinstance(found, Fault) else None) == code
 
 
 class BusyError(Exception):
@@ -191,3 +230,23 @@ def test_the_upstream_counts_named_exceptions_as_failures_of_the_service(clock):
                 Script(BusyError(), repeat=True), on=BusyError, upstream=upstream, policy=Policy(attempts=1)
             )
     assert upstream.snapshot().failing > 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "signal"),
+    [
+        (Fault(code="RATE_LIMITED", retry_after=3), Signal.HINT),
+        (Fault(code="RATE_LIMITED"), Signal.REFUSED),
+        (Fault(code="SERVICE_UNAVAILABLE"), Signal.PLAIN),
+        (Fault(code="TIMEOUT"), Signal.SILENT),
+        (Fault(code="NOT_FOUND"), Signal.WELL),
+        (Fault(code="PERMISSION_DENIED"), Signal.WELL),
+        (Fault(code="CONFLICT", vocabulary="adcp", retry_after=3), Signal.WELL),
+        (Fault(code="INTERNAL_ERROR"), Signal.NOTHING),
+        (Fault(code="INTERNAL_ERROR", status=500), Signal.PLAIN),
+        (Fault(code="INTERNAL_ERROR", recovery=Recovery.TRANSIENT), Signal.PLAIN),
+    ],
+)
+def test_the_signal_of_each_failure(fault, signal):
+    """A wait on one thing is no HINT for all calls, and an unclassified exception is NOTHING."""
+    assert signal_of(fault) is signal
