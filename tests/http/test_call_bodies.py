@@ -1,5 +1,7 @@
 """Bodies of answers: limits in bytes and time, breaks, and failures inside the stream of a model."""
 
+import asyncio
+
 import httpx2
 import pytest
 
@@ -17,10 +19,13 @@ from amends.http.call_bodies import (
     WatchedBody,
     broken_body_error,
     in_time,
+    service_of,
 )
 from amends.http.calls import Call, CallOptions
 from amends.recovery.scope import SCOPE, Scope
 from amends.testing import FakeClock
+from amends.vendors import NAMES
+from amends.vendors.hosts import HOSTS, vendor_of_host, vendor_of_origin
 from amends.vendors.watch import StreamWatch
 
 OUTPUT = b'data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n'
@@ -52,20 +57,43 @@ def call(method="GET", **options):
     )
 
 
+def begun(**options):
+    """Return a call whose first attempt has begun."""
+    begun = call(**options)
+    begun.attempt_headers()
+    return begun
+
+
 def test_a_failed_body_is_read_up_to_its_limit(clock):
     """A compressed body has a smaller limit; the limit itself may be reached."""
     for encoded, limit in [(False, LIMIT), (True, ENCODED_LIMIT)]:
-        body = FailedBody(encoded=encoded)
+        body = FailedBody(call(), encoded=encoded)
         assert body.add(b"a" * (limit - 1))
         assert body.add(b"b")
         assert not body.add(b"c")
-        assert (body.size, len(body.content), body.content[-2:]) == (limit + 1, limit + 1, b"bc")
+        assert (body.size, len(b"".join(body.parts)), body.parts[1:]) == (limit + 1, limit + 1, [b"b", b"c"])
         assert not body.complete
+
+
+async def parts(*parts):
+    for part in parts:
+        yield part
+
+
+def test_a_failed_body_is_complete_within_its_bounds(clock):
+    """Also an empty one; a larger one is read up to its limit."""
+    for large in (False, True):
+        source = [b"a" * (LIMIT - 1), b"bc" if large else b"b", b""]
+        body, abody = FailedBody(call(), encoded=False), FailedBody(call(), encoded=False)
+        body.read(iter(source))
+        asyncio.run(abody.aread(parts(*source)))
+        assert (body.complete, abody.complete) == (not large, not large)
+        assert body.parts == abody.parts == source[: 2 if large else 3]
 
 
 def test_a_failed_body_is_read_for_a_while(clock):
     """Reading ends after SECONDS."""
-    body = FailedBody(encoded=False)
+    body = FailedBody(call(), encoded=False)
     assert body.left == SECONDS
     clock.advance(SECONDS - 1)
     assert body.add(b"a")
@@ -78,7 +106,7 @@ def test_a_failed_body_is_read_for_a_while(clock):
 
 def test_the_deadline_is_earlier(five_seconds):
     """The deadline of the operation ends the reading of both kinds of bodies; `slack` makes it earlier."""
-    body, reading = FailedBody(encoded=False), BodyReading(call())
+    body, reading = FailedBody(begun(), encoded=False), BodyReading(begun())
     assert (body.left, reading.left) == (5, 5)
     five_seconds.advance(4)
     reading.check_time()
@@ -95,7 +123,7 @@ def test_the_deadline_is_earlier(five_seconds):
 
 def test_errors_near_the_deadline(five_seconds):
     """An error that ends a read at the deadline, or up to SLACK before it, is a time-out."""
-    reading, error = BodyReading(call()), ConnectionError("a")
+    reading, error = BodyReading(begun()), ConnectionError("a")
     five_seconds.advance(5 - 2 * call_bodies.SLACK)
     assert in_time(error, reading) is error
     five_seconds.advance(1.5 * call_bodies.SLACK)
@@ -234,3 +262,65 @@ async def test_nothing_is_raised_if_the_library_reads_the_failure():
 async def stream(parts):
     for part in parts:
         yield part
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "computes"),
+    [
+        ("openai", "/v1/chat/completions", True),
+        ("openai", "/v1/responses", True),
+        ("openai", "/v1/responses/resp_1/cancel", False),
+        ("openai", "/v1/files", False),
+        ("anthropic", "/v1/messages", True),
+        ("anthropic", "/v1/messages/batches", False),
+        ("google", "/v1beta/models/gemini-2.5-flash:streamGenerateContent", True),
+        ("aws", "/model/m/converse-stream", True),
+        ("aws", "/2015-03-31/functions/f/invocations", False),
+        ("elevenlabs", "/v1/text-to-speech/voice", True),
+        ("elasticsearch", "/index/_search", True),
+        ("stripe", "/v1/charges", False),
+    ],
+)
+def test_routes_that_only_compute(name, path, computes):
+    """Only POST to such a route: a route below or beside it may have an effect."""
+    assert service_of(name, "http://localhost", path, "POST").computes is computes
+    assert not service_of(name, "http://localhost", path, "DELETE").computes
+
+
+def test_every_host_names_a_vendor():
+    """The names are those of the tables."""
+    assert set(HOSTS.values()) <= set(NAMES)
+
+
+def test_hosts_are_matched_whole():
+    """A host that only ends like a vendor's is another one; without TLS nothing is known."""
+    assert vendor_of_host("acme.zendesk.com") == "zendesk"
+    assert vendor_of_host("bedrock-runtime.us-east-1.amazonaws.com") == "aws"
+    assert vendor_of_host("us-central1-aiplatform.googleapis.com") == "google"
+    assert vendor_of_host("lambda.us-east-1.amazonaws.com") is None
+    assert vendor_of_host("notslack.com") is None
+    assert vendor_of_host("") is None
+    assert vendor_of_origin("http://api.stripe.com") is None
+    assert vendor_of_origin("https://api.stripe.com:8443") is None
+    assert vendor_of_origin("https://[") is None
+
+
+def test_the_header_of_a_key_is_the_vendor_s():
+    """PayPal has one of its own."""
+    assert (
+        service_of(None, "https://api-m.paypal.com", "/v2/checkout/orders", "POST").key_header
+        == "PayPal-Request-Id"
+    )
+    assert service_of(None, "https://api.stripe.com", "/v1/charges", "POST").key_header == "Idempotency-Key"
+
+
+def test_successful_answers_are_looked_into_by_type_and_size():
+    """A download is left alone, and so is a body above the bound."""
+    service = service_of("slack", "https://x", "/", "POST")
+    refused = b'{"ok": false, "error": "ratelimited"}'
+    assert service.failure(200, {"content-type": "application/json"}, refused).code == "RATE_LIMITED"
+    assert service.failure(200, {"content-type": "image/png"}, refused) is None
+    assert service.failure(200, {}, refused + b" " * 2_000_000) is None
+    assert service.failure(204, {}, b"") is None
+    assert service_of(None, "https://x", "/", "GET").failure(200, {}, refused) is None
+    assert not service_of("kubernetes", "https://x", "/", "GET").inspected

@@ -1,5 +1,6 @@
 """The rules of a request that all client bindings share: keys, repeatability, headers, attempts, and the end."""
 
+import ssl
 from inspect import isawaitable
 
 import httpx2
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 
 from amends import Fault, FaultError, Operation, Policy, Upstream, recover
 from amends.effects.current import running_as
+from amends.errors import RateLimitedError
 from amends.http.call_bodies import late_body_error
 from amends.http.calls import (
     DEADLINE,
@@ -17,6 +19,8 @@ from amends.http.calls import (
     accept_header,
     error_from_response,
     is_effect_unknown,
+    mistakes_pass,
+    raise_if_mistake,
 )
 from amends.http.key_support import KEY, KeySupport
 from amends.http.responses import RequestInfo, Settings, error_response
@@ -359,10 +363,10 @@ async def test_failed_responses_that_are_kept_open():
         closed.append("async")
 
     found = call()
-    found.keep_open(lambda: closed.append("sync"))
+    found.kept_open.append(lambda: closed.append("sync"))
     found.release()
     found.release()
-    found.keep_open(aclose)
+    found.kept_open.append(aclose)
     await found.arelease()
     await found.arelease()
     assert closed == ["sync", "async"]
@@ -389,3 +393,34 @@ def test_the_operation_is_used_by_recover():
         with FakeClock(), pytest.raises(FaultError):
             recover(send, policy=Policy(attempts=3), operation=made.operation)
         assert len(sent) == times
+
+
+class MineError(Exception):
+    """An exception of a client's library."""
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("a"), TypeError("a"), KeyError("a"), AssertionError(), MineError()]
+)
+def test_a_mistake_passes_through_every_handler_of_exceptions(error):
+    """`except Exception` around the attempt does not handle it; the block raises it as it is."""
+    with pytest.raises(type(error)) as caught, mistakes_pass():
+        try:
+            raise_if_mistake(error, (MineError,))
+        except Exception:
+            pytest.fail("the mistake was handled")
+    assert caught.value is error
+
+
+class RefusedError(FaultError, ValueError):
+    """An error of the application that is a ValueError too."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(), ssl.SSLCertVerificationError(), RateLimitedError(), RefusedError("no", code="CONFLICT")],
+)
+def test_a_failure_is_no_mistake(error):
+    """A failed connection, a bad certificate and typed errors are left to recovery."""
+    with mistakes_pass():
+        raise_if_mistake(error)

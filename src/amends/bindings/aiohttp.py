@@ -28,8 +28,7 @@ from amends.bindings.aiohttp_responses import GuardedContent, peek, raise_for_fa
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http.call_bodies import LIMIT, BodyReading
-from amends.http.calls import Call, CallOptions
-from amends.http.mistakes import mistakes_pass, raise_if_mistake
+from amends.http.calls import Call, CallOptions, mistakes_pass, raise_if_mistake
 from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import arecover
 from amends.recovery.origins import PER_ORIGIN, PerOrigin

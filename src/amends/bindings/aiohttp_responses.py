@@ -16,9 +16,10 @@ from amends.http.call_bodies import (
     FailedBody,
     WatchedBody,
     broken_body_error,
+    is_effect_unknown,
     late_body_error,
 )
-from amends.http.calls import Call, is_effect_unknown
+from amends.http.calls import Call
 from amends.http.raising import original_of
 from amends.recovery.drivers import arecover
 
@@ -38,25 +39,20 @@ async def raise_for_failure(response: aiohttp.ClientResponse, call: Call) -> Non
     call.answered(response.status, response.headers)
     if response.status < 400:
         return
-    body, broken = FailedBody(encoded=False), False
+    body, broken = FailedBody(call, encoded=False), False
     try:
-        async with asyncio.timeout(body.left):
-            async for part in response.content.iter_any():
-                if not body.add(part):
-                    break
-            else:
-                body.complete = True
+        await body.aread(response.content.iter_any())
     except (aiohttp.ClientError, TimeoutError):
         broken = True  # the status is known all the same
+    content = b"".join(body.parts)
     if not body.complete and not broken and call.options.raises == "nothing":
-        call.keep_open(response.close)
-        response.content = _JoinedContent(body.content, response.content)  # type: ignore[assignment]
+        call.kept_open.append(response.close)
+        response.content = _JoinedContent(content, response.content)  # type: ignore[assignment]
     else:
         if not body.complete:
             response.close()
-        response.content = _buffered(body.content)
-    content = body.content if body.complete else None
-    raise call.error(response.status, response.headers, content, response)
+        response.content = _buffered(content)
+    raise call.error(response.status, response.headers, content if body.complete else None, response)
 
 
 def _buffered(body: bytes) -> aiohttp.StreamReader:
@@ -169,7 +165,7 @@ async def peek(response: aiohttp.ClientResponse, call: Call) -> None:
         response.content = _WatchedContent(joined, watched, len(start))  # type: ignore[assignment]
         return
     if call.options.raises == "nothing":
-        call.keep_open(response.close)
+        call.kept_open.append(response.close)
         response.content = joined
         error.response = response  # type: ignore[attr-defined]
     else:

@@ -44,10 +44,9 @@ from amends.bindings.httpx_responses import (
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http import call_bodies
-from amends.http.call_bodies import broken_body_error
-from amends.http.calls import Call, CallOptions, is_effect_unknown
+from amends.http.call_bodies import broken_body_error, is_effect_unknown
+from amends.http.calls import Call, CallOptions, mistakes_pass, raise_if_mistake
 from amends.http.key_support import KeySupport, shared_proofs
-from amends.http.mistakes import mistakes_pass, raise_if_mistake
 from amends.http.raising import return_or_raise
 from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import arecover, recover
@@ -124,7 +123,8 @@ class _Base:
         """Return what all attempts of a request have in common."""
         url = request.url
         origin = f"{url.scheme}://{url.netloc.decode('latin-1')}"
-        redirected = not same_party(request.extensions.setdefault(ORIGIN, origin), origin)
+        first = request.extensions.setdefault(ORIGIN, origin)
+        redirected = first != origin and not same_party(first, origin)
         return Call(
             options,
             method=request.method,
@@ -151,8 +151,9 @@ class Transport(_Base, library.BaseTransport):
         call = self._call(options, request, key)
 
         def attempt() -> Any:
-            self._show(call.take_failed())
-            call.release()
+            if call.made:
+                self._show(call.take_failed())
+                call.release()
             try:
                 sent = _attempt_request(request, call)
                 response = self._inner.handle_request(sent)
@@ -226,8 +227,9 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
         call = self._call(options, request, key)
 
         async def attempt() -> Any:
-            await self._show(call.take_failed())
-            await call.arelease()
+            if call.made:
+                await self._show(call.take_failed())
+                await call.arelease()
             try:
                 response = await self._inner.handle_async_request(_attempt_request(request, call))
             except Exception as error:
@@ -352,16 +354,16 @@ def _attempt_request(request: Any, call: Call) -> Any:
 
     The caller's request stays as it is. The library copies its headers when it follows a redirect, so ours would follow.
     """
+    headers = call.attempt_headers()
     extensions = dict(request.extensions)
     extensions["timeout"] = given = dict(extensions.get("timeout") or {})
-    left = time_left()
-    if left is not None:
+    if call.timeout is not None:
         for name in ("connect", "read", "write", "pool"):
-            given[name] = _shorter(given.get(name), left)
+            given[name] = _shorter(given.get(name), call.timeout)
     sent = module_of(request).Request(
         request.method, request.url, headers=call.headers, stream=request.stream, extensions=extensions
     )
-    sent.headers.update(call.attempt_headers())
+    sent.headers.update(headers)
     if call.replayable:
         sent.read()  # transports for tests look at `request.content`
     return sent

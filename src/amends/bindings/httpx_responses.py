@@ -211,12 +211,11 @@ _KEPT = _OWN | {"history", "default_encoding", "_request", "stream", "next_reque
 
 async def _next(source: AsyncIterator[bytes], reading: BodyReading) -> bytes | None:
     """Return the next part of a body, or None at its end; raise when the deadline is over."""
-    reading.check_time()
-    left = reading.left
-    if left is None:
+    if reading.until is None:
         return await anext(source, None)
+    reading.check_time()
     try:
-        async with time_limit(left):
+        async with time_limit(reading.left):
             return await anext(source, None)
     except TimeoutError as error:
         raise late_body_error() from error
@@ -250,7 +249,7 @@ def peek(response: Any, call: Call, request: Any) -> None:
         FaultError: a failure before the first output, which recovery may repeat.
 
     """
-    watch = call.service.watch(response.status_code, response.headers)
+    watch = call.service.watch(response.status_code, response.headers) if call.service.computes else None
     if watch is None:
         return
     watched, source = WatchedBody(watch, call), iter(response.stream)
@@ -265,7 +264,7 @@ def peek(response: Any, call: Call, request: Any) -> None:
         response.stream = classes.joined(watched.parts, watched.rest(source), response)
         return
     if call.options.raises == "nothing":
-        call.keep_open(response.close)
+        call.kept_open.append(response.close)
         _attach(error, response, request, classes.joined(watched.parts, source, response))
     else:
         response.close()
@@ -274,7 +273,7 @@ def peek(response: Any, call: Call, request: Any) -> None:
 
 async def apeek(response: Any, call: Call, request: Any) -> None:
     """Same as `peek`, but for async streams."""
-    watch = call.service.watch(response.status_code, response.headers)
+    watch = call.service.watch(response.status_code, response.headers) if call.service.computes else None
     if watch is None:
         return
     watched, source = WatchedBody(watch, call), aiter(response.stream)
@@ -289,7 +288,7 @@ async def apeek(response: Any, call: Call, request: Any) -> None:
         response.stream = classes.async_joined(watched.parts, watched.arest(source), response)
         return
     if call.options.raises == "nothing":
-        call.keep_open(response.aclose)
+        call.kept_open.append(response.aclose)
         _attach(error, response, request, classes.async_joined(watched.parts, source, response))
     else:
         await response.aclose()
@@ -348,15 +347,15 @@ def raise_for_failure(response: Any, call: Call, request: Any) -> Any:
     if response.status_code < 400:
         return response
     module = module_of(response)
-    body = FailedBody(encoded="content-encoding" in response.headers)
+    body = FailedBody(call, encoded="content-encoding" in response.headers)
     source = iter(response.stream)
+    broken = False
     try:
-        body.complete = all(body.add(part) for part in source)
-        broken = False
+        body.read(source)
     except (module.TransportError, module.StreamError):
         broken = True
     if not body.complete and not broken and call.options.raises == "nothing":
-        call.keep_open(response.close)
+        call.kept_open.append(response.close)
         raise _failure(call, response, request, body, _classes(module).joined(body.parts, source, response))
     response.close()
     raise _failure(call, response, request, body)
@@ -368,20 +367,15 @@ async def araise_for_failure(response: Any, call: Call, request: Any) -> Any:
     if response.status_code < 400:
         return response
     module = module_of(response)
-    body = FailedBody(encoded="content-encoding" in response.headers)
+    body = FailedBody(call, encoded="content-encoding" in response.headers)
     source = aiter(response.stream)
     broken = False
     try:
-        async with time_limit(body.left):
-            async for part in source:
-                if not body.add(part):
-                    break
-            else:
-                body.complete = True
+        await body.aread(source)
     except (module.TransportError, module.StreamError, TimeoutError):
         broken = True
     if not body.complete and not broken and call.options.raises == "nothing":
-        call.keep_open(response.aclose)
+        call.kept_open.append(response.aclose)
         joined = _classes(module).async_joined(body.parts, source, response)
         raise _failure(call, response, request, body, joined)
     await response.aclose()
@@ -401,7 +395,7 @@ def _failure(call: Call, response: Any, request: Any, body: FailedBody, stream: 
 
     """
     module = module_of(response)
-    headers, content, decoded = response.headers, body.content, None
+    headers, content, decoded = response.headers, b"".join(body.parts), None
     try:
         if body.complete:
             decoded = module.Response(response.status_code, headers=headers, content=content).content

@@ -35,8 +35,7 @@ from amends.bindings.requests_responses import (
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading
-from amends.http.calls import Call, CallOptions
-from amends.http.mistakes import mistakes_pass, raise_if_mistake
+from amends.http.calls import Call, CallOptions, mistakes_pass, raise_if_mistake
 from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import recover
 from amends.recovery.origins import PER_ORIGIN, PerOrigin

@@ -18,8 +18,7 @@ from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
 
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading, FailedBody, WatchedBody, in_time
-from amends.http.calls import Call
-from amends.http.mistakes import raise_if_mistake
+from amends.http.calls import Call, raise_if_mistake
 from amends.http.raising import original_of, return_or_raise
 
 __all__ = [
@@ -156,7 +155,7 @@ def peek(response: Answer, call: Call) -> None:
         response.raw = _ReadBody(response.raw, watched.parts, watched.rest(source))
         return
     if call.options.raises == "nothing":
-        call.keep_open(response.close)
+        call.kept_open.append(response.close)
         response.raw = _ReadBody(response.raw, watched.parts, source)
         error.response = response  # type: ignore[attr-defined]
     else:
@@ -199,24 +198,24 @@ def raise_for_failure(response: Answer, call: Call) -> None:
     call.answered(response.status_code, response.headers)
     if response.status_code < 400:
         return
-    body = FailedBody(encoded="content-encoding" in response.headers)
+    body = FailedBody(call, encoded="content-encoding" in response.headers)
     parts = _parts(response.raw, lambda: body.left)
+    broken = False
     try:
-        body.complete = all(body.add(part) for part in parts)
-        broken = False
+        body.read(parts)
     except requests.RequestException:
         broken = (
             True  # the connection broke, or the body does not decompress; the status is known all the same
         )
     rest = None
     if not body.complete and not broken and call.options.raises == "nothing":
-        call.keep_open(response.close)
+        call.kept_open.append(response.close)
         rest = parts
     else:
         response.close()
     response.raw = _ReadBody(response.raw, body.parts, rest)
     response.elapsed = call.elapsed
-    content = body.content if body.complete else None
+    content = b"".join(body.parts) if body.complete else None
     raise call.error(response.status_code, response.headers, content, response)
 
 

@@ -1,6 +1,8 @@
 """
-Reading the bodies of answers, the same way in every client binding.
+What client bindings read from answers, all in the same way: failures, within bounds.
 
+- The service is the vendor that the user names (`vendor=` on the transport or the Upstream), else that of the host. Answers
+  of a known vendor, and of GraphQL, are looked into for failures; routes that only compute are repeatable without a key.
 - The body of a failed answer is read up to `LIMIT` bytes and for at most `SECONDS`. If it breaks off, the answer still has
   its status and headers.
 - A successful answer whose body breaks off, or is still arriving when the deadline is over, is a failure of the call: it
@@ -9,22 +11,29 @@ Reading the bodies of answers, the same way in every client binding.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from time import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec.structs import replace
 
-from amends.core.decision import State, decide
-from amends.core.enums import Executed
+from amends.carriers.extraction import extract
+from amends.core.decision import Decision, State, decide
+from amends.core.enums import Action, Executed
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
+from amends.http.key_support import KEY
+from amends.recovery.async_library import time_limit
 from amends.recovery.classify import fault_of
 from amends.recovery.clock import CLOCK
-from amends.recovery.scope import time_left
+from amends.serving.effect_unknown import EFFECT_UNKNOWN
+from amends.vendors.hosts import vendor_of_origin
+from amends.vendors.registry import check, vendor
+from amends.vendors.watch import StreamWatch
 
 if TYPE_CHECKING:
     from amends.http.calls import Call
-    from amends.vendors.watch import StreamWatch
 
 __all__ = [
     "ENCODED_LIMIT",
@@ -34,9 +43,13 @@ __all__ = [
     "SLACK",
     "BodyReading",
     "FailedBody",
+    "Service",
     "WatchedBody",
     "broken_body_error",
+    "error_from_response",
     "in_time",
+    "is_effect_unknown",
+    "service_of",
 ]
 
 LIMIT = 1024 * 1024
@@ -54,13 +67,31 @@ SECONDS = 10.0
 class FailedBody:
     """The body of a failed answer while it is read. `complete` is False if it was too large, too slow or broke off."""
 
-    def __init__(self, *, encoded: bool) -> None:
-        left = time_left()
-        self.until = CLOCK.now() + (SECONDS if left is None else min(SECONDS, left))
+    def __init__(self, call: Call, *, encoded: bool) -> None:
+        until = CLOCK.now() + SECONDS
+        self.until = until if call.until is None else min(until, call.until)
         self.limit = ENCODED_LIMIT if encoded else LIMIT
         self.parts: list[bytes] = []
         self.size = 0
         self.complete = False
+
+    def read(self, source: Iterator[bytes]) -> None:
+        """Read a body within the bounds."""
+        self.complete = all(self.add(part) for part in source)
+
+    async def aread(self, source: AsyncIterator[bytes]) -> None:
+        """
+        Read a body within the bounds.
+
+        Raises:
+            TimeoutError: the time is over.
+
+        """
+        async with time_limit(self.left):
+            async for part in source:
+                if not self.add(part):
+                    return
+            self.complete = True
 
     def add(self, part: bytes) -> bool:
         """Add a part and return whether to read on."""
@@ -73,11 +104,6 @@ class FailedBody:
         """The seconds left for reading."""
         return max(0.0, self.until - CLOCK.now())
 
-    @property
-    def content(self) -> bytes:
-        """What was read."""
-        return b"".join(self.parts)
-
 
 class BodyReading:
     """The body of a successful answer while the caller reads it, within the deadline of the operation."""
@@ -86,8 +112,7 @@ class BodyReading:
         self.call = call
         self.whole = False
         """Whether the client asked for the whole body. If so, a break is repeated where that is safe."""
-        left = time_left()
-        self.until = None if left is None else CLOCK.now() + left
+        self.until = call.until
 
     def check_time(self, slack: float = 0.0) -> None:
         """Raise a time-out error if the deadline is over; `slack` is the inaccuracy of a library's own time-out."""
@@ -229,3 +254,119 @@ def broken_body_error(error: Exception, made: int) -> Any:
     typed.fault = replace(fault, attempt=made) if made > 1 else fault
     typed.__cause__ = None if typed is error else error
     return typed
+
+
+def error_from_response(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes | None,
+    response: Any,
+    *,
+    vendor: str | None = None,
+) -> FaultError:
+    """
+    Return the typed error of a failed response.
+
+    Args:
+        status: the response's status.
+        headers: the response's headers.
+        body: the response's body, or None if it is too large or incomplete.
+        response: the client library's response, which becomes the error's attribute `response`.
+        vendor: the service whose error format to expect, if known.
+
+    """
+    found = extract({"status": status, "headers": dict(headers), "body": body}, "http", vendor=vendor)
+    fault = found or Fault(code="INTERNAL_ERROR", status=status)
+    if fault.code == EFFECT_UNKNOWN:
+        # Not repeated with its key, even if the service says so: the effect has to be verified first (M3).
+        fault = replace(fault, max_retries=0)
+    error = FaultError.from_fault(fault)
+    error.response = response  # type: ignore[attr-defined]
+    return error
+
+
+def is_effect_unknown(error: FaultError) -> bool:
+    """
+    Return whether the server does not know if an earlier attempt with this key had its effect (design, section 8).
+
+    If so, the error's decision becomes `verify`.
+    """
+    if error.fault.code != EFFECT_UNKNOWN:
+        return False
+    error.decision = Decision(action=Action.VERIFY, delay=None, reason="effect-unknown")
+    return True
+
+
+# The service ---------------------------------------------------------------------------------------------------
+
+_DOCUMENTS = ("json", "xml", "multipart/mixed")
+_STREAMS = ("event-stream", "ndjson", "jsonl", "json-seq", "stream+json")
+_ENDLESS = frozenset({"kubernetes", "docker-registry"})
+"""Vendors whose successful answers are data of any kind and size, and never report a failure."""
+
+
+class Service(msgspec.Struct, frozen=True):
+    """The facts about the service of one request."""
+
+    vendor: str | None = None
+    graphql: bool = False
+    computes: bool = False
+    """The route only computes, such as a chat or an embedding: a repeat is safe without a key."""
+    key_header: str = KEY
+    """The header that carries an idempotency key."""
+
+    @property
+    def inspected(self) -> bool:
+        """Whether successful answers of the service are looked into."""
+        return self.graphql or (self.vendor is not None and self.vendor not in _ENDLESS)
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault | None:
+        """Return the failure inside the whole body of a successful answer, or None."""
+        if not self.inspected or not 200 <= status < 300 or not 0 < len(body) <= LIMIT:
+            return None
+        kind = headers.get("content-type") or ""
+        if kind and not any(each in kind for each in (*_DOCUMENTS, *_STREAMS)):
+            return None
+        response = {"status": status, "headers": dict(headers), "body": body}
+        return extract(response, "http", vendor=self.vendor or "graphql", in_success=True)
+
+    def watch(self, status: int, headers: Mapping[str, str]) -> StreamWatch | None:
+        """Return what watches the stream of a model, or None if the answer is none."""
+        if not self.computes or status != 200 or headers.get("content-encoding"):
+            return None
+        kind = headers.get("content-type") or ""
+        return StreamWatch(self.vendor, time) if any(each in kind for each in _STREAMS) else None
+
+
+_UNKNOWN = Service()
+_GRAPHQL = Service(graphql=True)
+
+
+def service_of(name: str | None, origin: str, path: str, method: str) -> Service:
+    """
+    Return the facts about the service of a request.
+
+    >>> service_of(None, "https://api.openai.com", "/v1/chat/completions", "POST").computes
+    True
+
+    Args:
+        name: the vendor that the user names; None: the host says it.
+        origin: the scheme, host and port of the request.
+        path: the path of its address.
+        method: its method.
+
+    Raises:
+        LookupError: for an unknown vendor.
+
+    """
+    graphql = path.rstrip("/").endswith("/graphql")
+    name = vendor_of_origin(origin) if name is None else check(name)
+    if name is None:
+        return _GRAPHQL if graphql else _UNKNOWN
+    known = vendor(name)
+    computes = method == "POST" and any(
+        route in path if route.endswith("/") else path.endswith(route) for route in known.computes
+    )
+    keys = known.keys
+    header = KEY if keys is None or keys.header is None else keys.header
+    return Service(name, graphql or name == "graphql", computes, header)

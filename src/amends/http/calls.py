@@ -12,7 +12,8 @@ What all HTTP client bindings decide the same way: keys, headers, failed respons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from inspect import isawaitable
 from itertools import count
@@ -24,19 +25,17 @@ from uuid import uuid4
 import msgspec
 from msgspec.structs import replace
 
-from amends.carriers.extraction import extract
 from amends.carriers.limits import allowance
-from amends.core.decision import Decision
-from amends.core.enums import Action, Executed
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.dialects.problem import MEDIA_TYPE
 from amends.effects.current import request_key
 from amends.errors.base import FaultError
+from amends.http.call_bodies import Service, error_from_response, is_effect_unknown, service_of
 from amends.http.key_support import KEY, KeySupport, shared_proofs, vendor_honours_keys
 from amends.http.raising import check_raises, return_or_raise
-from amends.http.services import Service, service_of
 from amends.recovery.clock import CLOCK
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, route_scope, upstream_for
 from amends.recovery.plan import hook_arguments
@@ -46,7 +45,7 @@ from amends.serving.effect_unknown import EFFECT_UNKNOWN
 from amends.serving.tracing import current_span, trace_id, traceparent
 from amends.vendors.registry import check
 
-__all__ = ["KEY", "Call", "CallOptions", "accept_header", "error_from_response", "is_effect_unknown"]
+__all__ = ["KEY", "Call", "CallOptions", "accept_header", "mistakes_pass", "raise_if_mistake"]
 
 TRACE = "traceparent"
 DEADLINE = "Request-Timeout"
@@ -149,9 +148,12 @@ class Call:
         self.sent = 0.0
         """When the last attempt was sent, on the recovery clock."""
         self.until: float | None = None
-        """When the deadline of the operation is over, on the recovery clock; None without one."""
+        """When the deadline of the operation is over, on the recovery clock; None without one. Known in an attempt."""
+        self.timeout: float | None = None
+        """The seconds that the last attempt may take."""
         self._trace = None if headers.get(TRACE) else urandom(16).hex()
-        self._open: list[Callable[[], Any]] = []
+        self.kept_open: list[Callable[[], Any]] = []
+        """Closes failed responses whose bodies may be returned. The next attempt closes them."""
         self._failed: Any = None
         self.replayable = replayable
         self.upstream = self._upstream()
@@ -259,14 +261,15 @@ class Call:
         """Begin an attempt, and return the headers that it adds to the request."""
         self.made += 1
         self.sent = CLOCK.now()
+        self._failed = None
         added = {"Accept": accept_header(self.accept)}
         if self.key is not None:
             added[self.service.key_header] = self.key
         if self._trace is not None:
             added[TRACE] = traceparent(self._trace)
-        left = time_left()
+        self.timeout = left = time_left()
+        self.until = None if left is None else self.sent + left
         if left is not None:
-            self.until = self.sent + left
             added[DEADLINE] = f"{left:.3f}"
         options = self.options
         if options.headers is not None:
@@ -323,19 +326,15 @@ class Call:
         """The seconds left until the deadline of the operation; None without one."""
         return None if self.until is None else max(0.0, self.until - CLOCK.now())
 
-    def keep_open(self, close: Callable[[], Any]) -> None:
-        """Keep a failed response open, because its body may be returned. The next attempt closes it."""
-        self._open.append(close)
-
     def release(self) -> None:
         """Close the responses that were kept open."""
-        while self._open:
-            self._open.pop()()
+        while self.kept_open:
+            self.kept_open.pop()()
 
     async def arelease(self) -> None:
         """Same as `release`, for functions that return an awaitable."""
-        while self._open:
-            await self._open.pop()()
+        while self.kept_open:
+            await self.kept_open.pop()()
 
     def resolve(self, error: FaultError, resend: Callable[[CallOptions, str], Any]) -> Any:
         """
@@ -393,42 +392,56 @@ def accept_header(given: str | None) -> str:
     return f"{given}, {MEDIA_TYPE};q=0.9"
 
 
-def error_from_response(
-    status: int,
-    headers: Mapping[str, str],
-    body: bytes | None,
-    response: Any,
-    *,
-    vendor: str | None = None,
-) -> FaultError:
+# Mistakes of the program that calls: an invalid header value, an address without a scheme, the wrong kind of transport. They
+# are raised at once and as they are. Nothing was wrong with the service, so nothing is repeated and no Upstream counts a
+# failure.
+
+_KINDS = (
+    TypeError,
+    AttributeError,
+    NameError,
+    LookupError,
+    AssertionError,
+    NotImplementedError,
+    ArithmeticError,
+    RecursionError,
+    ValueError,
+)
+
+
+class _MistakeError(BaseException):
+    """Carries a mistake through `recover`, which handles every Exception."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def raise_if_mistake(error: Exception, kinds: tuple[type[Exception], ...] = ()) -> None:
     """
-    Return the typed error of a failed response.
+    Raise so that `mistakes_pass` raises the error as it is, if it is a mistake; otherwise return.
 
     Args:
-        status: the response's status.
-        headers: the response's headers.
-        body: the response's body, or None if it is too large or incomplete.
-        response: the client library's response, which becomes the error's attribute `response`.
-        vendor: the service whose error format to expect, if known.
+        error: what an attempt raised.
+        kinds: the exceptions of the client's library for mistakes.
 
     """
-    found = extract({"status": status, "headers": dict(headers), "body": body}, "http", vendor=vendor)
-    fault = found or Fault(code="INTERNAL_ERROR", status=status)
-    if fault.code == EFFECT_UNKNOWN:
-        # Not repeated with its key, even if the service says so: the effect has to be verified first (M3).
-        fault = replace(fault, max_retries=0)
-    error = FaultError.from_fault(fault)
-    error.response = response  # type: ignore[attr-defined]
-    return error
+    # Errors of TLS certificates are ValueErrors too, but no mistakes of the caller.
+    if isinstance(error, kinds) or (
+        isinstance(error, _KINDS)
+        and not isinstance(error, FaultError)
+        and type(error).__module__ not in {"ssl", "_ssl"}
+    ):
+        raise _MistakeError(error)
 
 
-def is_effect_unknown(error: FaultError) -> bool:
-    """
-    Return whether the server does not know if an earlier attempt with this key had its effect (design, section 8).
-
-    If so, the error's decision becomes `verify`.
-    """
-    if error.fault.code != EFFECT_UNKNOWN:
-        return False
-    error.decision = Decision(action=Action.VERIFY, delay=None, reason="effect-unknown")
-    return True
+@contextmanager
+def mistakes_pass() -> Iterator[None]:
+    """Raise a mistake that `raise_if_mistake` found inside the block as it is."""
+    try:
+        yield
+    except _MistakeError as found:
+        error = found.error
+    else:
+        return
+    raise error
