@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from amends.core.redaction import MARKER, Leak, find, redact, redact_value
 from amends.core.redaction import text as redaction_text
 from amends.core.redaction.databases import MESSAGES, MESSAGES_NEED
-from amends.core.redaction.rule import Rule
+from amends.core.redaction.rule import Rule, compiled
 from amends.core.redaction.rules import rules
 from amends.core.redaction.text import hits, suspicious
 
@@ -315,7 +315,7 @@ def test_the_gates_pass_every_match_of_a_rule(rule, examples):
     """Any text that matches a rule's pattern passes the gate and the substring check of the rule."""
 
     @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-    @given(st.from_regex(rule.pattern))
+    @given(st.from_regex(compiled(rule.source, rule.flags)))
     def check(text):
         if list(hits(text, "", (rule._replace(needs=("",)),))):
             assert suspicious(text)

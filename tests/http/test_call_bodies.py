@@ -64,6 +64,10 @@ def begun(**options):
     return begun
 
 
+def reading_of(call):
+    return BodyReading(call, call.until)
+
+
 def test_a_failed_body_is_read_up_to_its_limit(clock):
     """A compressed body has a smaller limit; the limit itself may be reached."""
     for encoded, limit in [(False, LIMIT), (True, ENCODED_LIMIT)]:
@@ -106,7 +110,7 @@ def test_a_failed_body_is_read_for_a_while(clock):
 
 def test_the_deadline_is_earlier(five_seconds):
     """The deadline of the operation ends the reading of both kinds of bodies; `slack` makes it earlier."""
-    body, reading = FailedBody(begun(), encoded=False), BodyReading(begun())
+    body, reading = FailedBody(begun(), encoded=False), reading_of(begun())
     assert (body.left, reading.left) == (5, 5)
     five_seconds.advance(4)
     reading.check_time()
@@ -123,7 +127,7 @@ def test_the_deadline_is_earlier(five_seconds):
 
 def test_errors_near_the_deadline(five_seconds):
     """An error that ends a read at the deadline, or up to SLACK before it, is a time-out."""
-    reading, error = BodyReading(begun()), ConnectionError("a")
+    reading, error = reading_of(begun()), ConnectionError("a")
     five_seconds.advance(5 - 2 * call_bodies.SLACK)
     assert in_time(error, reading) is error
     five_seconds.advance(1.5 * call_bodies.SLACK)

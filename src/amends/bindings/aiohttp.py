@@ -142,7 +142,7 @@ async def _send(
             raise
         await raise_for_failure(response, call)
         await peek(response, call)
-        reading = BodyReading(call)
+        reading = BodyReading(call, call.until)
         if response.status != _SWITCHING_PROTOCOLS:  # the content of a WebSocket is its own
             response.content = GuardedContent(response.content, reading)  # type: ignore[assignment]
         return response, reading

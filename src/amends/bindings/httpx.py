@@ -151,8 +151,9 @@ class Transport(_Base, library.BaseTransport):
         call = self._call(options, request, key)
 
         def attempt() -> Any:
-            if call.made:
+            if self._on_response is not None:
                 self._show(call.take_failed())
+            if call.kept_open:
                 call.release()
             try:
                 sent = _attempt_request(request, call)
@@ -183,7 +184,8 @@ class Transport(_Base, library.BaseTransport):
                 if response is getattr(error, "response", None):
                     return response
                 self._show(call.take_failed())
-        call.release()
+        if call.kept_open:
+            call.release()
         return response
 
     def _show(self, response: Any) -> None:
@@ -227,8 +229,9 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
         call = self._call(options, request, key)
 
         async def attempt() -> Any:
-            if call.made:
+            if self._on_response is not None:
                 await self._show(call.take_failed())
+            if call.kept_open:
                 await call.arelease()
             try:
                 response = await self._inner.handle_async_request(_attempt_request(request, call))
@@ -257,7 +260,8 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
                 if response is getattr(error, "response", None):
                     return response
                 await self._show(call.take_failed())
-        await call.arelease()
+        if call.kept_open:
+            await call.arelease()
         return response
 
     async def _show(self, response: Any) -> None:

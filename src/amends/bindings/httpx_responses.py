@@ -233,7 +233,7 @@ def _raise_pending(response: Any, *, unless_raising: bool = False) -> None:
 def raise_inside(response: Any) -> None:
     """Raise the failure inside the whole body of a successful answer, if the service is known to report them so."""
     reading = response.reading
-    if reading is not None:
+    if reading is not None and reading.call.service.inspected:
         error = reading.call.failure_inside(
             response.status_code, response.headers, response.content, response
         )
@@ -314,7 +314,7 @@ def _adopt(response: Any, repeated: Any) -> None:
 def answer(response: Any, call: Call, again: Callable[[Exception], Any]) -> Any:
     """Return the response of a successful call, whose body is read under the bounds of the call."""
     module = module_of(response)
-    classes, reading = _classes(module), BodyReading(call)
+    classes, reading = _classes(module), BodyReading(call, call.until)
     wrap = classes.stream if isinstance(response.stream, module.SyncByteStream) else classes.async_stream
     found = classes.answer(
         response.status_code,

@@ -131,7 +131,7 @@ class Adapter(HTTPAdapter):
             # The caller's request, without our headers: an auth flow that copies it must not send them as its own.
             response = Answer.of(found, request)
             raise_for_failure(response, call)
-            response.reading = BodyReading(call)
+            response.reading = BodyReading(call, call.until)
             if stream:
                 peek(response, call)
             else:

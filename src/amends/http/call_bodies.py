@@ -105,14 +105,14 @@ class FailedBody:
         return max(0.0, self.until - CLOCK.now())
 
 
-class BodyReading:
+class BodyReading(msgspec.Struct):
     """The body of a successful answer while the caller reads it, within the deadline of the operation."""
 
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.whole = False
-        """Whether the client asked for the whole body. If so, a break is repeated where that is safe."""
-        self.until = call.until
+    call: Call
+    until: float | None = None
+    """When the deadline is over, on the recovery clock."""
+    whole: bool = False
+    """Whether the client asked for the whole body. If so, a break is repeated where that is safe."""
 
     def check_time(self, slack: float = 0.0) -> None:
         """Raise a time-out error if the deadline is over; `slack` is the inaccuracy of a library's own time-out."""

@@ -15,7 +15,7 @@ from amends.core.decision import Decision
 from amends.core.fault import Fault
 from amends.core.json_value import json_value
 from amends.core.redaction import SECRETS, redact, redact_value
-from amends.core.redaction.tokens import hide_keys
+from amends.core.redaction.text import hide_keys
 from amends.core.text import strip, truncate
 from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing

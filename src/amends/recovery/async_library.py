@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -181,23 +181,23 @@ async def wait_for_waiter(waiter: Any, seconds: float) -> None:
             await waiter.event.wait()
 
 
+def time_limit(seconds: float | None) -> AbstractAsyncContextManager[Any]:
+    """
+    Return a context that cancels its block after so many seconds; None: no limit.
+
+    It raises the builtin TimeoutError when the time is over.
+    """
+    if running_trio() is not None:
+        return _trio_limit(inf if seconds is None else max(0.0, seconds))
+    import asyncio
+
+    return asyncio.timeout(seconds)
+
+
 @asynccontextmanager
-async def time_limit(seconds: float | None) -> AsyncGenerator[None]:
-    """
-    Cancel the block after so many seconds; None: no limit.
-
-    Raises:
-        TimeoutError: the time was over.
-
-    """
-    trio: Any = running_trio()
-    if trio is None:
-        import asyncio
-
-        async with asyncio.timeout(seconds):
-            yield
-        return
-    with trio.move_on_after(inf if seconds is None else max(0.0, seconds)) as scope:
+async def _trio_limit(seconds: float) -> AsyncGenerator[None]:
+    trio: Any = sys.modules["trio"]
+    with trio.move_on_after(seconds) as scope:
         yield
     if scope.cancelled_caught:
         raise TimeoutError

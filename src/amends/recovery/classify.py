@@ -122,8 +122,6 @@ def matches(on: On, error: BaseException) -> tuple[bool, float | None]:
 
 def is_unregistered_bug(error: BaseException) -> bool:
     """Return whether the exception is a bug of the called code, and the application registered no other meaning."""
-    if isinstance(error, FaultError):
-        return False
     from amends.foreign.bugs import is_bug
     from amends.foreign.registry import registered_fault
 

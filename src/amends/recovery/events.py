@@ -74,7 +74,7 @@ def plain_url(url: Any) -> str:
     'https://api.example.com/v1/orders'
     """
     from amends.core.redaction import SECRETS, redact
-    from amends.core.redaction.tokens import hide_keys
+    from amends.core.redaction.text import hide_keys
 
     try:
         text = str(url)[: 4 * _LONGEST]
@@ -290,13 +290,13 @@ def publish(
         trace: the trace id for the recorder, if neither the operation nor the failure has one.
 
     """
+    hooks = _current() if own is None else (own, *_current())
+    event = make_event(kind, stepper, now) if hooks else None
     if recording.active():
         _record(kind, stepper, now, upstream, trace)
-    hooks = _current() if own is None else (own, *_current())
-    if not hooks:
+    if event is None:
         yield
         return
-    event = make_event(kind, stepper, now)
     with ExitStack() as stack:
         for hook in hooks:
             try:

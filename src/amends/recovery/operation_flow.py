@@ -21,6 +21,7 @@ from amends.core.decision import Decision, State
 from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
+from amends.errors.base import FaultError
 from amends.recovery.call_errors import MisuseError
 from amends.recovery.classify import Signal, fault_of, is_unregistered_bug, matches, signal_of, waited_below
 from amends.recovery.clock import CLOCK
@@ -103,7 +104,7 @@ class Flow:
         self.trace = ""
         self.stepper = Stepper(
             policy=plan.policy,
-            operation=plan.new_operation(),
+            operation=plan.new_operation() if plan.operation.keyed else plan.operation,
             state=State(
                 attempt=0,
                 started=CLOCK.now() if first is None else first.sent,
@@ -298,7 +299,8 @@ class Flow:
         if error is None:
             return fault, None, False
         if on is None:
-            return fault, "bug" if is_unregistered_bug(error) else None, False
+            bug = not isinstance(error, FaultError) and is_unregistered_bug(error)
+            return fault, "bug" if bug else None, False
         try:
             named, wait = matches(on, error)
         except Exception as exc:  # noqa: BLE001 - the final error reports the operation's own failure

@@ -252,7 +252,7 @@ class Upstream:
         """Remove a waiter from the queue, or give back the turn it got and cannot use."""
         with self._lock:
             if waiter.granted:
-                self._end_call()
+                self._inflight = max(0, self._inflight - 1)
                 self._controller.abandoned(now)
                 waiter.granted = False
             else:
@@ -332,7 +332,7 @@ class Upstream:
             self._lock.release()
 
     def _succeeded(self, now: float, sent: float, *, repeat: bool) -> None:
-        self._end_call()
+        self._inflight = max(0, self._inflight - 1)
         was = self._controller.state
         self._controller.succeeded(now, sent, waiting=bool(self._queue), repeat=repeat)
         if self._sharing is not None and was in HELD and self._controller.state not in HELD:
@@ -352,7 +352,7 @@ class Upstream:
             if signal is Signal.WELL:
                 self._succeeded(now, sent, repeat=repeat)
                 return False
-            self._end_call()
+            self._inflight = max(0, self._inflight - 1)
             if signal is Signal.NOTHING:
                 controller.abandoned(sent)
             else:
@@ -376,7 +376,7 @@ class Upstream:
     def abandoned(self, now: float, sent: float) -> None:
         """Report that the call sent at `sent` was interrupted."""
         with self._lock:
-            self._end_call()
+            self._inflight = max(0, self._inflight - 1)
             self._controller.abandoned(sent)
             self._let_out(now)
 
@@ -391,10 +391,6 @@ class Upstream:
             self._let_out(now)
 
     # Inside ----------------------------------------------------------------------------------------------------
-
-    def _end_call(self) -> None:
-        if self._inflight > 0:
-            self._inflight -= 1
 
     def _is_full(self) -> bool:
         return self.concurrency is not None and self._inflight >= self.concurrency

@@ -6,7 +6,7 @@ message describes what the caller can do. An address, a host, a path, SQL, a sta
 nevertheless has a shape, and the table in `rules` finds shapes. It cannot find names without a shape ("the ledger
 service is down") or the meaning of an upstream's body.
 
-`find` first runs `gate.suspicious`, a few substring tests that nearly every ordinary sentence passes. Only then it runs
+`find` first runs `text.suspicious`, a few substring tests that nearly every ordinary sentence passes. Only then it runs
 the rules, each after a substring test of its own. The modules `hosts`, `paths`, `tokens`, `databases` and `traces`
 decide whether a match is a leak. Patterns are compiled on first use. Each runs in linear time: its start is anchored by a
 look-behind or a literal and its repetitions are possessive or bounded; what a pattern cannot express that way is decided

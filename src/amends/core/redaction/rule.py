@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from amends.core.json_value import MARKER
 
-__all__ = ["KINDS", "MARKER", "SECRETS", "Judge", "Leak", "Rule", "words"]
+__all__ = ["KINDS", "MARKER", "SECRETS", "Judge", "Leak", "Rule", "compiled", "words"]
 
 KINDS = frozenset({"address", "host", "path", "sql", "trace", "token"})
 SECRETS = frozenset({"token"})
@@ -39,14 +39,10 @@ class Rule(NamedTuple):
     # Decides about a match. Without it, the group `leak` leaks if the pattern has one, else the whole match.
     judge: Judge | None = None
 
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """The compiled pattern."""
-        return _compiled(self.source, self.flags)
-
 
 @cache
-def _compiled(source: str, flags: int) -> re.Pattern[str]:
+def compiled(source: str, flags: int) -> re.Pattern[str]:
+    """Return the compiled pattern of a rule."""
     # Compiling all patterns at import would cost a short command tens of milliseconds.
     return re.compile(source, flags)
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import cache
 
-from amends.core.redaction.rule import KINDS, MARKER, Leak, Rule, words
+from amends.core.redaction.rule import KINDS, MARKER, Leak, Rule, compiled, words
+from amends.core.redaction.tokens import looks_random
 
-__all__ = ["find", "hits", "redact", "suspicious"]
+__all__ = ["find", "hide_keys", "hits", "redact", "suspicious"]
 
 # Every match of a rule contains one of these characters in this context (keys have a digit after a letter) ...
 _SIGNS = r"[/\\@=.:<\n\d](?:(?<=[/\\@=<\n])|(?<=[.:])(?=[A-Za-z0-9:])|(?<=[A-Za-z_-]\d))"
@@ -94,7 +95,7 @@ def hits(text: str, lower: str, rules: tuple[Rule, ...]) -> Iterator[Leak]:
     for rule in rules:
         if not any(map(lower.__contains__, rule.needs)):
             continue
-        pattern = rule.pattern
+        pattern = compiled(rule.source, rule.flags)
         group = "leak" if "leak" in pattern.groupindex else 0
         for match in pattern.finditer(text):
             span = match.span(group) if rule.judge is None else rule.judge(match)
@@ -142,3 +143,21 @@ def redact(text: str, *, kinds: AbstractSet[str] = KINDS) -> str:
             at = leak.end
         text = "".join([*pieces, text[at:]])
     return MARKER if find(text, kinds=kinds) else text
+
+
+@cache
+def _segment() -> re.Pattern[str]:
+    # Ids of objects, such as `pi_3MtwBwLkdIwHu7ix28a3tqPa`, have a short prefix.
+    return re.compile(r"(?<=/)(?![a-z]{2,6}_[A-Za-z0-9]+(?:/|$))[A-Za-z0-9_-]{20,}(?=/|$)")
+
+
+def hide_keys(text: str) -> str:
+    """
+    Return a URL, or a method and a path, without segments that look random: webhooks have their key there.
+
+    >>> hide_keys("POST /services/T0/B0/aZ3kQ9xT7pLm2VbN8sRd4WcY"), hide_keys("GET /v1/charges/ch_3MtwBwLkdIwHu7ix28a3tqPa")
+    ('POST /services/T0/B0/[redacted]', 'GET /v1/charges/ch_3MtwBwLkdIwHu7ix28a3tqPa')
+    """
+    if "/" not in text:
+        return text
+    return _segment().sub(lambda found: MARKER if looks_random(found[0]) else found[0], text)
