@@ -101,24 +101,19 @@ def _examine(
         raise LookupError(f"no via {via!r}; there are {', '.join(VIAS)}")
     if vendor is not None or in_success:
         return _examine_vendor(response, via, vendor, in_success)
-    parsed, within = False, None
     if not isinstance(response, dict):
         if isinstance(response, DOCUMENTS):
             try:
                 value = read(response)
             except Unreadable:
                 return _text(response, via)
-            parsed, within = True, len(response) if isinstance(response, bytes) else None
-            response = value
-        else:
-            seen_via, response = read_object(response)
-            via = via or seen_via
+            return _read(value, via, len(response) if isinstance(response, bytes) else None)
+        seen_via, response = read_object(response)
+        via = via or seen_via
     if via == "mcp":
         # The carrier makes plain only what it looks at. With the whole result converted first, extraction takes 0.52 of
         # adcp's time instead of 0.32 (bench/extraction.py; the target is 0.35).
-        return via, detection.read(response, tasks=False, within=within)
-    if parsed:
-        return _read(response, via, within)
+        return via, detection.read(response, tasks=False)
     if via in {None, "http"} and (ready := _plain_response(response)) is not None:
         return "http", http.read(ready, now=time)
     return _read(plain(response), via)
@@ -220,6 +215,8 @@ def _bare_vendor(value: Any, vendor: str | None = None) -> Reading | None:
 
 def _read(value: Any, via: str | None, within: int | None = None) -> tuple[str | None, Reading]:
     """Read a plain value."""
+    if via == "mcp":
+        return via, detection.read(value, tasks=False, within=within)
     if value is None or value is TOO_DEEP:
         return via, NOT_FAILED
     if via is None:
@@ -235,8 +232,6 @@ def _read(value: Any, via: str | None, within: int | None = None) -> tuple[str |
             # The document may have places of the others too.
             reading = detection.read(value, within=within)
             return _VIA_OF.get(reading.path or "", via), reading
-    if via == "mcp":
-        return via, detection.read(value, tasks=False, within=within)
     return via, VIAS[via](value)
 
 
