@@ -132,7 +132,7 @@ class _Base:
             path=url.path,
             headers=_without_credentials(request) if redirected else request.headers,
             redirected=redirected,
-            replayable=_is_replayable(request),
+            replayable=isinstance(request.stream, module_of(request).ByteStream) or _read_small_form(request),
             key=key,
             give_up=give_up_later,
         )
@@ -294,18 +294,19 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
             await self._inner.__aexit__(kind, error, trace)
 
 
-def _is_replayable(request: Any) -> bool:
+def _read_small_form(request: Any) -> bool:
     """
-    Return whether the body of a request can be sent more than once. A small form with files is read for that.
+    Read a form with files, if it is small, so that it can be sent more than once; return whether it was read.
 
     The stream of a form serves sync and async clients alike, those of generators and of other files only one of them.
     """
     module, stream = module_of(request), request.stream
     is_form = isinstance(stream, module.SyncByteStream) and isinstance(stream, module.AsyncByteStream)
     length = request.headers.get("content-length", "")
-    if is_form and length.isdecimal() and int(length) <= call_bodies.LIMIT:
-        request.read()  # the request keeps what was read as its stream
-    return isinstance(request.stream, module.ByteStream)
+    if not is_form or not length.isdecimal() or int(length) > call_bodies.LIMIT:
+        return False
+    request.read()  # the request keeps what was read as its stream
+    return True
 
 
 def _again(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
