@@ -225,8 +225,13 @@ def check_ledger_answers(run: Callable[..., tuple[list[str], bool]], *, parallel
 
     first, again = {"order": 17}, {"order": 17, "again": "a second one"}
     with Effects("memory:") as effects:
-        add = effects._waiters.add
-        effects._waiters.add = lambda *arguments: (add(*arguments), waiting.set())  # type: ignore[func-returns-value, method-assign]
+        add: Any = effects._waiters.add
+
+        def added(*arguments: Any) -> None:
+            add(*arguments)
+            waiting.set()
+
+        vars(effects._waiters)["add"] = added
         texts, finished = run(act, [[first, first], [first], [again]], effects=effects, scope="task")
         (effect,) = effects.list()
     assert finished
