@@ -22,7 +22,7 @@ from amends.recovery.schedule import CAP_PLAIN, KEPT, Hold, Pace
 __all__ = ["HELD", "OPEN", "RAMP", "SHUT", "STATES", "WARY", "Controller"]
 
 OPEN, RAMP, WARY, SHUT = range(4)
-STATES = ("open", "ramp", "shut", "shut")
+STATES = ("open", "ramp", "shut", "shut")  # as snapshots name them: to users WARY is shut
 HELD = (WARY, SHUT)
 
 
