@@ -43,7 +43,7 @@ def test_the_first_version_is_the_default():
     assert agents.lookup("work").ref == "work@1"
     assert agents.lookup("work@2").repeatable
     assert agents.lookup("work@3") is None
-    assert agents.get("work", "2").version == "2"
+    assert agents.lookup("work@2").version == "2"
     assert registered("1", "2", default="2").lookup("work").ref == "work@2"
     assert registered("1", "2", default="2").offers() == (Offer("work", ("2", "1"), ("2",)),)
 

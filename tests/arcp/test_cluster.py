@@ -234,10 +234,12 @@ async def test_a_store_that_fails_for_good(error, begin, caplog):
     async with await stores.open(f"memory:{uuid.uuid4().hex}") as real:
         failing = Failing(real)
         runtime = await begin(failing, limits={"node_lease": 0.3})
-        stopped = asyncio.Event()
+        seen, stopped = asyncio.Event(), asyncio.Event()
 
         async def agent(input, ctx):
             await ctx.log("started")
+            # A session whose events cannot be numbered would lose its connection.
+            await seen.wait()
             failing.error, failing.times = error, 10**6
             await ctx.log("lost")
             try:
@@ -248,6 +250,8 @@ async def test_a_store_that_fails_for_good(error, begin, caplog):
         runtime.register_agent("agent", agent)
         raw = await connected(runtime)
         await raw.submit("agent")
+        assert (await raw.receive())["type"] == "job.event"
+        seen.set()
         await asyncio.wait_for(stopped.wait(), 100)
         answer = await raw.submit("echo", 1)
         assert answer["payload"]["code"] == "INTERNAL_ERROR"

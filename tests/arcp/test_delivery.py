@@ -51,17 +51,17 @@ def transactions(statements, about):
     return [[line.split()[0] for line in part.splitlines()] for part in found if about in part]
 
 
-async def test_a_durable_job_is_two_commits(sqlite_url, begin):
-    """The number of commits of a job on SQLite does not grow unnoticed."""
+async def test_a_durable_job_is_at_most_four_commits(sqlite_url, begin):
+    """Job, subscription, end, and the number of its event; the store commits together what waits together."""
     runtime = await begin(sqlite_url)
     raw = await connected(runtime)
     await raw.run("echo", 1)
     statements = traced(runtime)
     end = await raw.run("echo", 2)
-    assert transactions(statements, end["job_id"]) == [
-        ["INSERT", "INSERT", "INSERT", "INSERT"],
-        ["INSERT", "INSERT", "DELETE", "UPDATE", "INSERT"],
-    ]
+    first, *others = transactions(statements, end["job_id"])
+    assert first == ["INSERT", "INSERT", "INSERT"]
+    assert others
+    assert statements.count("COMMIT") <= 4
     await raw.close()
 
 
@@ -112,7 +112,7 @@ async def test_a_slow_client_gets_messages_in_order(sqlite_url, begin):
 
 
 async def test_messages_during_a_commit_are_sent_after_it(sqlite_url, begin):
-    """No message is sent before its commit, and later requests are answered later."""
+    """No message is sent before its commit; a message without one is not delayed."""
     runtime = await begin(sqlite_url)
     raw = await connected(runtime)
     await raw.run("echo", 0)
@@ -123,22 +123,22 @@ async def test_messages_during_a_commit_are_sent_after_it(sqlite_url, begin):
         node = runtime._node
         while not node.capacity.being_written:
             await asyncio.sleep(0)
-        (session,) = node.sessions.attached.values()
-        while not session._queue:
-            await asyncio.sleep(0)
-        assert len(raw.seen) == 3, "no message was sent before its commit"
-        assert not raw.connection._incoming.frames
+        assert (await raw.receive())["type"] == "session.pong"
+        assert node.capacity.being_written
+        assert not raw.connection._incoming.frames, "no message was sent before its commit"
         other.execute("ROLLBACK")
-    assert [(await raw.receive())["type"] for _ in range(3)] == ["job.accepted", "session.pong", "job.result"]
+    assert [(await raw.receive())["type"] for _ in range(2)] == ["job.accepted", "job.result"]
     assert raw.seen[-1]["event_seq"] == 2
     await raw.close()
 
 
 async def test_writing_an_end_does_not_delay_earlier_messages(sqlite_url, begin):
-    """`job.accepted` is sent while the job's end waits for its commit."""
+    """`job.accepted` is sent while the job runs, and its end waits for the commit of another process."""
     runtime = await begin(sqlite_url)
+    accepted = asyncio.Event()
 
     async def locking(input, ctx):
+        await accepted.wait()
         other.execute("BEGIN IMMEDIATE")
         return input
 
@@ -147,6 +147,9 @@ async def test_writing_an_end_does_not_delay_earlier_messages(sqlite_url, begin)
     with closing(sqlite3.connect(runtime._node.store.connections.real_path, isolation_level=None)) as other:
         await raw.send("job.submit", {"agent": "locking", "input": 1})
         assert (await raw.receive())["type"] == "job.accepted"
+        accepted.set()
+        while not other.in_transaction:
+            await asyncio.sleep(0)
         other.execute("ROLLBACK")
     assert (await raw.receive())["payload"]["result"] == 1
     await raw.close()

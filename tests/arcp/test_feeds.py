@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from amends.arcp.runtime.entries import JobEntry
-from amends.arcp.runtime.server.feeds import OUTCOME, SUBMITTED, Feed
+from amends.arcp.runtime.server.session import OUTCOME, SUBMITTED, Feed
 
 
 class Jobs:
@@ -30,31 +30,21 @@ class Jobs:
 
 
 class Session:
-    full = has_unnumbered = False
+    full = False
 
     def __init__(self, jobs):
         self.jobs = jobs
         self.feed = None
         self.queued = []
-        self.claims = True
 
     def is_subscribed(self, feed):
         return feed is self.feed
 
-    def enqueue_event(self, feed, position, entry, *, hides_credentials):
+    def enqueue_event(self, feed, position, entry):
         self.queued.append((position, entry.kind))
 
     def follow_child(self, accepted):
         self.queued.append(("child", accepted))
-
-    def must_assemble(self, entry):
-        return False
-
-    def excludes(self, entry):
-        return entry.label == "progress"
-
-    def claim_numbers(self):
-        return self.claims
 
 
 def feed(jobs, start=2, mode=SUBMITTED):
@@ -98,18 +88,6 @@ def test_a_feed_that_was_replaced_does_nothing():
     session.feed = None
     one.begin()
     assert (jobs.waiting, jobs.spawned) == ([], [])
-
-
-def test_claims():
-    """Numbers for what is sent; none if the session is busy or a child has to be announced first."""
-    one, session = feed(Jobs())
-    entries = [entry("event", "log"), entry("event", "progress"), entry("result")]
-    assert one.claim(5, entries) is not None
-    assert one.claim(5, [entry("child"), entry("result")]) is None
-    one.hides_credentials = True
-    assert one.claim(5, entries) is None
-    one.hides_credentials, session.claims = False, False
-    assert one.claim(5, entries) is None
 
 
 def test_modes_are_flags():

@@ -8,7 +8,7 @@ import pytest
 
 from amends.arcp import connect
 from amends.arcp.errors import JobNotFoundError
-from amends.arcp.runtime.server import feeds
+from amends.arcp.runtime.server import session
 from amends.stores import StoreUnavailableError
 from amends.stores.nats import notifications
 from tests.arcp.raw import connected
@@ -101,8 +101,8 @@ async def test_subscribers_get_an_error_when_the_job_is_deleted(store_url, begin
 @pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
 async def test_subscriptions_survive_a_store_outage(store_url, begin, monkeypatch):
     """If a job of another node cannot be read for a while, its subscribers get its end afterwards."""
-    monkeypatch.setattr(feeds, "_SLOWEST", feeds._FASTEST)
-    monkeypatch.setattr(feeds, "_MISSED_SIGNAL", feeds._FASTEST)
+    monkeypatch.setattr(session, "_SLOWEST", session._FASTEST)
+    monkeypatch.setattr(session, "_MISSED_SIGNAL", session._FASTEST)
     first, second = await begin(store_url), await begin(store_url)
     raw, watcher = await connected(first), await connected(second)
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]

@@ -30,7 +30,7 @@ def job(job_id="job_1", **more):
 
 async def running():
     capacity, quota = Capacity(Limits(running=2)), Quota()
-    jobs = RunningJobs(None, Limits(), None, capacity, quota, exclusive=True)
+    jobs = RunningJobs(None, Limits(), None, None, capacity, quota, exclusive=True)
     return jobs, capacity, quota
 
 

@@ -2,7 +2,7 @@
 
 from amends import stores
 from amends.arcp.runtime.entries import JobEntry
-from amends.arcp.runtime.server.session_log import (
+from amends.arcp.runtime.server.delivery import (
     Attached,
     Detached,
     QueuedEvent,
@@ -39,7 +39,7 @@ def test_a_subscription_after_an_event_begins_a_new_entry():
 async def test_trimming_keeps_a_snapshot_before_what_is_needed():
     async with await stores.open("memory:") as store:
         log = store.log("arcp.session/sess_1")
-        written = SessionLog(log, 1, 0)
+        written = SessionLog(store, log.name, 1, 0)
         job = Subscription("job_1", "", 2, 1)
         for number in range(1, 7):
             for entry in session_entries([event(job, number)], number):

@@ -3,7 +3,7 @@
 import pytest
 
 from amends.arcp.runtime.agents import Agents
-from amends.arcp.runtime.jobs.spec import (
+from amends.arcp.runtime.jobs.submit import (
     accepted_payload,
     check_lease_not_expired,
     spec_from_request,

@@ -18,6 +18,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from amends import commands, stores
 from amends.arcp import Runtime, otel
+from amends.arcp.runtime.entries import JobEntry
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.status import read_status
@@ -135,7 +136,7 @@ async def test_the_status_of_a_cluster(begin, nats_url):
     await raw.submit("echo", 2)
     dead = Ledger(front.node.store, "node_dead", Limits())
     spec = await front.node.ledger.spec(running)
-    await dead.write_owner(spec, dead.accepted_entry(spec, here=True))
+    await dead.write_owner(spec, JobEntry("accepted", 1, 1, dead.node, spec.created))
     await back.node.membership.announce()
     await front.node.membership.announce()
     found = await read_status(front.node.store)
@@ -173,7 +174,7 @@ async def test_the_status_command(begin, nats_url, tmp_path):
     assert printed["errors"] == {"PERMISSION_DENIED": 1}
     dead = Ledger(runtime.node.store, "node_dead", Limits())
     spec = await runtime.node.ledger.spec(raw.seen[-1]["job_id"])
-    await dead.write_owner(spec, dead.accepted_entry(spec, here=True))
+    await dead.write_owner(spec, JobEntry("accepted", 1, 1, dead.node, spec.created))
     ours, theirs = pty.openpty()
     await asyncio.to_thread(run_status, nats_url, stdout=theirs, stderr=theirs, stdin=theirs)
     os.close(theirs)
@@ -270,7 +271,7 @@ async def test_the_text_of_the_status(begin, nats_url, capsys):
     await runtime.node.membership.announce()
     dead = Ledger(runtime.node.store, "node_dead", Limits())
     spec = await runtime.node.ledger.spec(raw.seen[-1]["job_id"])
-    await dead.write_owner(spec, dead.accepted_entry(spec, here=True))
+    await dead.write_owner(spec, JobEntry("accepted", 1, 1, dead.node, spec.created))
     assert await status.work(namespace("json", store=nats_url)) == 0
     assert json.loads(capsys.readouterr().out)["errors"] == {"PERMISSION_DENIED": 1}
     assert await status.work(namespace("text", store=nats_url)) == 0

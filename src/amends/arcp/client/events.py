@@ -9,7 +9,6 @@ iterates may be waiting for something else on the same connection.
 from __future__ import annotations
 
 import asyncio
-from asyncio import Future, get_running_loop
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
@@ -46,15 +45,13 @@ class _Cursor:
 class Events:
     """The buffer of one job."""
 
-    __slots__ = ("_bytes", "_cursors", "_ended", "_items", "_limit", "_limit_bytes", "_waiters", "missed")
-
     def __init__(self, limit: int, limit_bytes: int) -> None:
         self._limit = limit
         self._limit_bytes = limit_bytes
         self._items: deque[tuple[Event, int]] = deque()
         self._bytes = 0
         self._cursors: list[_Cursor] = []
-        self._waiters: list[Future[None]] = []
+        self._changed = asyncio.Event()
         self._ended = False
         self.missed = 0
         """The number of events that are no longer kept, which is the index of the first one kept."""
@@ -74,12 +71,12 @@ class Events:
             _, gone = self._items.popleft()
             self._bytes -= gone
             self.missed += 1
-        self._wake()
+        self._changed.set()
 
     def end(self) -> None:
         """Mark the end of the events."""
         self._ended = True
-        self._wake()
+        self._changed.set()
 
     async def wait_for_space(self, seconds: float) -> None:
         """Wait until a slow iterator has read an event, at most `seconds`."""
@@ -116,7 +113,7 @@ class Events:
                 if ahead < len(self._items):
                     event = self._items[ahead][0]
                     cursor.at += 1
-                    self._wake()
+                    self._changed.set()
                     yield event
                 elif self._ended:
                     return
@@ -124,21 +121,8 @@ class Events:
                     await self._change()
         finally:
             self._cursors.remove(cursor)
-            self._wake()
+            self._changed.set()
 
     async def _change(self) -> None:
-        waiter: Future[None] = get_running_loop().create_future()
-        self._waiters.append(waiter)
-        try:
-            await waiter
-        finally:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-
-    def _wake(self) -> None:
-        if not self._waiters:
-            return
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._changed.clear()
+        await self._changed.wait()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from asyncio import Future, get_running_loop
+import asyncio
 from collections.abc import Generator
 from typing import Any
 
-from amends.arcp.client.assembly import Assembly
 from amends.arcp.client.events import Event, Events
 from amends.arcp.client.session_faults import error_of, reported_fault, result_unusable
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m
+from amends.arcp.wire.chunks import Assembly
 from amends.core.fault import Fault
 
 __all__ = ["Job", "Outcome"]
@@ -23,22 +23,6 @@ _NOTHING: Any = object()
 
 class Job:
     """The state of a job, its events and its outcome."""
-
-    __slots__ = (
-        "__weakref__",
-        "_chunks",
-        "_events",
-        "_settings",
-        "in_doubt",
-        "job_id",
-        "last_seq",
-        "outcome",
-        "result",
-        "rotated",
-        "run",
-        "submitted",
-        "trace_id",
-    )
 
     def __init__(self, job_id: str, trace_id: str | None, settings: Settings) -> None:
         self.job_id = job_id
@@ -170,41 +154,29 @@ class Outcome:
     logs an error.
     """
 
-    __slots__ = ("_waiters", "fault", "finished", "value")
-
     def __init__(self) -> None:
-        self.finished = False
         self.value: Any = None
         self.fault: Fault | None = None
-        self._waiters: list[Future[None]] = []
+        self._ended = asyncio.Event()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the job has ended."""
+        return self._ended.is_set()
 
     def succeed(self, value: Any) -> None:
         """End with a result."""
         self.value = value
-        self._end()
+        self._ended.set()
 
     def fail(self, fault: Fault) -> None:
         """End with a failure."""
         self.fault = fault
-        self._end()
-
-    def _end(self) -> None:
-        self.finished = True
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
+        self._ended.set()
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Wait for the end."""
-        if not self.finished:
-            waiter: Future[None] = get_running_loop().create_future()
-            self._waiters.append(waiter)
-            try:
-                yield from waiter
-            finally:
-                if not self.finished:
-                    self._waiters.remove(waiter)
+        yield from self._ended.wait().__await__()
         if self.fault is not None:
             raise error_of(self.fault)
         return self.value

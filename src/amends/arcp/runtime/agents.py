@@ -102,10 +102,6 @@ class Agents:
         """Return every version of every agent."""
         return [agent for versions in self._versions.values() for agent in versions.values()]
 
-    def get(self, name: str, version: str) -> Agent | None:
-        """Return the agent with exactly this version, or None."""
-        return self._versions.get(name, {}).get(version)
-
     def offers(self) -> tuple[Offer, ...]:
         """Return what this node publishes to other nodes about its agents."""
         return tuple(

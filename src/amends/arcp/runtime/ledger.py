@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
@@ -45,10 +45,6 @@ _decode_entry = msgspec.json.Decoder(JobEntry).decode
 _read_spec = msgspec.json.Decoder(JobSpec).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
 _PAGE = 512
-
-ExtraSteps = Callable[[Batch], None] | None
-"""Adds steps of another component to the same transaction."""
-
 
 _log = logging.getLogger("amends.arcp")
 _UNREADABLE = JobEntry("unreadable", 0, 0, "", 0.0)
@@ -91,8 +87,6 @@ class Ledger:
         self.store = store
         self.node = node
         self._limits = limits
-        self.combines_writes = store.traits.transactions and not store.traits.immediate
-        """Whether transactions make callers wait, so that related changes are written in one transaction."""
         self.keys = Owners(store, KEYS)
 
     # -- reading
@@ -172,39 +166,39 @@ class Ledger:
 
     # -- writing
 
-    async def accept(self, spec: JobSpec, *, here: bool, extra: ExtraSteps = None) -> None:
+    async def accept(self, spec: JobSpec, *, here: bool) -> JobEntry:
         """
-        Write a new job.
+        Write a new job. Returns the first entry of its log.
 
         Args:
             spec: what was submitted.
             here: whether this node runs the job at once; otherwise the job is put into its queue.
-            extra: adds steps to the same transaction.
 
         Raises:
             ConflictError: another job has its key.
             InternalError: another submission released the key before this one was written; the job does not exist.
 
         """
-        entry = self.accepted_entry(spec, here=here)
+        node, epoch = (self.node, 1) if here else ("", 0)
+        entry = JobEntry("accepted", 1, epoch, node, spec.created, msgspec.Raw(encode(spec)))
+        active, log = _active_row(spec, entry), job_log(spec.job_id)
         steps = Batch()
         if spec.key is not None:
             self.keys.create(steps, spec.key, Owner(spec.job_id, spec.fingerprint))
-        self._put_active(steps, spec, entry)
-        steps.append(job_log(spec.job_id), encode(entry), last=0)
+        steps.put(*active)
+        steps.append(log, encode(entry), last=0)
         if not here:
             steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
-        if extra is not None:
-            extra(steps)
         try:
             await steps.commit(self.store)
         except ConflictError:
             if not self.store.traits.transactions and await self.tail(spec.job_id) is not None:
-                await self.store.table(ACTIVE).delete(self._active_key(spec.job_id, entry.node))
+                await self.store.table(ACTIVE).delete(active[1])
                 raise InternalError(
                     "Another submission with the same key is in progress: submit again"
                 ) from None
             raise
+        return entry
 
     async def release_key(self, key: str) -> str | None:
         """
@@ -226,11 +220,6 @@ class Ledger:
         await self.keys.release(key, job_id)
         return job_id
 
-    def accepted_entry(self, spec: JobSpec, *, here: bool) -> JobEntry:
-        """Create the first entry of a job's log."""
-        node, epoch = (self.node, 1) if here else ("", 0)
-        return JobEntry("accepted", 1, epoch, node, spec.created, msgspec.Raw(encode(spec)))
-
     async def rerun(self, spec: JobSpec, tail: tuple[int, JobEntry], *, here: bool) -> JobEntry:
         """
         Write the start of another run of an ended job behind `tail`. Returns the new entry.
@@ -239,22 +228,7 @@ class Ledger:
             ConflictError: another node did so first.
 
         """
-        last, before = tail
-        epoch = before.epoch + 1
-        entry = JobEntry(
-            "started" if here else "queued", before.run + 1, epoch, self.node if here else "", time.time()
-        )
-        steps = Batch()
-        steps.append(job_log(spec.job_id), encode(entry), last=last)
-        self._put_active(steps, spec, entry)
-        if spec.key is not None:
-            # The key must not expire while the job runs.
-            self.keys.put(steps, spec.key, Owner(spec.job_id, spec.fingerprint))
-        steps.delete(JOBS, self._ended_key(spec))
-        if not here:
-            steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
-        await steps.commit(self.store)
-        return entry
+        return await self._assign(spec, tail, "started" if here else "queued", self.node if here else "")
 
     async def start(self, spec: JobSpec, tail: tuple[int, JobEntry]) -> JobEntry:
         """
@@ -264,14 +238,7 @@ class Ledger:
             ConflictError: another node did so first, or the job was cancelled.
 
         """
-        last, before = tail
-        entry = JobEntry("started", before.run, before.epoch + 1, self.node, time.time())
-        steps = Batch()
-        steps.append(job_log(spec.job_id), encode(entry), last=last)
-        self._put_active(steps, spec, entry)
-        steps.retire(ACTIVE, self._active_key(spec.job_id, ""))
-        await steps.commit(self.store)
-        return entry
+        return await self._assign(spec, tail, "started", self.node)
 
     async def requeue(self, spec: JobSpec, tail: tuple[int, JobEntry]) -> None:
         """
@@ -281,14 +248,26 @@ class Ledger:
             ConflictError: the node was still alive and wrote, or another node took the job over first.
 
         """
+        await self._assign(spec, tail, "requeued", "")
+
+    async def _assign(self, spec: JobSpec, tail: tuple[int, JobEntry], kind: str, node: str) -> JobEntry:
+        """Write behind `tail` that a node or the queue ("") has the job: in the same run, or in the next if that ended."""
         last, before = tail
-        entry = JobEntry("requeued", before.run, before.epoch + 1, "", time.time())
+        entry = JobEntry(kind, before.run + before.ended, before.epoch + 1, node, time.time())
         steps = Batch()
         steps.append(job_log(spec.job_id), encode(entry), last=last)
-        self._put_active(steps, spec, entry)
-        steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
-        steps.retire(ACTIVE, self._active_key(spec.job_id, before.node))
+        steps.put(*_active_row(spec, entry))
+        if before.ended:
+            if spec.key is not None:
+                # The key must not expire while the job runs.
+                self.keys.put(steps, spec.key, Owner(spec.job_id, spec.fingerprint))
+            steps.delete(JOBS, _ended_key(spec))
+        if not node:
+            steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
+        if not before.ended:
+            steps.retire(ACTIVE, _active_key(spec.job_id, before.node))
         await steps.commit(self.store)
+        return entry
 
     async def put_in_queue(self, spec: JobSpec) -> None:
         """Put a waiting job into its queue; without transactions, a crash may have prevented that."""
@@ -296,33 +275,23 @@ class Ledger:
 
     async def write_owner(self, spec: JobSpec, entry: JobEntry) -> None:
         """Write the active row of a job that has not ended, for the node in its newest entry or for the queue."""
-        steps = Batch()
-        self._put_active(steps, spec, entry)
-        await steps.commit(self.store)
+        await self.store.table(ACTIVE).put(*_active_row(spec, entry)[1:])
 
     async def write(self, spec: JobSpec, entries: Sequence[JobEntry], last: int) -> None:
         """
-        Append events behind entry `last`. If `last` is 0, the entries begin the job's log.
+        Append events behind entry `last`.
 
         Raises:
             ConflictError: another node has taken the job over.
 
         """
-        steps = Batch()
-        for number, entry in enumerate(entries):
-            steps.append(job_log(spec.job_id), encode(entry), last=last + number)
-        if not last:
-            self._put_active(steps, spec, entries[0])
+        log, steps = job_log(spec.job_id), Batch()
+        for number, entry in enumerate(entries, last):
+            steps.append(log, encode(entry), last=number)
         await steps.commit(self.store)
 
     async def end(
-        self,
-        spec: JobSpec,
-        entries: Sequence[JobEntry],
-        last: int,
-        status: str,
-        owner: str,
-        extra: ExtraSteps = None,
+        self, spec: JobSpec, entries: Sequence[JobEntry], last: int, status: str, owner: str
     ) -> None:
         """
         Append the remaining events and the terminal entry behind entry `last`, and update the tables.
@@ -331,19 +300,32 @@ class Ledger:
             ConflictError: another node has taken the job over.
 
         """
-        steps = Batch()
-        for number, entry in enumerate(entries):
-            steps.append(job_log(spec.job_id), encode(entry), last=last + number)
-        # If the log begins with this write, the job has no active row to remove.
-        self._record_end(steps, spec, entries[-1], last + len(entries), status, owner if last else None)
-        if extra is not None:
-            extra(steps)
-        await steps.commit(self.store)
+        await self._record_end(spec, entries[-1], last + len(entries), status, owner, entries)
 
     async def repair(self, spec: JobSpec, tail: tuple[int, JobEntry], status: str, owner: str) -> None:
         """Update the tables of a job whose log has a terminal entry, after its node died between the two."""
+        await self._record_end(spec, tail[1], tail[0], status, owner, ())
+
+    async def _record_end(
+        self,
+        spec: JobSpec,
+        entry: JobEntry,
+        last: int,
+        status: str,
+        owner: str,
+        new: Sequence[JobEntry],
+    ) -> None:
+        """Write the `new` entries at the end of the log, of which `last` is the number of the last one, and the tables."""
+        row = encode(summary_of(spec, status, entry.run, ended=entry.at, last=last))
+        ended, active, log = _ended_key(spec), _active_key(spec.job_id, owner), job_log(spec.job_id)
         steps = Batch()
-        self._record_end(steps, spec, tail[1], tail[0], status, owner)
+        for number, one in enumerate(new, last - len(new)):
+            steps.append(log, encode(one), last=number)
+        steps.put(JOBS, ended, row)
+        if spec.key is not None:
+            held_by = Owner(spec.job_id, spec.fingerprint)
+            self.keys.put(steps, spec.key, held_by, expires_in=self._limits.key_window)
+        steps.retire(ACTIVE, active)
         await steps.commit(self.store)
 
     async def delete(self, job_id: str, principal: str, key: str | None) -> None:
@@ -351,32 +333,19 @@ class Ledger:
         row = (JOBS, f"{digest(principal)}/{job_id}")
         await delete_subject(self.store, job_id, log=job_log(job_id), row=row, keys=self.keys, key=key)
 
-    # -- rows
 
-    def _put_active(self, steps: Batch, spec: JobSpec, entry: JobEntry) -> None:
-        status = "running" if entry.node else "pending"
-        steps.put(
-            ACTIVE, self._active_key(spec.job_id, entry.node), encode(summary_of(spec, status, entry.run))
-        )
+def _active_row(spec: JobSpec, entry: JobEntry) -> tuple[str, str, bytes]:
+    """Return table, key and value of the row of a job that has not ended."""
+    status = "running" if entry.node else "pending"
+    return ACTIVE, _active_key(spec.job_id, entry.node), encode(summary_of(spec, status, entry.run))
 
-    def _record_end(
-        self, steps: Batch, spec: JobSpec, entry: JobEntry, last: int, status: str, owner: str | None
-    ) -> None:
-        row = summary_of(spec, status, entry.run, ended=entry.at, last=last)
-        steps.put(JOBS, self._ended_key(spec), encode(row))
-        if spec.key is not None:
-            held_by = Owner(spec.job_id, spec.fingerprint)
-            self.keys.put(steps, spec.key, held_by, expires_in=self._limits.key_window)
-        if owner is not None:
-            steps.retire(ACTIVE, self._active_key(spec.job_id, owner))
 
-    @staticmethod
-    def _active_key(job_id: str, node: str) -> str:
-        return f"{node or '-'}/{job_id}"
+def _active_key(job_id: str, node: str) -> str:
+    return f"{node or '-'}/{job_id}"
 
-    @staticmethod
-    def _ended_key(spec: JobSpec) -> str:
-        return f"{digest(spec.principal)}/{spec.job_id}"
+
+def _ended_key(spec: JobSpec) -> str:
+    return f"{digest(spec.principal)}/{spec.job_id}"
 
 
 def key_conflict(owner: Owner) -> DuplicateKeyError:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from amends.arcp.runtime.agents import Agents
 from amends.arcp.runtime.cluster.dispatch import Dispatcher
@@ -22,15 +23,14 @@ from amends.arcp.runtime.jobs.delegate import Delegation
 from amends.arcp.runtime.jobs.family import Families
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
-from amends.arcp.runtime.jobs.submit import Launcher
+from amends.arcp.runtime.jobs.submit import Submissions
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.server.connection import Requests, Server
+from amends.arcp.runtime.server.connection import Server
 from amends.arcp.runtime.server.handshake import Handshake
 from amends.arcp.runtime.server.heartbeat import ping_sessions
 from amends.arcp.runtime.server.job_listing import JobListing, MayObserve
 from amends.arcp.runtime.server.sessions import Sessions
-from amends.arcp.runtime.server.submissions import Submissions
 from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import new_id
 from amends.stores import Store, StoreError, Traits
@@ -72,25 +72,20 @@ class Node:
             store, self.id, agents, self._row, lease=limits.node_lease, exclusive=exclusive
         )
         self.ended = ended = EndedJobs(ledger, limits, tasks)
-        self.jobs = jobs = RunningJobs(ledger, limits, tasks, capacity, quota, exclusive=exclusive)
-        credentials = None if provider is None else CredentialLifecycle(provider, ledger, limits, tasks, jobs)
+        self.jobs = jobs = RunningJobs(ledger, limits, tasks, members, capacity, quota, exclusive=exclusive)
+        credentials = CredentialLifecycle(provider, ledger, limits, tasks, jobs)
         self.cancellation = cancel = Cancellation(jobs, ended, credentials)
         self.runner = runner = Runner(jobs, ended, cancel, credentials)
-        launcher = Launcher(jobs, members, capacity, quota)
         families = Families(jobs)
-        Delegation(ledger, tasks, members, quota, families, launcher, runner, cancel, credentials)
+        Delegation(jobs, members, quota, families, runner, cancel, credentials)
 
         self.sessions = sessions = Sessions(jobs)
-        submissions = Submissions(jobs, members, quota, ended, launcher, runner, credentials)
-        requests = Requests(ledger, submissions, JobListing(jobs, credentials, may_observe), cancel)
-        handshake = Handshake(
-            name, limits, sessions, members, authenticate, credentials=credentials is not None
-        )
-        self.server = Server(limits, tasks, capacity, sessions, handshake, requests)
+        submissions = Submissions(jobs, members, quota, ended, runner, credentials)
+        listing = JobListing(jobs, credentials, may_observe)
+        handshake = Handshake(name, limits, sessions, members, authenticate, credentials=credentials.offered)
+        self.server = Server(jobs, capacity, sessions, handshake, submissions, listing, cancel)
 
-        self.dispatcher = Dispatcher(
-            agents, jobs, capacity, quota, launcher, runner, cancel, credentials, every=every
-        )
+        self.dispatcher = Dispatcher(agents, jobs, capacity, quota, runner, cancel, credentials, every=every)
         self.takeover = Takeover(jobs, members, capacity, quota, ended, cancel, runner)
         self.maintenance = Maintenance(jobs, sessions, members, quota, ended, self.takeover, credentials)
         self._dispatching: asyncio.Task[None] | None = None
@@ -115,20 +110,11 @@ class Node:
             await self.ended.take_over()
         supervise = self.tasks.supervise
         self._dispatching = supervise(self.dispatcher.dispatch)
-        supervise(self._ping_sessions)
-        supervise(self._heartbeat)
+        supervise(partial(ping_sessions, self.sessions, self._limits))
+        supervise(partial(self.membership.keep_announcing, self.takeover.drop_lost_jobs))
         supervise(self.maintenance.maintain)
         if self._every is not None:
-            supervise(self._follow_control)
-
-    async def _ping_sessions(self) -> None:
-        await ping_sessions(self.sessions, self._limits)
-
-    async def _heartbeat(self) -> None:
-        await self.membership.keep_announcing(self.takeover.drop_lost_jobs)
-
-    async def _follow_control(self) -> None:
-        await follow_control(self.jobs, self._every or 0.0)
+            supervise(partial(follow_control, self.jobs, self._every))
 
     async def stop_dispatch(self) -> None:
         """Take no more jobs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import islice
 from types import TracebackType
@@ -274,12 +274,9 @@ class Runtime:
 
     # -- connections
 
-    async def serve(self, connection: Connection) -> None:
-        """Serve one connection until it ends. Transports call this."""
-        if self._node is None:
-            await connection.close(1013, "")
-            raise RuntimeError("start the runtime first: `async with runtime:`")
-        await self._node.server.serve(connection)
+    def serve(self, connection: Connection) -> Coroutine[Any, Any, None]:
+        """Serve one connection until it ends. Transports call and await this."""
+        return _refuse(connection) if self._node is None else self._node.server.serve(connection)
 
     def listen(
         self, host: str = "127.0.0.1", port: int = 7777, **options: Any
@@ -288,6 +285,11 @@ class Runtime:
         from amends.arcp.transports import websocket
 
         return websocket.serve(self, host, port, **options)
+
+
+async def _refuse(connection: Connection) -> None:
+    await connection.close(1013, "")
+    raise RuntimeError("start the runtime first: `async with runtime:`")
 
 
 async def _wait_for_jobs(node: Node, deadline: float) -> None:

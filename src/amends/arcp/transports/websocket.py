@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
+from os import urandom
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
-from amends.arcp.transports.frames import text_frame
 from amends.arcp.wire.envelope import MAX_FRAME
 
 try:
@@ -33,7 +34,17 @@ except ImportError as error:  # pragma: no cover - tests run with the extra
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["PATH", "Listening", "WebSocketConnection", "check_url", "dial", "is_local", "serve", "shown_url"]
+__all__ = [
+    "PATH",
+    "Listening",
+    "WebSocketConnection",
+    "check_url",
+    "dial",
+    "is_local",
+    "serve",
+    "shown_url",
+    "text_frame",
+]
 
 _CLOSING = 2.0
 """Seconds for the other side to confirm a close."""
@@ -41,6 +52,16 @@ _MOUNTED = frozenset({403, 404})
 """How servers answer if an application is mounted at the path with a slash at its end."""
 _KEEPALIVE = 30.0
 """Seconds between WebSocket pings, for peers without ARCP heartbeats."""
+_SETTINGS: dict[str, Any] = {
+    "compression": None,
+    "close_timeout": _CLOSING,
+    "ping_interval": _KEEPALIVE,
+    "ping_timeout": _KEEPALIVE,
+}
+_TEXT = 0x81
+_MASKED = 0x80
+_two_bytes = Struct("!BBH").pack
+_eight_bytes = Struct("!BBQ").pack
 _ROOM = 64 * 1024
 """Bytes in the socket's buffer above which `post` does not write."""
 
@@ -111,6 +132,34 @@ def _bytes(frame: str | bytes) -> bytes:
     return frame.encode() if isinstance(frame, str) else frame
 
 
+def text_frame(data: bytes, *, masked: bool) -> bytes:
+    r"""
+    Encode a message as a text frame of RFC 6455, unfragmented and without extensions; a client's frames are `masked` (5.3), with an unpredictable key.
+
+    >>> text_frame(b"hello", masked=False)
+    b'\x81\x05hello'
+    """
+    size = len(data)
+    bit = _MASKED if masked else 0
+    if size < 126:
+        head = bytes((_TEXT, bit | size))
+    elif size < 65536:
+        head = _two_bytes(_TEXT, bit | 126, size)
+    else:
+        head = _eight_bytes(_TEXT, bit | 127, size)
+    if not masked:
+        return head + data
+    key = urandom(4)
+    return head + key + _mask(data, key)
+
+
+def _mask(data: bytes, key: bytes) -> bytes:
+    """XOR with the repeated key, as one number: faster than a loop over the bytes."""
+    size = len(data)
+    repeated = key * (size // 4) + key[: size % 4]
+    return (int.from_bytes(data, "little") ^ int.from_bytes(repeated, "little")).to_bytes(size, "little")
+
+
 class Listening:
     """A running server."""
 
@@ -167,15 +216,7 @@ async def serve(
             return connection.respond(404, f"Not found: the WebSocket is at {path}\n")
         return None
 
-    settings: dict[str, Any] = {
-        "compression": None,
-        "max_size": max_frame,
-        "close_timeout": _CLOSING,
-        "ping_interval": _KEEPALIVE,
-        "ping_timeout": _KEEPALIVE,
-        "origins": origins,
-        **options,
-    }
+    settings = _SETTINGS | {"max_size": max_frame, "origins": origins} | options
     async with _serve(handle, host, port, ssl=ssl, process_request=route, **settings) as server:
         yield Listening(server, ssl is not None, path)
 
@@ -204,16 +245,8 @@ async def dial(
 
     """
     check_url(url, insecure=insecure)
-    settings: dict[str, Any] = {
-        "compression": None,
-        "max_size": max_frame,
-        "close_timeout": _CLOSING,
-        "ping_interval": _KEEPALIVE,
-        "ping_timeout": _KEEPALIVE,
-        # A proxy must be configured explicitly, not by an environment variable.
-        "proxy": None,
-        **options,
-    }
+    # A proxy must be configured explicitly, not by an environment variable.
+    settings = _SETTINGS | {"max_size": max_frame, "proxy": None} | options
     if ssl is not None:
         settings["ssl"] = ssl
     try:

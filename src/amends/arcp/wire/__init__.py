@@ -1,7 +1,7 @@
 """
 The messages of ARCP: envelopes, payloads, ids, times and features.
 
-PURE except for `ids` and `times`, which use randomness and the clock because every frame needs a new id. Reading is total
+PURE except for new ids and times, which use randomness and the clock because every frame needs them. Reading is total
 and lenient: any bytes give an `Envelope` or a `Malformed`, unknown members are ignored, null counts as absent, numbers may
 be strings. Writing is strict: absent members are omitted, and times are in UTC.
 """
@@ -14,12 +14,13 @@ from amends.arcp.wire.envelope import (
     Envelope,
     Malformed,
     envelope,
+    message_id,
+    new_id,
     payload_of,
     read,
     write,
 )
 from amends.arcp.wire.features import FEATURES, negotiate
-from amends.arcp.wire.ids import message_id, new_id
 from amends.arcp.wire.messages import MESSAGES, Message, read_payload
 from amends.arcp.wire.times import now_text, seconds_of, text_of
 

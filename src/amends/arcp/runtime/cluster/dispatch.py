@@ -20,8 +20,7 @@ from amends.arcp.runtime.entries import queue_of
 from amends.arcp.runtime.jobs.cancel import Cancellation, cancellation
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.run import Runner
-from amends.arcp.runtime.jobs.running import RunningJobs
-from amends.arcp.runtime.jobs.submit import Launcher, restore
+from amends.arcp.runtime.jobs.running import RunningJobs, restore
 from amends.stores import ConflictError, Lease, LeaseLostError, Queue, StoreError
 
 __all__ = ["Dispatcher"]
@@ -46,10 +45,9 @@ class Dispatcher:
         jobs: RunningJobs,
         capacity: Capacity,
         quota: Quota,
-        launcher: Launcher,
         runner: Runner,
         cancel: Cancellation,
-        credentials: CredentialLifecycle | None,
+        credentials: CredentialLifecycle,
         *,
         every: float | None,
     ) -> None:
@@ -59,7 +57,6 @@ class Dispatcher:
             jobs: the jobs that run here.
             capacity: the places for them.
             quota: the jobs per principal.
-            launcher: creates jobs.
             runner: runs them.
             cancel: ends queued jobs that were cancelled.
             credentials: the credentials of jobs.
@@ -71,7 +68,6 @@ class Dispatcher:
         self._ledger = jobs.ledger
         self.capacity = capacity
         self._quota = quota
-        self._launcher = launcher
         self._runner = runner
         self._cancel = cancel
         self._credentials = credentials
@@ -167,8 +163,7 @@ class Dispatcher:
         try:
             if job.run > 1 or job.epoch > 1:
                 await restore(self._ledger, job)
-            if self._credentials is not None:
-                await self._credentials.assign_stored(job)
+            await self._credentials.assign_stored(job)
         except BaseException:
             # The run is in the store but does not start here; the takeover of orphans handles it.
             job.drop()
@@ -200,7 +195,7 @@ class Dispatcher:
             return None
         finally:
             writing.discard(job_id)
-        job = self._launcher.create_job(spec, agent, entry, tail[0] + 1)
+        job = self._jobs.create(spec, agent, entry, tail[0] + 1)
         self._quota.job_dequeued(spec.principal)
         self._quota.job_started(spec.principal)
         if tail[1].requeued:

@@ -33,7 +33,7 @@ class Maintenance:
         quota: Quota,
         ended: EndedJobs,
         takeover: Takeover,
-        credentials: CredentialLifecycle | None,
+        credentials: CredentialLifecycle,
     ) -> None:
         self._jobs = jobs
         self._sessions = sessions
@@ -68,5 +68,4 @@ class Maintenance:
                 # The dead node would have deleted its ended jobs later.
                 await self._ended.take_over()
             membership.dead_peers -= gone
-        if self._credentials is not None:
-            await self._credentials.clean_up()
+        await self._credentials.clean_up()

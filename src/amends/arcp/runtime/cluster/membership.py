@@ -120,7 +120,7 @@ class Membership:
 
     async def repeatable(self, name: str, version: str) -> bool:
         """Whether every node that has this version of an agent registered it as repeatable."""
-        agent = self.agents.get(name, version)
+        agent = self.agents.lookup(f"{name}@{version}")
         if agent is not None:
             return agent.repeatable
         offers = [offer for peer in self.peers.values() for offer in peer if offer.name == name]

@@ -160,6 +160,21 @@ class Capacity:
         """Whether a new job of this agent can start here at once, without overtaking jobs in its queue."""
         return not self.full and not self.draining and agent not in self.backlog
 
+    @contextmanager
+    def writing(self, job_id: str, *, here: bool) -> Generator[None]:
+        """Mark a job as being written, and reserve its place if it starts here; the place is freed if the write fails."""
+        if here:
+            self.reserve()
+        self.being_written.add(job_id)
+        try:
+            yield
+        except BaseException:
+            if here:
+                self.release()
+            raise
+        finally:
+            self.being_written.discard(job_id)
+
     def reserve(self) -> None:
         """Reserve a place for a running job."""
         self.running += 1

@@ -23,7 +23,7 @@ from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
 from amends.errors.arcp import InternalError
-from amends.stores import ConflictError, StoreError
+from amends.stores import ConflictError, StoreError, Table
 
 __all__ = ["CredentialLifecycle"]
 
@@ -34,11 +34,11 @@ _read = msgspec.json.Decoder(Outstanding).decode
 
 
 class CredentialLifecycle:
-    """Issues, assigns, rotates and revokes the credentials of one provider."""
+    """Issues, assigns, rotates and revokes the credentials of one provider; without a provider, jobs have none."""
 
     def __init__(
         self,
-        provider: CredentialProvider,
+        provider: CredentialProvider | None,
         ledger: Ledger,
         limits: Limits,
         tasks: Tasks,
@@ -53,7 +53,16 @@ class CredentialLifecycle:
         self._rotation = Rotation(provider, ledger.store, tasks)
         self._revoking: set[str] = set()
 
-    async def issue(self, spec: JobSpec) -> Outstanding:
+    @property
+    def _table(self) -> Table:
+        return self._ledger.store.table(CREDENTIALS)
+
+    @property
+    def offered(self) -> bool:
+        """Whether the runtime can provision credentials."""
+        return self._provider is not None
+
+    async def issue(self, spec: JobSpec) -> Outstanding | None:
         """
         Issue credentials for a job, after writing a row to the store that records them as outstanding.
 
@@ -61,35 +70,35 @@ class CredentialLifecycle:
             InternalError: the provider failed. Credentials that it may have issued are revoked in the background.
 
         """
-        table = self._ledger.store.table(CREDENTIALS)
-        left = await table.get(spec.job_id)
+        if self._provider is None:
+            return None
+        left = await self._table.get(spec.job_id)
         try:
             if left is not None:
                 # Credentials of the previous run must be revoked before this run gets its own.
                 await self._provider.revoke(spec.job_id, _read(left.value).ids)
-            await table.put(spec.job_id, encode(Outstanding(time.time())))
+            await self._table.put(spec.job_id, encode(Outstanding(time.time())))
             minted = tuple(await self._provider.issue(grant_of(spec)))
             due = self._rotation.due(minted)
         except Exception as error:
             if isinstance(error, StoreError):
                 raise
             _log.exception("credentials for job %s could not be issued", spec.job_id)
-            self._tasks.spawn(self.revoke(spec.job_id))
+            self.revoke_later(spec.job_id)
             raise InternalError("Credentials could not be issued") from error
         outstanding = Outstanding(time.time(), tuple(credential.id for credential in minted), minted, due=due)
-        await table.put(spec.job_id, encode(outstanding))
+        await self._table.put(spec.job_id, encode(outstanding))
         return outstanding
 
-    def assign(self, job: Holder, outstanding: Outstanding) -> None:
+    def assign(self, job: Holder, outstanding: Outstanding | None) -> None:
         """Give a job that runs on this node its credentials, and schedule their rotation."""
-        job.credentials = outstanding.wire()
-        self._rotation.schedule(job, outstanding)
+        if outstanding is not None:
+            job.credentials = outstanding.wire()
+            self._rotation.schedule(job, outstanding)
 
     async def assign_stored(self, job: Holder) -> None:
         """Assign the credentials in the store to a job that was taken from a queue."""
-        outstanding = await self.outstanding(job.spec.job_id)
-        if outstanding is not None:
-            self.assign(job, outstanding)
+        self.assign(job, await self.outstanding(job.spec.job_id))
 
     async def rotate(self, job: Holder, id: str) -> dict[str, Any]:
         """
@@ -103,22 +112,26 @@ class CredentialLifecycle:
 
     async def outstanding(self, job_id: str) -> Outstanding | None:
         """Return a job's outstanding credentials, or None."""
-        row = await self._ledger.store.table(CREDENTIALS).get(job_id)
+        row = None if self._provider is None else await self._table.get(job_id)
         return None if row is None else _read(row.value)
+
+    def revoke_later(self, job_id: str) -> None:
+        """Revoke a job's outstanding credentials in a task of its own."""
+        if self._provider is not None:
+            self._tasks.spawn(self.revoke(job_id))
 
     async def revoke(self, job_id: str) -> None:
         """Revoke a job's outstanding credentials, with several tries; `clean_up` repeats it if they all fail."""
-        if job_id in self._revoking:
+        if self._provider is None or job_id in self._revoking:
             return
         self._revoking.add(job_id)
         pause = _FIRST_PAUSE
-        table = self._ledger.store.table(CREDENTIALS)
         since: float | None = None
         try:
             # A rotation in progress has to store its new value first, so that the value is revoked too.
             await self._rotation.wait_until_idle(job_id)
             for _ in range(_TRIES):
-                row = await table.get(job_id)
+                row = await self._table.get(job_id)
                 outstanding = None if row is None else _read(row.value)
                 if row is None or outstanding is None or since not in {None, outstanding.since}:
                     # Another task or node revoked them, or the row now belongs to a later run.
@@ -126,7 +139,7 @@ class CredentialLifecycle:
                 since = outstanding.since
                 try:
                     await self._provider.revoke(job_id, outstanding.ids)
-                    await table.delete(job_id, revision=row.revision)
+                    await self._table.delete(job_id, revision=row.revision)
                 except ConflictError:
                     continue
                 except StoreError:
@@ -151,12 +164,14 @@ class CredentialLifecycle:
 
         This covers crashes, and providers that were unavailable longer than `revoke` and `rotate` tried.
         """
+        if self._provider is None:
+            return
         long_ago = time.time() - 2 * self._limits.node_lease
-        async for row in self._ledger.store.table(CREDENTIALS).scan():
+        async for row in self._table.scan():
             tail = await self._ledger.tail(row.key)
             outstanding = _read(row.value)
             # A node may be about to write the job that belongs to a young row.
             if (tail is None and outstanding.since < long_ago) or (tail is not None and tail[1].ended):
-                self._tasks.spawn(self.revoke(row.key))
+                self.revoke_later(row.key)
             elif outstanding.replaced and row.key in self._running:
                 self._rotation.retire_replaced(row.key, outstanding)

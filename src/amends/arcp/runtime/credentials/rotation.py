@@ -44,7 +44,7 @@ _read = msgspec.json.Decoder(Outstanding).decode
 class Rotation:
     """Rotates the credentials of the jobs that run on one node."""
 
-    def __init__(self, provider: CredentialProvider, store: Store, tasks: Tasks) -> None:
+    def __init__(self, provider: CredentialProvider | None, store: Store, tasks: Tasks) -> None:
         self._provider: Any = provider
         self._store = store
         self._tasks = tasks

@@ -47,7 +47,7 @@ def cancellation(reason: str | None) -> CancelledError:
 class Cancellation:
     """Cancels jobs on behalf of one node."""
 
-    def __init__(self, jobs: RunningJobs, ended: EndedJobs, credentials: CredentialLifecycle | None) -> None:
+    def __init__(self, jobs: RunningJobs, ended: EndedJobs, credentials: CredentialLifecycle) -> None:
         self._jobs = jobs
         self._ledger = jobs.ledger
         self._ended = ended
@@ -96,8 +96,7 @@ class Cancellation:
         """
         entry = await _end(self._ledger, spec, tail, error, node, self._jobs.limits)
         self._ended.add(EndedJob(spec.job_id, spec.principal, spec.key, entry.at))
-        if self._credentials is not None:
-            self._jobs.tasks.spawn(self._credentials.revoke(spec.job_id))
+        self._credentials.revoke_later(spec.job_id)
 
     async def cancel_children(self, children: list[str]) -> None:
         """Cancel the jobs that were delegated by a job that has ended."""

@@ -46,7 +46,7 @@ class Context:
     __slots__ = ("_calls", "_credentials", "_delegate", "_job", "_stream", "deadline")
 
     def __init__(
-        self, job: Job, deadline: float | None, credentials: CredentialLifecycle | None, delegate: Delegate
+        self, job: Job, deadline: float | None, credentials: CredentialLifecycle, delegate: Delegate
     ) -> None:
         self._job = job
         self._credentials = credentials
@@ -124,10 +124,9 @@ class Context:
             InternalError: the provider failed; the old value stays in use.
 
         """
-        lifecycle = self._credentials
-        if lifecycle is None or all(one["id"] != id for one in self._job.credentials or ()):
+        if all(one["id"] != id for one in self._job.credentials or ()):
             raise ValueError(f"the job has no credential {id!r}")
-        return await lifecycle.rotate(self._job, id)
+        return await self._credentials.rotate(self._job, id)
 
     # -- events
 

@@ -21,18 +21,16 @@ from amends.arcp.runtime.agents import resolve
 from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.cluster.quota import Quota
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
-from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
+from amends.arcp.runtime.entries import STREAMED, JobEntry, JobSpec, encode
 from amends.arcp.runtime.jobs.amounts import number_on_wire, remaining_budget
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.context import Context
 from amends.arcp.runtime.jobs.family import Families, check_not_stopping
 from amends.arcp.runtime.jobs.job import Job
-from amends.arcp.runtime.jobs.result_stream import assemble, is_streamed
+from amends.arcp.runtime.jobs.result_stream import assemble
 from amends.arcp.runtime.jobs.run import Runner
-from amends.arcp.runtime.jobs.spec import accepted_payload
-from amends.arcp.runtime.jobs.submit import Launcher
-from amends.arcp.runtime.ledger import Ledger
-from amends.arcp.runtime.tasks import Tasks
+from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.jobs.submit import accepted_payload
 from amends.arcp.wire import new_id
 from amends.dialects import arcp as dialect
 from amends.errors import FaultError
@@ -48,23 +46,21 @@ class Delegation:
 
     def __init__(
         self,
-        ledger: Ledger,
-        tasks: Tasks,
+        jobs: RunningJobs,
         membership: Membership,
         quota: Quota,
         families: Families,
-        launcher: Launcher,
         runner: Runner,
         cancellation: Cancellation,
-        credentials: CredentialLifecycle | None,
+        credentials: CredentialLifecycle,
     ) -> None:
-        self._ledger = ledger
-        self._tasks = tasks
+        self._jobs = jobs
+        self._ledger = jobs.ledger
+        self._tasks = jobs.tasks
         self._membership = membership
         self._quota = quota
         self._families = families
         self._cancellation = cancellation
-        self._launcher = launcher
         self._runner = runner
         self._credentials = credentials
         runner.delegate = self.delegate
@@ -147,20 +143,18 @@ class Delegation:
 
         """
         try:
-            issued = None if self._credentials is None else await self._credentials.issue(spec)
-            child = await self._launcher.start_or_queue(spec, child=True)
+            issued = await self._credentials.issue(spec)
+            child = await self._jobs.start_or_queue(spec, child=True)
         except BaseException as error:
             self._quota.job_ended(spec.principal)
-            if self._credentials is not None:
-                self._tasks.spawn(self._credentials.revoke(spec.job_id))
+            self._credentials.revoke_later(spec.job_id)
             if isinstance(error, ARCPError):
                 return error
             raise
         job.record_child(encode(accepted_payload(spec, None)))
         started: _Started | None = None
         if child is not None:
-            if self._credentials is not None and issued is not None:
-                self._credentials.assign(child, issued)
+            self._credentials.assign(child, issued)
             waiter: asyncio.Future[JobEntry] = self._tasks.loop.create_future()
             child.waiters.append(waiter)
             self._tasks.spawn(self._runner.run(child))
@@ -185,9 +179,12 @@ class Delegation:
 
     async def _outcome(self, spec: JobSpec, end: JobEntry) -> Any:
         """Return the child's result, assembled from its chunks if it was streamed, or raise its error."""
-        if is_streamed(end):
-            return await assemble(self._ledger, spec.job_id, end.run)
         payload = msgspec.json.decode(end.payload)
+        if end.label == STREAMED:
+            result = await assemble(self._ledger, spec.job_id, end.run, payload)
+            if result is None:
+                raise InternalError("The result is no longer stored", details={"executed": "yes"})
+            return result
         if end.kind == "error":
             fault = dialect.decode(payload)
             raise InternalError() if fault is None else FaultError.from_fault(fault)

@@ -19,18 +19,17 @@ import msgspec
 
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.runtime.agents import Agent
-from amends.arcp.runtime.entries import JobEntry, JobSpec, encode, job_log
+from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
 from amends.arcp.runtime.jobs.outcome import Outcome
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Event
-from amends.durable.batch import Batch
 from amends.errors.arcp import ARCPError, InvalidRequestError
 from amends.stores import ConflictError, StoreError, StoreUnavailableError
 
-__all__ = ["ENDED", "ENDING", "RUNNING", "Claim", "Follower", "Host", "Job"]
+__all__ = ["ENDED", "ENDING", "RUNNING", "Follower", "Host", "Job"]
 
 RUNNING, ENDING, ENDED = "running", "ending", "ended"
 
@@ -56,34 +55,6 @@ class Host(Protocol):
 class Job:
     """One run of a job, on the node that owns it."""
 
-    __slots__ = (
-        "_flushing",
-        "_idle",
-        "_outbox_bytes",
-        "_timers",
-        "_wall_offset",
-        "_write_waiters",
-        "agent",
-        "budget",
-        "children",
-        "credentials",
-        "epoch",
-        "events",
-        "expired",
-        "followers",
-        "host",
-        "last",
-        "lease",
-        "node",
-        "outbox",
-        "phase",
-        "run",
-        "spec",
-        "stopping",
-        "task",
-        "waiters",
-    )
-
     def __init__(self, host: Host, spec: JobSpec, agent: Agent, *, run: int, epoch: int, last: int) -> None:
         self.host = host
         self.node = host.ledger.node
@@ -107,8 +78,8 @@ class Job:
         self.waiters: list[asyncio.Future[JobEntry]] = []
         self._flushing = False
         self._outbox_bytes = 0
-        self._write_waiters: list[asyncio.Future[None]] = []
-        self._idle: asyncio.Future[None] | None = None
+        self._written = asyncio.Event()
+        """Set after a write, and when no further one will follow."""
         self._timers: list[asyncio.TimerHandle] = []
         self._wall_offset = 0.0
         self.set_clock(spec.created)
@@ -173,9 +144,7 @@ class Job:
         """Wait while the store or a subscribed session cannot keep up; `heartbeat` drops sessions that do not read."""
         limits = self.host.limits
         while len(self.outbox) >= limits.buffered or self._outbox_bytes > limits.buffered_bytes:
-            waiter: asyncio.Future[None] = self.host.tasks.loop.create_future()
-            self._write_waiters.append(waiter)
-            await waiter
+            await self._next_write()
         for follower in tuple(self.followers):
             if follower.full:
                 await follower.wait_for_room()
@@ -191,58 +160,29 @@ class Job:
                 if not await self._persist(write, len(entries)):
                     return
                 self._publish(entries)
-                self._release_writers()
+                self._written.set()
         finally:
             self._flushing = False
-            self._release_writers()
-            if self._idle is not None and not self._idle.done():
-                self._idle.set_result(None)
+            self._written.set()
 
-    def _release_writers(self) -> None:
-        if self._write_waiters:
-            waiters, self._write_waiters = self._write_waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+    async def _next_write(self) -> None:
+        self._written.clear()
+        await self._written.wait()
 
     async def end(self, outcome: Outcome) -> bool:
         """Write the remaining events and the terminal entry. Returns False if the job was taken over."""
         self.phase = ENDING
         for timer in self._timers:
             timer.cancel()
-        if self._flushing:
-            self._idle = asyncio.get_running_loop().create_future()
-            await self._idle
-        if self.host.ledger.combines_writes and any(follower.unnumbered for follower in self.followers):
-            # Let these sessions send first (usually `job.accepted`). Once their queues are empty, the transaction of
-            # this job's end can include the event numbers, which saves a second transaction.
-            await asyncio.sleep(0)
+        while self._flushing:
+            await self._next_write()
         if self.phase is ENDED:
             return False
         entries = [*self.outbox, self.entry(outcome.kind, outcome.payload, outcome.label)]
         self.outbox = []
-        claims = self._claim_numbers(entries)
-
-        def add_claims(steps: Batch) -> None:
-            for claim in claims:
-                claim.add_to(steps)
-
-        def release_claims() -> bool:
-            """Give up the claims after a session was resumed elsewhere; the job's end is written without them."""
-            had_claims = bool(claims)
-            for claim in claims:
-                claim.release()
-            claims.clear()
-            return had_claims
-
         ledger = self.host.ledger
-        write = partial(ledger.end, self.spec, entries, self.last, outcome.status, self.node, add_claims)
-        written = await self._persist(write, len(entries), release_claims)
-        for claim in claims:
-            if written:
-                claim.send()
-            else:
-                claim.release()
+        write = partial(ledger.end, self.spec, entries, self.last, outcome.status, self.node)
+        written = await self._persist(write, len(entries))
         if written:
             self._publish(entries)
             self.phase = ENDED
@@ -251,25 +191,13 @@ class Job:
                     waiter.set_result(entries[-1])
         return written
 
-    def _claim_numbers(self, entries: list[JobEntry]) -> list[Claim]:
-        """Reserve event numbers in the sessions that have nothing else to number at the moment."""
-        if not self.host.ledger.combines_writes:
-            return []
-        claims = [follower.claim(self.last + 1, entries) for follower in self.followers]
-        return [claim for claim in claims if claim is not None]
-
     def _publish(self, entries: list[JobEntry]) -> None:
         first = self.last + 1
         self.last += len(entries)
         for follower in tuple(self.followers):
             follower.push(first, entries)
 
-    async def _persist(
-        self,
-        write: Callable[[], Awaitable[None]],
-        count: int,
-        release_claims: Callable[[], bool] | None = None,
-    ) -> bool:
+    async def _persist(self, write: Callable[[], Awaitable[None]], count: int) -> bool:
         """
         Write `count` entries. Returns False, and drops the job, if the job was taken over or the store failed.
 
@@ -280,13 +208,7 @@ class Job:
             try:
                 await write()
                 return True
-            except ConflictError as conflict:
-                if (
-                    conflict.name != job_log(self.spec.job_id)
-                    and release_claims is not None
-                    and release_claims()
-                ):
-                    continue
+            except ConflictError:
                 if await self._is_own_write(count):
                     return True
                 break
@@ -341,7 +263,7 @@ class Job:
         self.phase = ENDED
         self.outbox.clear()
         self._outbox_bytes = 0
-        self._release_writers()
+        self._written.set()
         for timer in self._timers:
             timer.cancel()
         self.host.remove(self)
@@ -370,25 +292,8 @@ def _limit_error(limit: str, value: int) -> InvalidRequestError:
     )
 
 
-class Claim(Protocol):
-    """Event numbers that a follower has reserved for the last entries of a job."""
-
-    def add_to(self, steps: Batch) -> None:
-        """Add the numbers to the job's transaction."""
-
-    def send(self) -> None:
-        """Send the entries, after the transaction succeeded."""
-
-    def release(self) -> None:
-        """Give the numbers up; the entries are pushed instead."""
-
-
 class Follower(Protocol):
     """A subscription to a job that runs on this node."""
-
-    @property
-    def unnumbered(self) -> bool:
-        """Whether it has events to number at the moment, which prevents a claim."""
 
     @property
     def full(self) -> bool:
@@ -399,9 +304,6 @@ class Follower(Protocol):
 
     def push(self, first: int, entries: Sequence[JobEntry]) -> None:
         """Take entries that were written; `first` is the number of the first one in the job's log."""
-
-    def claim(self, first: int, entries: Sequence[JobEntry]) -> Claim | None:
-        """Reserve numbers for a job's last entries; None if that is not possible now."""
 
     def begin(self) -> None:
         """Continue with the job's log, because the job has left this node or has left its queue."""

@@ -6,7 +6,7 @@ A session that did not negotiate `result_chunk` gets the whole result instead.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,10 +17,11 @@ from amends.arcp.runtime.entries import STREAMED, JobEntry, encode
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.wire import new_id
+from amends.arcp.wire.chunks import Assembly
 from amends.dialects import arcp as dialect
 from amends.errors.arcp import InternalError, InvalidRequestError
 
-__all__ = ["ResultStream", "assemble", "is_streamed", "with_whole_result"]
+__all__ = ["ResultStream", "assemble", "with_whole_result"]
 
 
 class ResultStream:
@@ -99,36 +100,28 @@ class ResultStream:
             await self.close()
 
 
-def is_streamed(entry: JobEntry) -> bool:
-    """Whether this entry is the end of a job whose result was streamed."""
-    return entry.label == STREAMED
-
-
-async def assemble(ledger: Ledger, job_id: str, run: int) -> str | bytes:
-    """Join the chunks of a run; the result is bytes if any chunk is."""
-    pieces: list[str | bytes] = []
+async def assemble(ledger: Ledger, job_id: str, run: int, end: dict[str, Any]) -> str | bytes | None:
+    """Join the chunks of a run, given its `job.result`; None if they are no longer stored."""
+    chunks = Assembly(end["result_size"])
     async for _, entry in ledger.history(job_id):
         if entry.label == "result_chunk" and entry.run == run:
-            body = msgspec.json.decode(entry.payload)["body"]
-            pieces.append(body["data"] if body["encoding"] == "utf8" else b64decode(body["data"]))
-    if all(isinstance(piece, str) for piece in pieces):
-        return "".join(piece for piece in pieces if isinstance(piece, str))
-    return b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
+            chunks.add(msgspec.json.decode(entry.payload)["body"])
+    return chunks.result(end["result_id"], end["result_size"])
 
 
 async def with_whole_result(ledger: Ledger, job_id: str, entry: JobEntry, limit: int) -> JobEntry:
     """Replace the end of a streamed result by one that contains the whole result; an error beyond `limit` bytes."""
-    if not is_streamed(entry):
+    if entry.label != STREAMED:
         return entry
     end = msgspec.json.decode(entry.payload)
-    size = end.pop("result_size")
+    size = end["result_size"]
     too_large = {"limit": "result_bytes", "value": limit, "result_size": size}
     if size > limit:
         return _not_sendable(entry, end, "The result is too large to be sent in one message", too_large)
-    value = await assemble(ledger, job_id, entry.run)
-    if (len(value.encode()) if isinstance(value, str) else len(value)) != size:
+    value = await assemble(ledger, job_id, entry.run, end)
+    if value is None:
         return _not_sendable(entry, end, "The result is no longer stored", {"result_size": size})
-    del end["result_id"]
+    del end["result_id"], end["result_size"]
     end["result"] = value if isinstance(value, str) else {"encoding": "base64", "data": value}
     payload = encode(end)
     if len(payload) > limit:

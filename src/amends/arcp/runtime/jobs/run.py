@@ -40,7 +40,7 @@ class Runner:
         jobs: RunningJobs,
         ended: EndedJobs,
         cancellation: Cancellation,
-        credentials: CredentialLifecycle | None,
+        credentials: CredentialLifecycle,
     ) -> None:
         self._jobs = jobs
         self._ended = ended
@@ -141,8 +141,8 @@ class Runner:
         self._ended.add(EndedJob(spec.job_id, spec.principal, spec.key, time.time()))
         if job.children:
             self._jobs.tasks.spawn(self._cancellation.cancel_children(list(job.children)))
-        if self._credentials is not None:
-            self._jobs.tasks.spawn(self._credentials.revoke(spec.job_id))
+        if job.credentials is not None:
+            self._credentials.revoke_later(spec.job_id)
 
 
 def _shorter(wanted: float | None, most: float | None) -> float | None:

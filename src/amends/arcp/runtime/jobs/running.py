@@ -1,16 +1,22 @@
-"""The jobs that run on this node, by id."""
+"""The jobs that run on this node: written to the store and started here, or put into their queue for any node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from amends.arcp.leases import Budget
+from amends.arcp.runtime.agents import Agent
+from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.cluster.quota import Capacity, Quota
+from amends.arcp.runtime.entries import JobEntry, JobSpec
+from amends.arcp.runtime.jobs.amounts import spend
 from amends.arcp.runtime.jobs.job import Follower, Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
+from amends.errors.arcp import InternalError
 
-__all__ = ["RunningJobs"]
+__all__ = ["RunningJobs", "restore"]
 
 
 class RunningJobs:
@@ -21,6 +27,7 @@ class RunningJobs:
         ledger: Ledger,
         limits: Limits,
         tasks: Tasks,
+        membership: Membership,
         capacity: Capacity,
         quota: Quota,
         *,
@@ -31,6 +38,7 @@ class RunningJobs:
         self.tasks = tasks
         self.exclusive = exclusive
         """Whether no other node uses the store, so that only this node can start a queued job."""
+        self._membership = membership
         self._capacity = capacity
         self._quota = quota
         self._jobs: dict[str, Job] = {}
@@ -54,6 +62,73 @@ class RunningJobs:
         """Return the job with this id if it runs on this node."""
         return self._jobs.get(job_id)
 
+    # -- starting jobs
+
+    async def start_or_queue(self, spec: JobSpec, *, child: bool = False) -> Job | None:
+        """
+        Write a job to the store, and start it here if this node has the agent and free capacity; otherwise queue it.
+
+        `Quota.admit` has counted the job. A delegated job (`child`) is queued only for another node that has a free
+        place: its parent waits for it and keeps its own place, so that a full node could wait for ever.
+
+        Returns:
+            The started job, or None if the job was queued.
+
+        Raises:
+            ConflictError: another job has its key.
+            InternalError: there is no place for a delegated job.
+
+        """
+        capacity = self._capacity
+        agent = self._membership.agents.lookup(spec.agent)
+        here = agent is not None and capacity.has_room(spec.agent)
+        if child:
+            here = agent is not None and not capacity.full and not capacity.draining
+            name, _, version = spec.agent.partition("@")
+            if not here and not self._membership.has_free_peer(name, version):
+                raise InternalError(
+                    "No node has a place for the delegated job",
+                    details={"limit": "running", "value": self.limits.running},
+                )
+        with self._capacity.writing(spec.job_id, here=here):
+            entry = await self.ledger.accept(spec, here=here)
+        if here and agent is not None:
+            return self.create(spec, agent, entry, 1)
+        self._quota.job_ended(spec.principal)
+        self._record_queued(spec)
+        return None
+
+    async def rerun(self, spec: JobSpec, tail: tuple[int, JobEntry]) -> Job | None:
+        """
+        Write another run of an ended job behind `tail`, and start it here or queue it.
+
+        Returns:
+            The started job, or None if the job was queued.
+
+        Raises:
+            ConflictError: another node did so first.
+
+        """
+        agent = self._membership.agents.lookup(spec.agent)
+        here = agent is not None and self._capacity.has_room(spec.agent)
+        with self._capacity.writing(spec.job_id, here=here):
+            entry = await self.ledger.rerun(spec, tail, here=here)
+        if here and agent is not None:
+            self._quota.job_started(spec.principal)
+            return self.create(spec, agent, entry, tail[0] + 1)
+        self._record_queued(spec)
+        return None
+
+    def _record_queued(self, spec: JobSpec) -> None:
+        self._quota.job_queued(spec.principal)
+        self._capacity.add_to_backlog(spec.agent)
+
+    def create(self, spec: JobSpec, agent: Agent, entry: JobEntry, last: int) -> Job:
+        """Create the `Job` for a run that is in the store and has reserved its place, and add it to the node."""
+        job = Job(self, spec, agent, run=entry.run, epoch=entry.epoch, last=last)
+        self.add(job)
+        return job
+
     def add(self, job: Job) -> None:
         """Add a job that has reserved its place."""
         old = self._jobs.get(job.spec.job_id)
@@ -62,6 +137,8 @@ class RunningJobs:
             old.drop()
         self._jobs[job.spec.job_id] = job
         self.left_queue(job.spec.job_id)
+
+    # -- ending jobs
 
     def remove(self, job: Job) -> None:
         """Remove a job that has ended or belongs to another node, and free its place."""
@@ -89,3 +166,13 @@ class RunningJobs:
         """Start the followers that waited for a queued job, because the job has started or ended."""
         for follower in self._waiting.pop(job_id, ()):
             follower.begin()
+
+
+async def restore(ledger: Ledger, job: Job) -> None:
+    """Set the budget and the clock of a job that ran before, from its log."""
+    budget, latest = Budget(job.lease.budget.left), job.spec.created
+    async for _, entry in ledger.history(job.spec.job_id):
+        latest = max(latest, entry.at)
+        budget = spend(budget, entry)
+    job.budget = budget
+    job.set_clock(latest)

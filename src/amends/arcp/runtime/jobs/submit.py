@@ -1,129 +1,359 @@
 """
-Write a job to the store, and start it here or put it into its queue; the same for another run of an ended job.
+Serve `job.submit`: check the request, write the job to the store, answer the client, and run the job.
 
-`server.submissions` serves the request of a client with it, `delegate` the request of an agent.
+The request results in a `JobSpec`, which never changes, and `job.accepted` reports it.
+
+A submission with an idempotency key may refer to an existing job (section 7.2, design section 8). While that job runs,
+the session subscribes to it. After a success, or after a failure that a retry would not change, the session gets the
+recorded outcome. After a failure that a retry may change, the job runs again under the same id. The store decides which
+of two submissions came first, so they may arrive through different nodes, processes or sessions.
 """
 
 from __future__ import annotations
 
-from amends.arcp.leases import Budget
-from amends.arcp.runtime.agents import Agent
+import time
+from hashlib import sha256
+from random import getrandbits
+from typing import Any
+
+import msgspec
+
+from amends.arcp.leases import Lease
+from amends.arcp.leases import read as read_lease
+from amends.arcp.runtime.agents import resolve
 from amends.arcp.runtime.cluster.membership import Membership
-from amends.arcp.runtime.cluster.quota import Capacity, Quota
-from amends.arcp.runtime.entries import JobEntry, JobSpec
-from amends.arcp.runtime.jobs.amounts import spend
+from amends.arcp.runtime.cluster.quota import Quota
+from amends.arcp.runtime.cluster.retention import EndedJob, EndedJobs
+from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
+from amends.arcp.runtime.credentials.provider import Outstanding
+from amends.arcp.runtime.entries import STREAMED, JobEntry, JobSpec
+from amends.arcp.runtime.jobs.amounts import counters_on_wire
 from amends.arcp.runtime.jobs.job import Job
-from amends.arcp.runtime.jobs.running import RunningJobs
-from amends.arcp.runtime.ledger import ExtraSteps, Ledger
-from amends.errors.arcp import InternalError
+from amends.arcp.runtime.jobs.run import Runner
+from amends.arcp.runtime.jobs.running import RunningJobs, restore
+from amends.arcp.runtime.ledger import key_conflict, may_rerun
+from amends.arcp.runtime.server.session import OUTCOME, SUBMITTED, Feed, Session
+from amends.arcp.wire import Envelope, new_id, text_of
+from amends.arcp.wire.messages import Accepted, Submit
+from amends.durable.keys import key_name
+from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError
+from amends.stores import ConflictError
 
-__all__ = ["Launcher", "restore"]
+__all__ = ["Submissions", "accepted_payload", "check_lease_not_expired", "spec_from_request", "trace_id_from"]
+
+_TRIES = 16
+_LONGEST_KEY = 256
+_NO_LEASE = Lease()
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
-class Launcher:
-    """Starts jobs on one node, or queues them."""
+class Submissions:
+    """Serves the submissions of all sessions of one node."""
 
-    def __init__(self, jobs: RunningJobs, membership: Membership, capacity: Capacity, quota: Quota) -> None:
+    def __init__(
+        self,
+        jobs: RunningJobs,
+        membership: Membership,
+        quota: Quota,
+        ended: EndedJobs,
+        runner: Runner,
+        credentials: CredentialLifecycle,
+    ) -> None:
         self._jobs = jobs
         self._ledger = jobs.ledger
         self._membership = membership
-        self._capacity = capacity
         self._quota = quota
+        self._ended = ended
+        self._runner = runner
+        self._credentials = credentials
 
-    async def start_or_queue(
-        self, spec: JobSpec, *, child: bool = False, extra: ExtraSteps = None
+    async def submit(self, session: Session, message: Envelope, request: Submit) -> None:
+        """
+        Serve a `job.submit` request, and run the job to its end if it starts on this node.
+
+        Raises:
+            ARCPError: the request is invalid or exceeds a limit; no job was started.
+
+        """
+        spec = await spec_from_request(
+            self._membership, session.principal, session.id, message.trace_id, request
+        )
+        if spec.key is not None and await self._join_existing(session, message, spec):
+            return
+        await self._quota.admit(session.principal)
+        try:
+            issued = await self._issue_credentials(session, spec)
+            job = await self._start(session, message, spec, issued)
+        except BaseException:
+            self._quota.job_ended(session.principal)
+            raise
+        if job is not None:
+            await self._runner.run(job)
+
+    async def _start(
+        self, session: Session, message: Envelope, spec: JobSpec, issued: Outstanding | None
     ) -> Job | None:
-        """
-        Write a job to the store, and start it here if this node has the agent and free capacity; otherwise queue it.
+        """Write a job and answer its submission. Returns the job if it starts here."""
+        for _ in range(_TRIES):
+            try:
+                job = await self._jobs.start_or_queue(spec)
+            except ConflictError:
+                # Another submission stored the same key first, or the key expired in the meantime.
+                if spec.key is not None and await self._join_existing(session, message, spec):
+                    if issued is not None:
+                        await self._credentials.revoke(spec.job_id)
+                    self._quota.job_ended(spec.principal)
+                    return None
+                continue
+            feed = Feed(session, spec.job_id, spec.trace, 2 if job is None else job.last + 1, SUBMITTED)
+            if job is not None and issued is not None:
+                self._credentials.assign(job, issued)
+            _send_accepted(session, message, spec, feed, waiting=job is None, issued=issued)
+            return job
+        raise InternalError("Another submission with the same key is in progress: submit again")
 
-        `Quota.admit` has counted the job. A delegated job (`child`) is queued only for another node that has a free
-        place: its parent waits for it and keeps its own place, so that a full node could wait for ever.
+    # -- submissions with the key of an existing job
 
-        Returns:
-            The started job, or None if the job was queued.
+    async def _join_existing(self, session: Session, message: Envelope, spec: JobSpec) -> bool:
+        """Answer a submission with the job that its key belongs to. Returns False if there is no such job."""
+        ledger = self._ledger
+        for _ in range(_TRIES):
+            owner = await ledger.keys.get(str(spec.key))
+            if owner is None:
+                check_lease_not_expired(spec)
+                return False
+            existing, tail = await ledger.spec_and_tail(owner.id)
+            if existing is None or tail is None:
+                # The job was deleted before its key, or the node that stored the key never wrote the job.
+                released = await ledger.release_key(str(spec.key))
+                if released is not None:
+                    self._ended.add(EndedJob(released, spec.principal, None, time.time()))
+                continue
+            if owner.fingerprint != spec.fingerprint:
+                raise key_conflict(owner)
+            last, entry = tail
+            if not entry.ended:
+                await self._join_unfinished(session, message, existing, tail)
+                return True
+            if not may_rerun(entry):
+                start = await self._outcome_start(owner.id, last, entry)
+                feed = Feed(session, owner.id, existing.trace, start, SUBMITTED | OUTCOME)
+                _send_accepted(session, message, existing, feed)
+                return True
+            try:
+                job = await self._jobs.rerun(existing, tail)
+            except ConflictError:
+                continue
+            feed = Feed(session, owner.id, existing.trace, last + 2, SUBMITTED)
+            if job is not None:
+                await self._rerun(session, message, job, feed)
+            else:
+                _send_accepted(session, message, existing, feed, waiting=True)
+            return True
+        raise InternalError("Another submission with the same key is in progress: submit again")
 
-        Raises:
-            ConflictError: another job has its key.
-            InternalError: there is no place for a delegated job.
+    async def _join_unfinished(
+        self, session: Session, message: Envelope, existing: JobSpec, tail: tuple[int, JobEntry]
+    ) -> None:
+        last, entry = tail
+        if not self._ledger.store.traits.transactions:
+            # The node may have crashed after writing the log. Write the row that maintenance looks for.
+            if not entry.node:
+                await self._ledger.put_in_queue(existing)
+            elif existing.job_id not in self._jobs:
+                await self._ledger.write_owner(existing, entry)
+        feed = Feed(session, existing.job_id, existing.trace, last + 1, SUBMITTED)
+        issued = None
+        if "provisioned_credentials" in session.features:
+            issued = await self._credentials.outstanding(existing.job_id)
+        _send_accepted(session, message, existing, feed, waiting=not entry.node, issued=issued)
 
-        """
-        capacity = self._capacity
-        agent = self._membership.agents.lookup(spec.agent)
-        here = agent is not None and capacity.has_room(spec.agent)
-        if child:
-            here = agent is not None and not capacity.full and not capacity.draining
-            name, _, version = spec.agent.partition("@")
-            if not here and not self._membership.has_free_peer(name, version):
-                raise InternalError(
-                    "No node has a place for the delegated job",
-                    details={"limit": "running", "value": self._jobs.limits.running},
-                )
-        if here:
-            capacity.reserve()
-        capacity.being_written.add(spec.job_id)
+    async def _rerun(self, session: Session, message: Envelope, job: Job, feed: Feed) -> None:
+        """Start another run of a job on this node, with the rest of its budget and new credentials."""
+        spec = job.spec
         try:
-            await self._ledger.accept(spec, here=here, extra=extra)
+            await restore(self._ledger, job)
+            issued = await self._issue_credentials(session, spec)
+        except ARCPError as error:
+            _send_accepted(session, message, spec, feed)
+            await self._runner.conclude(job, error)
+            return
         except BaseException:
-            if here:
-                capacity.release()
+            # The run is in the store but does not start here; the takeover of orphans handles it.
+            job.drop()
             raise
-        finally:
-            capacity.being_written.discard(spec.job_id)
-        if here and agent is not None:
-            return self.create_job(
-                spec, agent, JobEntry("accepted", 1, 1, self._ledger.node, spec.created), 1
-            )
-        self._quota.job_ended(spec.principal)
-        self._record_queued(spec)
-        return None
+        self._credentials.assign(job, issued)
+        _send_accepted(session, message, spec, feed, issued=issued)
+        await self._runner.run(job)
 
-    async def rerun(self, spec: JobSpec, tail: tuple[int, JobEntry]) -> Job | None:
-        """
-        Write another run of an ended job behind `tail`, and start it here or queue it.
+    async def _issue_credentials(self, session: Session, spec: JobSpec) -> Outstanding | None:
+        return await self._credentials.issue(spec) if "provisioned_credentials" in session.features else None
 
-        Returns:
-            The started job, or None if the job was queued.
-
-        Raises:
-            ConflictError: another node did so first.
-
-        """
-        capacity = self._capacity
-        agent = self._membership.agents.lookup(spec.agent)
-        here = agent is not None and capacity.has_room(spec.agent)
-        if here:
-            capacity.reserve()
-        capacity.being_written.add(spec.job_id)
-        try:
-            entry = await self._ledger.rerun(spec, tail, here=here)
-        except BaseException:
-            if here:
-                capacity.release()
-            raise
-        finally:
-            capacity.being_written.discard(spec.job_id)
-        if here and agent is not None:
-            self._quota.job_started(spec.principal)
-            return self.create_job(spec, agent, entry, tail[0] + 1)
-        self._record_queued(spec)
-        return None
-
-    def create_job(self, spec: JobSpec, agent: Agent, entry: JobEntry, last: int) -> Job:
-        """Create the `Job` for a run that is in the store and has reserved its place, and add it to the node."""
-        job = Job(self._jobs, spec, agent, run=entry.run, epoch=entry.epoch, last=last)
-        self._jobs.add(job)
-        return job
-
-    def _record_queued(self, spec: JobSpec) -> None:
-        self._quota.job_queued(spec.principal)
-        self._capacity.add_to_backlog(spec.agent)
+    async def _outcome_start(self, job_id: str, last: int, entry: JobEntry) -> int:
+        """Return the number of the log entry where a job's outcome begins: its last, or the first of a streamed run."""
+        if entry.label != STREAMED:
+            return last
+        if entry.run > 1:
+            async for number, found in self._ledger.history(job_id):
+                if found.run == entry.run:
+                    return number
+        return 1
 
 
-async def restore(ledger: Ledger, job: Job) -> None:
-    """Set the budget and the clock of a job that ran before, from its log."""
-    budget, latest = Budget(job.lease.budget.left), job.spec.created
-    async for _, entry in ledger.history(job.spec.job_id):
-        latest = max(latest, entry.at)
-        budget = spend(budget, entry)
-    job.budget = budget
-    job.set_clock(latest)
+def _send_accepted(
+    session: Session,
+    message: Envelope,
+    spec: JobSpec,
+    feed: Feed,
+    *,
+    waiting: bool = False,
+    issued: Outstanding | None = None,
+) -> None:
+    """
+    Subscribe the session to the job, send `job.accepted`, and start the feed.
+
+    A session that is already subscribed keeps its feed.
+    """
+    current = session.feeds.get(spec.job_id)
+    if current is not None and not (current.mode | feed.mode) & OUTCOME:
+        session.mark_submitted(current)
+    else:
+        session.subscribe(feed)
+    credentials = None if issued is None else issued.wire()
+    payload = accepted_payload(spec, message.id, credentials, amounts_as_text=session.sdk == "python")
+    session.send_message("job.accepted", payload, job_id=spec.job_id, trace=spec.trace)
+    if session.is_subscribed(feed):
+        feed.begin(waiting=waiting)
+
+
+async def spec_from_request(
+    membership: Membership, principal: str, session: str, trace: str | None, request: Submit
+) -> JobSpec:
+    """
+    Validate a submission, resolve its agent, and return the job's spec.
+
+    Args:
+        membership: the agents of all nodes.
+        principal: who submits the job.
+        session: the id of the session.
+        trace: the trace id of the message, if it has one.
+        request: the submission.
+
+    Raises:
+        ARCPError: the submission is invalid, or its agent is not available.
+
+    """
+    trace = trace_id_from(trace)
+    agent = membership.agents.lookup(request.agent)
+    if agent is not None:
+        reference, can_repeat = agent.ref, agent.repeatable
+    else:
+        name, version = resolve(request.agent, await membership.known_agents(request.agent))
+        reference, can_repeat = f"{name}@{version}", await membership.repeatable(name, version)
+    key = request.idempotency_key
+    if key is not None and not 0 < len(key) <= _LONGEST_KEY:
+        raise InvalidRequestError(
+            "The idempotency key must have 1 to 256 characters", details={"field": "idempotency_key"}
+        )
+    limit = request.max_runtime_sec
+    if limit is not None and not 0 < limit < float("inf"):
+        raise InvalidRequestError(
+            "max_runtime_sec must be greater than 0", details={"field": "max_runtime_sec"}
+        )
+    now = time.time()
+    lease = _NO_LEASE
+    if request.lease_request or request.lease_constraints:
+        # With a key, this may repeat a submission whose lease has expired since. `check_lease_not_expired` checks the
+        # lease if a job is about to start.
+        lease_now = now if key is None else 0.0
+        lease = read_lease(request.lease_request, request.lease_constraints, now=lease_now)
+    return JobSpec(
+        job_id=new_id("job"),
+        principal=principal,
+        session=session,
+        agent=reference,
+        created=now,
+        trace=trace,
+        input=request.input,
+        grants=lease.grants,
+        expires_at=lease.expires_at,
+        key=None if key is None else key_name(principal, key),
+        fingerprint="" if key is None else _fingerprint(request),
+        max_runtime=limit,
+        repeatable=can_repeat,
+    )
+
+
+def _fingerprint(request: Submit) -> str:
+    """Return a digest of everything that two submissions with the same key must have in common."""
+    identity = (
+        request.agent,
+        request.input,
+        request.lease_request or {},
+        request.lease_constraints or {},
+        request.max_runtime_sec,
+    )
+    return sha256(_encode_sorted(identity)).hexdigest()
+
+
+def trace_id_from(given: str | None) -> str:
+    """
+    Return the 32 digits of a trace id, from a trace id or a `traceparent`; a new id if there is none.
+
+    >>> trace_id_from("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    '4bf92f3577b34da6a3ce929d0e0e4736'
+    """
+    if given:
+        parts = given.split("-")
+        found = parts[1] if len(parts) >= 4 else given
+        if len(found) == 32 and _hexadecimal(found) and found != "0" * 32:
+            return found
+    # A trace id needs no secure random source: it is not a secret.
+    return f"{getrandbits(128) or 1:032x}"
+
+
+def _hexadecimal(text: str) -> bool:
+    return all(digit in "0123456789abcdef" for digit in text)
+
+
+def check_lease_not_expired(spec: JobSpec) -> None:
+    """
+    Check that a new job's lease has not expired; a submission that repeats an accepted one is not checked.
+
+    Raises:
+        InvalidRequestError: the lease has expired.
+
+    """
+    if spec.expires_at is not None and spec.expires_at <= spec.created:
+        raise InvalidRequestError(
+            "The lease must expire in the future", details={"field": "lease_constraints.expires_at"}
+        )
+
+
+def accepted_payload(
+    spec: JobSpec,
+    request_id: str | None,
+    credentials: list[dict[str, Any]] | None = None,
+    *,
+    amounts_as_text: bool = False,
+) -> Accepted:
+    """Return the payload of `job.accepted`; apart from the request id it is the same for all submissions of a job."""
+    lease: dict[str, list[str]] = {}
+    constraints = budget = None
+    if spec.grants or spec.expires_at is not None:
+        granted = Lease(spec.grants, spec.expires_at)
+        lease, constraints = granted.wire(), granted.constraints()
+        budget = counters_on_wire(granted.budget, as_text=amounts_as_text)
+    return Accepted(
+        spec.job_id,
+        spec.agent,
+        lease,
+        constraints,
+        budget,
+        credentials,
+        text_of(spec.created),
+        spec.trace,
+        spec.parent,
+        spec.delegate,
+        request_id,
+    )

@@ -17,18 +17,15 @@ from typing import Any
 from amends.arcp.runtime.cluster.quota import Capacity
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.outcome import refusal
-from amends.arcp.runtime.ledger import Ledger
-from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.server.feeds import SUBMITTED
+from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.jobs.submit import Submissions
 from amends.arcp.runtime.server.handshake import Handshake, Handshakes
 from amends.arcp.runtime.server.job_listing import JobListing
-from amends.arcp.runtime.server.session import Session
+from amends.arcp.runtime.server.session import SUBMITTED, Session
 from amends.arcp.runtime.server.sessions import Sessions
-from amends.arcp.runtime.server.submissions import Submissions
-from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import Envelope, Malformed, envelope, new_id, now_text, read, read_payload, write
-from amends.arcp.wire.messages import Bye, Cancelled, Pong
+from amends.arcp.wire.messages import Ack, Bye, Cancel, Cancelled, Ping, Pong
 from amends.errors import FaultError
 from amends.errors.arcp import (
     ARCPError,
@@ -39,7 +36,7 @@ from amends.errors.arcp import (
 )
 from amends.stores import StoreError
 
-__all__ = ["Handler", "Requests", "Server"]
+__all__ = ["Handler", "Server"]
 
 _log = logging.getLogger("amends.arcp")
 _POLICY, _TRY_LATER = 1008, 1013
@@ -50,20 +47,35 @@ class Server:
 
     def __init__(
         self,
-        limits: Limits,
-        tasks: Tasks,
+        jobs: RunningJobs,
         capacity: Capacity,
         sessions: Sessions,
         handshake: Handshake,
-        requests: Requests,
+        submissions: Submissions,
+        listing: JobListing,
+        cancellation: Cancellation,
     ) -> None:
-        self._tasks = tasks
+        self._tasks = jobs.tasks
+        self._ledger = jobs.ledger
         self._capacity = capacity
         self._sessions = sessions
         self._handshake = handshake
-        self._requests = requests
-        self.handshakes = Handshakes(limits)
+        self._submissions = submissions
+        self._listing = listing
+        self._cancellation = cancellation
+        self.handshakes = Handshakes(jobs.limits)
         """Connections that have no session yet."""
+        self._handlers: dict[str, Handler] = {
+            "session.ping": _ping,
+            "session.ack": _ack,
+            "session.list_jobs": _requires("list_jobs", listing.list_jobs),
+            "session.close": _close,
+            "session.bye": _close,
+            "job.cancel": self._cancel,
+            "job.subscribe": _requires("subscribe", listing.subscribe),
+            "job.unsubscribe": _requires("subscribe", listing.unsubscribe),
+        }
+        """By message type; `job.submit` gets a task. Unknown types, also of later versions, are ignored (section 5)."""
 
     async def serve(self, connection: Connection) -> None:
         """Run one connection to its end."""
@@ -109,50 +121,73 @@ class Server:
                 await self._sessions.confirm_token(session)
             if message.type == "job.submit":
                 submitting = True
-                self._tasks.spawn(self._submit(session, message))
+                self._tasks.spawn(self._submit(session, message, read_payload(message)))
             else:
                 if submitting:
                     # Let the submissions that arrived earlier start first.
                     submitting = False
                     await asyncio.sleep(0)
-                handler = self._requests.handlers.get(message.type)
+                handler = self._handlers.get(message.type)
                 if handler is not None:
-                    await _handle(handler, session, message)
+                    await _handle(handler, session, message, read_payload(message))
             if session.full:
                 await session.wait_for_room()
 
-    async def _submit(self, session: Session, message: Envelope) -> None:
+    async def _cancel(self, session: Session, message: Envelope, request: Cancel) -> None:
+        job_id = message.job_id or request.job_id
+        spec = None if job_id is None else await self._ledger.spec(job_id)
+        if spec is None or not await self._listing.may_observe(session.principal, spec.principal):
+            raise JobNotFoundError
+        feed = session.feeds.get(spec.job_id)
+        submitted = spec.session == session.id or (feed is not None and feed.mode & SUBMITTED)
+        if spec.principal != session.principal or not submitted:
+            raise PermissionDeniedError(
+                "Only the session that submitted a job may cancel it", details={"job_id": job_id}
+            )
+        await self._cancellation.cancel(spec, request.reason)
+        session.send_message(
+            "job.cancelled", Cancelled(spec.job_id, message.id), job_id=spec.job_id, trace=spec.trace
+        )
+
+    async def _submit(self, session: Session, message: Envelope, request: Any) -> None:
         if session.closing:
             # The client repeats the request when it reconnects.
             return
         try:
-            await _handle(self._requests.submit, session, message)
+            await _handle(self._submissions.submit, session, message, request)
         except Exception:  # noqa: BLE001 - no other task sees this failure, so the client is answered here
             _log.exception("session %s: the submission %s failed unexpectedly", session.id, message.id)
-            _refuse(session, message, InternalError())
+            _refuse(session, message, request, InternalError())
 
 
-async def _handle(handler: Handler, session: Session, message: Envelope) -> None:
+async def _handle(handler: Handler, session: Session, message: Envelope, request: Any) -> None:
     """Serve a request; a failure is sent as a `job.error` that carries the request's id."""
     try:
-        await handler(session, message)
+        if isinstance(request, Malformed) and message.type not in _NEVER_REFUSED:
+            raise InvalidRequestError(request.reason)
+        await handler(session, message, request)
     except ARCPError as error:
-        _refuse(session, message, error)
+        _refuse(session, message, request, error)
     except StoreError:
         _log.exception("session %s: the request %s failed because the store failed", session.id, message.id)
-        _refuse(session, message, InternalError())
+        _refuse(session, message, request, InternalError())
 
 
-def _refuse(session: Session, message: Envelope, error: ARCPError) -> None:
-    job_id = _job_of(message)
+def _refuse(session: Session, message: Envelope, request: Any, error: ARCPError) -> None:
+    job_id: str | None = message.job_id or getattr(request, "job_id", None)
+    if message.type == "job.submit":
+        # An id that no job has, for clients that look for one.
+        job_id = new_id("job")
     if session.sdk == "python" and message.type in _ANSWERS:
-        _refuse_for_python(session, message, error, job_id or "")
+        _refuse_for_python(session, message, getattr(request, "agent", None), error, job_id or "")
         return
     payload = refusal(error, request_id=message.id)
     session.send_message("job.error", payload, job_id=job_id, trace=message.trace_id)
 
 
-def _refuse_for_python(session: Session, message: Envelope, error: ARCPError, job_id: str) -> None:
+def _refuse_for_python(
+    session: Session, message: Envelope, agent: str | None, error: ARCPError, job_id: str
+) -> None:
     """
     Refuse a request of the published Python SDK's client, which reads `job.error` only as the end of a job that it knows.
 
@@ -160,21 +195,12 @@ def _refuse_for_python(session: Session, message: Envelope, error: ARCPError, jo
     the second one for ever. It does not wait for the answer to a cancellation, which must not end a job that it follows.
     """
     if message.type != "job.cancel":
-        agent = getattr(read_payload(message), "agent", None) or "unknown"
-        facts: dict[str, Any] = {"job_id": job_id, "request_id": message.id, "agent": agent, "lease": {}}
+        facts: dict[str, Any] = {"job_id": job_id, "request_id": message.id, "lease": {}}
+        facts["agent"] = agent or "unknown"
         more = {"accepted_at": now_text(), "current_status": "error", "subscribed_from": 0, "replayed": False}
         session.send_message(_ANSWERS[message.type], facts | more, job_id=job_id, trace=message.trace_id)
         end = partial(session.send_message, job_id=job_id, trace=message.trace_id)
         asyncio.get_running_loop().call_later(_ANSWER_SEEN, end, "job.error", refusal(error, of_job=True))
-
-
-def _job_of(message: Envelope) -> str | None:
-    """Return the job that a refused request is about. A refused submission gets an id that no job has, for clients that
-    look for one.
-    """
-    if message.type == "job.submit":
-        return new_id("job")
-    return message.job_id or getattr(read_payload(message), "job_id", None)
 
 
 _ANSWERS = {"job.submit": "job.accepted", "job.subscribe": "job.subscribed", "job.cancel": ""}
@@ -192,9 +218,12 @@ async def _close_with_error(session: Session, error: FaultError) -> None:
         pass
 
 
-Handler = Callable[[Session, Envelope], Awaitable[None]]
+_NEVER_REFUSED = frozenset({"session.ping", "session.ack", "session.close", "session.bye"})
+"""Messages that are served even if their payload cannot be read."""
+
+Handler = Callable[[Session, Envelope, Any], Awaitable[None]]
 """
-Serves one request.
+Serves one request: the session, the message and its payload.
 
 Raises:
     ARCPError: sent to the client as the answer to the request.
@@ -202,62 +231,17 @@ Raises:
 """
 
 
-class Requests:
-    """The handlers of one node by message type."""
-
-    def __init__(
-        self, ledger: Ledger, submissions: Submissions, listing: JobListing, cancellation: Cancellation
-    ) -> None:
-        self._ledger = ledger
-        self._listing = listing
-        self._cancellation = cancellation
-        self.submit: Handler = submissions.submit
-        """Serves `job.submit`; it runs until the job has ended, so it needs a task of its own."""
-        self.handlers: dict[str, Handler] = {
-            "session.ping": _ping,
-            "session.ack": _ack,
-            "session.list_jobs": _requires("list_jobs", listing.list_jobs),
-            "session.close": _close,
-            "session.bye": _close,
-            "job.cancel": self._cancel,
-            "job.subscribe": _requires("subscribe", listing.subscribe),
-            "job.unsubscribe": _requires("subscribe", listing.unsubscribe),
-        }
-        """All other handlers. Unknown types, also of later protocol versions, are ignored (section 5)."""
-
-    async def _cancel(self, session: Session, message: Envelope) -> None:
-        request = read_payload(message)
-        if isinstance(request, Malformed):
-            raise InvalidRequestError(request.reason)
-        job_id = message.job_id or request.job_id
-        spec = None if job_id is None else await self._ledger.spec(job_id)
-        if spec is None or not await self._listing.may_observe(session.principal, spec.principal):
-            raise JobNotFoundError
-        feed = session.feeds.get(spec.job_id)
-        submitted = spec.session == session.id or (feed is not None and feed.mode & SUBMITTED)
-        if spec.principal != session.principal or not submitted:
-            raise PermissionDeniedError(
-                "Only the session that submitted a job may cancel it", details={"job_id": job_id}
-            )
-        await self._cancellation.cancel(spec, request.reason)
-        session.send_message(
-            "job.cancelled", Cancelled(spec.job_id, message.id), job_id=spec.job_id, trace=spec.trace
-        )
-
-
-async def _ping(session: Session, message: Envelope) -> None:
-    ping = read_payload(message)
+async def _ping(session: Session, message: Envelope, ping: Ping | Malformed) -> None:
     nonce = None if isinstance(ping, Malformed) else ping.nonce
     session.send_message("session.pong", Pong(nonce, now_text()))
 
 
-async def _ack(session: Session, message: Envelope) -> None:
-    ack = read_payload(message)
+async def _ack(session: Session, message: Envelope, ack: Ack | Malformed) -> None:
     if not isinstance(ack, Malformed):
         session.acknowledge(ack.last_processed_seq)
 
 
-async def _close(session: Session, message: Envelope) -> None:
+async def _close(session: Session, message: Envelope, request: Any) -> None:
     """End the connection. Jobs continue, and the session can be resumed within its window (6.7)."""
     if message.type == "session.close":
         session.send_message("session.closed", Bye("client asked"))
@@ -266,9 +250,9 @@ async def _close(session: Session, message: Envelope) -> None:
 
 
 def _requires(feature: str, handler: Handler) -> Handler:
-    async def checked(session: Session, message: Envelope) -> None:
+    async def checked(session: Session, message: Envelope, request: Any) -> None:
         if feature not in session.features:
             raise InvalidRequestError("The feature was not negotiated", details={"feature": feature})
-        await handler(session, message)
+        await handler(session, message, request)
 
     return checked

@@ -15,10 +15,9 @@ from amends.arcp.runtime.entries import JobSpec, Summary
 from amends.arcp.runtime.jobs.amounts import counters_on_wire, remaining_budget
 from amends.arcp.runtime.jobs.outcome import status_of
 from amends.arcp.runtime.jobs.running import RunningJobs
-from amends.arcp.runtime.server.feeds import SUBMITTED, Feed
-from amends.arcp.runtime.server.session import Session
-from amends.arcp.wire import Envelope, Malformed, read_payload, seconds_of, text_of
-from amends.arcp.wire.messages import Filter, JobEntry, ListJobs, Subscribed
+from amends.arcp.runtime.server.session import SUBMITTED, Feed, Session
+from amends.arcp.wire import Envelope, seconds_of, text_of
+from amends.arcp.wire.messages import Filter, JobEntry, ListJobs, Subscribe, Subscribed, Unsubscribe
 from amends.errors.arcp import InvalidRequestError, JobNotFoundError, PermissionDeniedError
 
 __all__ = ["JobListing", "MayObserve"]
@@ -38,7 +37,7 @@ class JobListing:
     def __init__(
         self,
         jobs: RunningJobs,
-        credentials: CredentialLifecycle | None,
+        credentials: CredentialLifecycle,
         may_observe: MayObserve | None,
     ) -> None:
         self._jobs = jobs
@@ -57,11 +56,8 @@ class JobListing:
 
     # -- listing
 
-    async def list_jobs(self, session: Session, message: Envelope) -> None:
+    async def list_jobs(self, session: Session, message: Envelope, request: ListJobs) -> None:
         """Serve `session.list_jobs`: newest first, a page at a time."""
-        request = read_payload(message)
-        if isinstance(request, Malformed):
-            raise InvalidRequestError(request.reason)
         limit = _PAGE if request.limit is None else request.limit
         if not 0 < limit <= _LARGEST:
             raise InvalidRequestError("The limit must be between 1 and 1000", details={"field": "limit"})
@@ -125,11 +121,8 @@ class JobListing:
 
     # -- subscribing
 
-    async def subscribe(self, session: Session, message: Envelope) -> None:
+    async def subscribe(self, session: Session, message: Envelope, request: Subscribe) -> None:
         """Serve `job.subscribe`. A subscription gives no authority over the job (7.6)."""
-        request = read_payload(message)
-        if isinstance(request, Malformed):
-            raise InvalidRequestError(request.reason)
         spec = await self._ledger.spec(request.job_id)
         tail = None if spec is None else await self._ledger.tail(request.job_id)
         if spec is None or tail is None:
@@ -166,7 +159,7 @@ class JobListing:
         budget = running.budget if running is not None else await remaining_budget(self._ledger, spec)
         own = session.principal == spec.principal
         issued = None
-        if own and self._credentials is not None and "provisioned_credentials" in session.features:
+        if own and "provisioned_credentials" in session.features:
             issued = await self._credentials.outstanding(spec.job_id)
         old = session.feeds.get(spec.job_id)
         ended_before = entry is not None and entry.ended and tail is not None and tail[0] == last
@@ -179,7 +172,7 @@ class JobListing:
                 spec.agent,
                 lease.wire(),
                 lease.constraints(),
-                counters_on_wire(budget, as_text=session.amounts_as_text),
+                counters_on_wire(budget, as_text=session.sdk == "python"),
                 None if issued is None else issued.wire(),
                 spec.parent,
                 spec.trace,
@@ -206,11 +199,8 @@ class JobListing:
         else:
             feed.begin()
 
-    async def unsubscribe(self, session: Session, message: Envelope) -> None:
+    async def unsubscribe(self, session: Session, message: Envelope, request: Unsubscribe) -> None:
         """Serve `job.unsubscribe`."""
-        request = read_payload(message)
-        if isinstance(request, Malformed):
-            raise InvalidRequestError(request.reason)
         session.unsubscribe(request.job_id)
 
 

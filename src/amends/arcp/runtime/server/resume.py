@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from amends.arcp.runtime.credentials.provider import without_secret
-from amends.arcp.runtime.entries import SessionEntry, encode, job_log, session_log
+from amends.arcp.runtime.entries import STREAMED, SessionEntry, encode, job_log, session_log
 from amends.arcp.runtime.jobs.result_stream import with_whole_result
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.ledger import read_entry
@@ -140,7 +140,7 @@ async def replay(session: Session, events: list[tuple[int, str, int]]) -> None:
             entry = read_entry(value)
             if principal != session.principal:
                 entry = without_secret(entry)
-            if session.must_assemble(entry):
+            if session.assembles and entry.label == STREAMED:
                 entry = await with_whole_result(jobs.ledger, job_id, entry, jobs.limits.result_bytes)
             frames.append(session.encode_entry(job_id, trace, entry, number))
         await session.send(frames)

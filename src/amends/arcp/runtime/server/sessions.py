@@ -20,9 +20,8 @@ from msgspec.structs import replace
 
 from amends.arcp.runtime.entries import SESSIONS, SessionRow, encode, session_log
 from amends.arcp.runtime.jobs.running import RunningJobs
-from amends.arcp.runtime.server.feeds import Feed
 from amends.arcp.runtime.server.resume import check_replayable, fence, read_state
-from amends.arcp.runtime.server.session import Session
+from amends.arcp.runtime.server.session import Feed, Session
 from amends.arcp.transports import Connection
 from amends.arcp.wire import new_id
 from amends.arcp.wire.messages import Resume

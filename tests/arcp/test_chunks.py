@@ -2,7 +2,7 @@
 
 import pytest
 
-from amends.arcp.client.assembly import Assembly
+from amends.arcp.wire.chunks import Assembly
 
 
 def chunk(number, data, result_id="r", **more):
