@@ -75,8 +75,6 @@ EQUIVALENT = {
     "durable/worker.py Worker._take: 2 -> 3": "how many messages are taken at once, not which",
     "http/negotiation.py _quality: 0.0 -> -1.0": "the caller takes the largest of the result and 0",
     "http/negotiation.py _quality: 0.0 -> -1.0 (3)": "the caller takes the largest of the result and 0",
-    "recovery/operation_flow.py Flow._attempt: 0.0 -> -1.0 (3)": "only compared with waits of LONG_WAIT seconds",
-    "recovery/pacing.py Pacing.__init__: 0.0 -> -1.0": "compared with the time of a call, which is not negative",
     "recovery/stepper.py Stepper.failed: 1 -> 0 (2)": "max(0, …) follows",
 }
 

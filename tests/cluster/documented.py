@@ -20,7 +20,7 @@ def commands(heading, program="amends"):
     """Return the command lines of a section that begin with a program's name."""
     section = PAGE.read_text(encoding="utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
     section = re.sub(r" \\\n +", " ", section)  # a command on two lines
-    found = [line.strip() for line in section.splitlines() if line.startswith(f"    {program} ")]
+    found = [line.strip() for line in section.splitlines() if line.startswith(f"{program} ")]
     assert found, f"{heading} has no command of {program}"
     return found
 

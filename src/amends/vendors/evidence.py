@@ -136,7 +136,7 @@ _BY_FIELD = frozenset({"errors", "details", "parameters"})
 """Members that may hold an object whose names are those of fields."""
 
 
-def _first_field(value: dict[str, Any], *, plain: bool) -> str | None:
+def _first_field(value: dict[Any, Any], *, plain: bool) -> str | None:
     """Return the first name whose value lists what is wrong with it; with `plain`, also if it is a text."""
     for name, item in value.items():
         if isinstance(name, str) and name not in _MEMBERS:
