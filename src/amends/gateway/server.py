@@ -136,7 +136,9 @@ class GatewayServer(uvicorn.Server):
         self.gateway.reload(replace(config, listen=running.listen, record=running.record))
         if config.token != running.token and isinstance(self.gateway.page, LazyPage):
             self.gateway.page.renew()
-        _log.info("%s was read again: %d upstreams", self.path, len(config.upstreams))
+        _log.info(
+            "%s was read again; upstreams: %s", self.path, ", ".join(each.name for each in config.upstreams)
+        )
 
 
 def _version(path: Path) -> tuple[int, int] | None:
