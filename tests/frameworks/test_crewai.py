@@ -3,10 +3,7 @@
 import json
 import os
 
-import pytest
-
 os.environ.update(CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false", OTEL_SDK_DISABLED="true")
-pytest.importorskip("crewai", reason="CrewAI needs an environment of its own")
 
 from crewai import Agent, Crew, Task
 from crewai.llms.base_llm import BaseLLM
