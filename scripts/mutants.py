@@ -61,8 +61,8 @@ BUDGET = 40.0
 IMPORT, BETWEEN = "", "between tests"
 """The contexts of what runs outside of tests."""
 CONTROL, NOT_REPLACED = "control", "not replaced"
-OUTCOMES = {None: "time", 0: "survived", 1: "killed", 2: "killed", 71: NOT_REPLACED}
-"""By exit code. Two is a test file that cannot be imported."""
+OUTCOMES = {None: "time", 0: "survived", 1: "killed", 2: "killed", 4: "killed", 71: NOT_REPLACED}
+"""By exit code. Two is a test file that cannot be imported, four a conftest.py."""
 
 # Mutants that do the same as the original, by name: no test can tell them apart.
 EQUIVALENT = {
@@ -331,15 +331,22 @@ def plan(mutant: Mutant, found: dict[str, Any]) -> Run:
         test for line in range(mutant.lines[0], mutant.lines[1] + 1) for test in lines.get(str(line), ())
     }
     at_import = IMPORT in executed or not mutant.in_function
+    # Of `core/vocabularies/http.py` too: tests/core/test_vocabularies.py.
+    named = tuple(f"/test_{part}.py" for part in Path(mutant.path).with_suffix("").parts[1:])
+
+    def is_named(test: str) -> bool:
+        return test.partition("::")[0].endswith(named)
+
     if at_import:
-        # What is computed at import is used anywhere: the tests that execute the module, else those of its package.
+        # What is computed at import is used anywhere: the tests that execute the module and those of its name, else
+        # those of its package. A test may read a constant of the module and execute none of its lines.
         executed |= {test for tests in lines.values() for test in tests}
+        executed |= {test for test in times if is_named(test)}
         if executed <= {IMPORT, BETWEEN}:
             executed = {test for test in times if test.startswith(f"tests/{mutant.path.partition('/')[0]}/")}
-    named = f"/test_{Path(mutant.path).stem}.py"
     tests, total = [], 0.0
     usable = [test for test in executed - {IMPORT, BETWEEN, *found["failed"]} if times[test] <= LONGEST]
-    for test in sorted(usable, key=lambda test: (named not in test, times[test], test)):
+    for test in sorted(usable, key=lambda test: (not is_named(test), times[test], test)):
         total += times[test]
         if total <= BUDGET:
             tests.append(test)

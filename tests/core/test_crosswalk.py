@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from amends.core.crosswalk import ORIGINAL, TARGETS, code_in, original, source_row, transfer
+from amends.core.crosswalk import ORIGINAL, TARGETS, code_in, original, source_row, transfer, transfer_plainly
 from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies import app
@@ -258,3 +258,12 @@ def test_a_users_own_code_is_kept_where_codes_are_open(own_code):
     translated = transfer(fault, "task")
     assert translated.details == {ORIGINAL: {"vocabulary": "app", "code": own_code}}
     assert (transfer(translated, "cli").code, transfer(translated, "cli").details) == (own_code, None)
+
+
+def test_a_plain_transfer_keeps_the_other_details():
+    """Only the note of the original code is left out."""
+    fault = Fault(code="MCP_NOT_CONNECTED", vocabulary="task", details={"mcp": "Notion"})
+    noted, plainly = transfer(fault, "adcp"), transfer_plainly(fault, "adcp")
+    assert ORIGINAL in noted.details
+    assert plainly.details == {"mcp": "Notion"}
+    assert transfer_plainly(Fault(code="MCP_NOT_CONNECTED", vocabulary="task"), "adcp").details is None

@@ -110,3 +110,11 @@ def test_bounds(wait, expected):
     """A wait that is negative or longer than a century counts as absent."""
     assert bounded(wait) == expected
     assert IMPOSSIBLE == 100 * 366 * 24 * 3600
+
+
+def test_the_unit_of_an_epoch_is_told_by_its_size():
+    """Up to the year 5138 in seconds; larger numbers are milliseconds, and above the same year in them microseconds."""
+    assert seconds_since_epoch(100_000_000_000) == 100_000_000_000
+    assert seconds_since_epoch(100_000_000_001) == 100_000_000.001
+    assert seconds_since_epoch(100_000_000_000_000) == 100_000_000_000
+    assert seconds_since_epoch(100_000_000_000_001) == 100_000_000.000001

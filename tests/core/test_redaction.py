@@ -508,3 +508,20 @@ def test_relative_paths_through_known_trees():
     """A relative path below a directory such as node_modules is a path, whatever its last segment is."""
     assert redact("cannot load node_modules/pad/index of it") == f"cannot load {MARKER} of it"
     assert redact("see pad/node_modules for it") == "see pad/node_modules for it"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sent by curl/8.4.0.1", "sent by curl/8.4.0.1"),
+        ("sent by /8.4.0.1", "sent by /[redacted]"),
+        ("see /orders/main.py", "see [redacted]"),
+        ("see /main.py", "see /main.py"),
+        ("raised psycopg.errors.UniqueViolation", "raised [redacted]"),
+        ("see the psycopg.errors.module", "see the psycopg.errors.module"),
+        ("set app.errors.DEBUG", "set app.errors.DEBUG"),
+    ],
+)
+def test_what_only_looks_like_internals_is_kept(text, expected):
+    """A version of a product, a file at the root of a site, a module, a setting."""
+    assert redact(text) == expected

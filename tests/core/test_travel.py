@@ -25,3 +25,8 @@ def test_wrong_values_count_as_absent():
     for value in (None, True, "3", -1, 0, 2.5, float("nan"), float("inf"), [3], {}):
         assert travel.read(fault, {"amends/tries": value, "amends/executed": value}) is fault
     assert travel.read(fault, {"amends/tries": 10**400}).attempt == 1_000_000
+
+
+def test_no_tries_are_no_count():
+    """0 stays 0; a larger count than a million is cut."""
+    assert [travel.count(value) for value in (0, 0.0, 1, 10**9)] == [0, 0, 1, 10**6]

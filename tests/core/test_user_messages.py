@@ -50,3 +50,11 @@ def test_received_names_are_one_short_line(name):
     text = user_message(Fault(code="NOT_FOUND", details={"name": name}))
     assert "\n" not in text
     assert len(text.encode()) < 200
+
+
+def test_names_are_cut_at_64_bytes():
+    """So much of a name from outside is shown."""
+    whole = user_message(Fault(code="MCP_NOT_CONNECTED", vocabulary="task", details={"mcp": "n" * 64}))
+    assert "n" * 64 in whole
+    cut = user_message(Fault(code="MCP_NOT_CONNECTED", vocabulary="task", details={"mcp": "n" * 65}))
+    assert "n" * 65 not in cut

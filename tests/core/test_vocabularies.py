@@ -1,6 +1,7 @@
 """The vocabulary tables, compared with the specifications and mappings.md (AdCP has its own test module)."""
 
 import re
+from http import HTTPStatus
 
 import pytest
 
@@ -265,3 +266,10 @@ def test_a_users_code_can_be_replaced():
     finally:
         app._ROWS.pop("MINE_VOCABULARIES")
     assert vocabulary("app").row("MINE_VOCABULARIES") == everyday.VOCABULARY.unknown
+
+
+@pytest.mark.parametrize("name", ["everyday", "http", "cli", "task", "adcp", "arcp"])
+def test_statuses_are_registered(name):
+    """A status of a table is one that HTTP has; 499 and 529 are in use without being registered."""
+    statuses = {row.status for row in vocabulary(name).rows.values()} - {None, 499, 529}
+    assert statuses <= set(HTTPStatus)

@@ -210,3 +210,33 @@ async def test_a_renewal_keeps_the_key(store):
     await keys.claim("k", "f", transactional=True)
     with pytest.raises(ConflictError):
         await keys.renew(claim)
+
+
+async def test_a_verification_that_fails_gives_its_lease_back(store):
+    """The error reaches the caller, and the next caller can verify."""
+    keys = keys_in(store)
+    await keys.mark_in_doubt(await keys.claim("a", "f"))
+
+    async def broken(record):
+        raise OSError
+
+    with pytest.raises(OSError):
+        await keys.claim("a", "f", verify=broken)
+
+    async def unknown(record):
+        return None
+
+    with pytest.raises(KeyInDoubt):
+        await keys.claim("a", "f", verify=unknown)
+
+
+async def test_members_of_a_finished_record_are_changed(store):
+    """Those of a running or missing one are not."""
+    keys = keys_in(store)
+    await keys.change("a", receipt="r1")
+    claim = await keys.claim("a", "f")
+    await keys.change("a", receipt="r1")
+    assert (await keys.get("a")).receipt is None
+    await keys.complete(claim, receipt="r1")
+    await keys.change("a", receipt="r2")
+    assert (await keys.get("a")).receipt == "r2"

@@ -11,7 +11,7 @@ import pytest
 from amends import FaultError, Policy, Upstream, chain, extract, recover
 from amends.core.vocabulary import vocabulary
 from amends.errors import RateLimitedError, ServiceUnavailableError
-from amends.http.application_errors import INTERNAL, exception_response, fault_for
+from amends.http.application_errors import CLIENT_DISCONNECTED, INTERNAL, exception_response, fault_for
 from amends.http.responses import RequestInfo, Settings
 from amends.testing import FakeClock
 
@@ -173,3 +173,12 @@ def test_exceptions_of_client_libraries_are_an_upstreams_failure():
     for module, client in (("httpx", True), ("grpc.aio", True), ("shop.grpc", False), ("grpcs", False)):
         unknown = type("UnknownError", (Exception,), {"__module__": module})
         assert (fault_for(unknown("s3cr3t"), "GET") is not INTERNAL) == client, module
+
+
+def test_a_client_that_disconnected_is_told_by_the_name_of_the_class():
+    """Starlette need not be installed."""
+
+    class ClientDisconnect(Exception):
+        """Like Starlette's."""
+
+    assert fault_for(ClientDisconnect()) is CLIENT_DISCONNECTED

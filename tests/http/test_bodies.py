@@ -2,7 +2,7 @@
 
 import pytest
 
-from amends.http.bodies import fault_from_body
+from amends.http.bodies import fault_from_body, may_rewrite
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,13 @@ def test_validation_errors_of_litestar():
     found = fault_from_body(400, "application/json", body)
     assert (found.status, [part.field for part in found.errors]) == (400, ["/query/page/size", None])
     assert found.errors[0].suggestions == ("Expected `int`, got `str`",)
+
+
+def test_which_responses_are_looked_into():
+    """Failed ones without a structure that can be read here."""
+    assert may_rewrite(399, "text/plain", None) is False
+    assert may_rewrite(400, "text/plain", None) is True
+    assert may_rewrite(500, "application/json", None, "gzip") is False
+    assert may_rewrite(500, "application/json", None, "Identity") is True
+    assert may_rewrite(500, "text/html", "text/html") is False
+    assert may_rewrite(500, "image/png", None) is False

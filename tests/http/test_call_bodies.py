@@ -328,3 +328,35 @@ def test_successful_answers_are_looked_into_by_type_and_size():
     assert service.failure(204, {}, b"") is None
     assert service_of(None, "https://x", "/", "GET").failure(200, {}, refused) is None
     assert not service_of("kubernetes", "https://x", "/", "GET").inspected
+
+
+def test_where_a_failure_inside_a_success_is_looked_for():
+    """In answers from 200 to 299 of known services, with a body of a known kind."""
+    slack = service_of("slack", "https://slack.com", "/api/chat.postMessage", "POST")
+    body, headers = b'{"ok": false, "error": "ratelimited"}', {"content-type": "application/json"}
+    assert slack.failure(200, headers, body).code == "RATE_LIMITED"
+    for status in (199, 300):
+        assert slack.failure(status, headers, body) is None
+    assert slack.failure(200, {"content-type": "image/png"}, body) is None
+    assert slack.failure(200, headers, b"") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "headers", "watched"),
+    [
+        ("/v1/chat/completions", 200, {"content-type": "text/event-stream"}, True),
+        ("/v1/files", 200, {"content-type": "text/event-stream"}, False),
+        ("/v1/chat/completions", 202, {"content-type": "text/event-stream"}, False),
+        ("/v1/chat/completions", 200, {"content-type": "application/pdf"}, False),
+        (
+            "/v1/chat/completions",
+            200,
+            {"content-type": "text/event-stream", "content-encoding": "gzip"},
+            False,
+        ),
+    ],
+)
+def test_which_answers_are_watched_streams(path, status, headers, watched):
+    """Those of routes that only compute, not compressed."""
+    service = service_of("openai", "https://api.openai.com", path, "POST")
+    assert (service.watch(status, headers) is not None) is watched

@@ -35,3 +35,10 @@ def test_the_schema_has_no_keywords_of_a_document():
     schema = add_problems({})["components"]["schemas"]["Problem"]
     assert schema["properties"]
     assert not [key for key in schema if key.startswith("$")]
+
+
+def test_an_error_without_a_status_is_a_500():
+    """A code whose row and everyday row name none."""
+    from amends.errors import InternalError
+
+    assert set(problems(InternalError)) == {500}

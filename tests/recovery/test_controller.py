@@ -446,3 +446,47 @@ def test_repeats_that_succeed_show_that_refusals_concern_all():
                 controller.failed(now + 0.5, now + 0.45, 0.5, REFUSED, repeat=True)
                 controller.succeeded(now + 0.6, now + 0.55, waiting=False)
         assert controller.evidence.refused_alone is not succeed
+
+
+def test_a_failure_by_chance_holds_nothing_back():
+    """Neither does one of a call that was sent before the hold, unless it names a time."""
+    controller, now = healthy()
+    assert controller.failed(now, now - 0.01, 0.5, PLAIN) is False
+    controller, now = shut()
+    assert controller.failed(now, now - 1.0, 0.5, PLAIN) is False
+    assert controller.failed(now, now - 1.0, 0.5, HINT, 5.0) is True
+    controller, now = healthy()
+    assert controller.failed(now, now - 0.01, 0.5, HINT, 5.0) is False
+    assert controller.state == WARY
+
+
+def test_a_call_may_be_forced_when_the_named_time_is_reached():
+    """Not before."""
+    controller, now = shut()
+    controller.hold.until = now + 5.0
+    assert not controller.may_force(now + 4.9)
+    assert controller.may_force(now + 5.0)
+
+
+def test_silence_in_a_run_shows_strain_until_it_ends():
+    """A plain failure that follows in the same run does not hide it; a new run forgets it."""
+    controller, now = healthy()
+    controller.failed(now, now - 0.01, 0.5, SILENT)
+    assert controller.evidence.strained
+    controller.failed(now + 0.1, now + 0.09, 0.5, PLAIN)
+    assert controller.evidence.strained
+    controller.succeeded(now + 0.3, now + 0.2)
+    controller.failed(now + 0.4, now + 0.39, 0.5, PLAIN)
+    assert not controller.evidence.strained
+
+
+def test_a_slow_answer_in_ramp_shows_strain():
+    """A calm one alone does not."""
+    for trip, strained in ((0.05, False), (1.0, True)):
+        controller, _ = shut()
+        now = probed(controller)
+        assert controller.state == RAMP
+        assert not controller.evidence.strained
+        controller.admit(now)
+        controller.succeeded(now + trip, now, waiting=True)
+        assert controller.evidence.strained is strained

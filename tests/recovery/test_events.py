@@ -10,7 +10,7 @@ from amends import Fault, FaultError, Operation, recover
 from amends.core.decision import REASONS
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.recovery import Event, add_hook, remove_hook, set_hooks
-from amends.recovery.events import only_hooks
+from amends.recovery.events import only_hooks, plain_url
 from amends.testing import FakeClock, Script
 
 READ = Operation(name="read", read_only=True)
@@ -130,3 +130,13 @@ def test_hooks_of_a_block():
         assert kept == []
         recover(Script(ServiceUnavailableError("later", retry_after=1), 1), operation=READ)
     assert [event.kind for event in kept] == ["retry", "recovered"]
+
+
+def test_a_url_that_cannot_be_written_is_empty():
+    """An object of another library may raise anything."""
+
+    class Broken:
+        def __str__(self):
+            raise RuntimeError("secret")
+
+    assert plain_url(Broken()) == ""

@@ -184,3 +184,44 @@ def test_before_the_first_answer_nothing_is_known():
     assert (traffic.rate(100.0), traffic.good_rate(100.0)) == (0.0, 0.0)
     traffic.arrived()
     assert traffic.rate(100.0 + 10 * MEMORY) == pytest.approx(0.1 / MEMORY)
+
+
+def test_a_failure_is_evidence_for_a_minute():
+    """At STALE seconds it counts, later it does not."""
+    for seconds, run in ((STALE, 2), (STALE + 0.1, 1)):
+        evidence, now = known()
+        evidence.judge(now, now - 0.01, PLAIN, repeat=False, probe=False)
+        evidence.judge(now + seconds, now + seconds - 0.01, PLAIN, repeat=False, probe=False)
+        assert evidence.run == run
+
+
+def test_only_repeats_count_as_refused_alone():
+    """A first call that fails is evidence, although the repeats of others are refused again."""
+    evidence, now = known()
+    for _ in range(round(1 / AGAIN / (1 - ALONE))):
+        evidence.count_repeat(refused=True)
+    assert evidence.refused_alone
+    assert needed(evidence, now, PLAIN) == 6
+
+
+def test_with_little_traffic_one_failure_is_no_outage():
+    """A call in a minute counts as one in ten seconds."""
+    traffic, now = Traffic(), 0.0
+    evidence = Evidence(traffic)
+    for _ in range(20):
+        now += 60.0
+        traffic.succeeded_open(now, now - 0.01)
+        evidence.learn_chance()
+    assert needed(evidence, now, PLAIN) == 3
+
+
+def test_round_trips_of_a_window_are_learned_once():
+    """A closed window leaves no time behind for the next one."""
+    traffic, now = Traffic(), 0.0
+    for _ in range(3):
+        for _ in range(40):
+            now += 0.1
+            traffic.succeeded_open(now, now - 0.02)
+        traffic.roll(now)
+    assert traffic.usual == pytest.approx(0.02)
+    assert traffic.peak == pytest.approx(0.02)

@@ -86,3 +86,10 @@ def test_the_rest_comes_from_the_base():
     found = from_retry_policy({"maxAttempts": 4}, base)
     assert (found.max_wait, found.deadline, found.fallback) == (7.0, 9.0, True)
     assert found.rules == {"task/input": Rule(attempts=1)}
+
+
+def test_one_attempt_of_a_task_request():
+    """`maxAttempts` 1 is one call, and none is no answer."""
+    assert from_retry_policy({"maxAttempts": 1}).attempts == 1
+    assert from_retry_policy({"maxAttempts": 2}).attempts == 2
+    assert from_retry_policy({"maxAttempts": 0}) is TASK

@@ -13,6 +13,9 @@ from amends import Fault, FaultError, Upstream, recover
 from amends.errors import ServiceUnavailableError
 from amends.recovery import Shared
 from amends.recovery.async_library import ThreadWaiter
+from amends.recovery.clock import CLOCK
+from amends.recovery.evidence import Traffic
+from amends.recovery.schedule import Hold
 from amends.recovery.sharing import Sharing
 from amends.testing import Script
 
@@ -165,3 +168,68 @@ def test_a_record_that_this_process_removed_is_no_news(clock):
     assert other.read(clock.now(), never) == (clock.now(), 0.0, False)
     clock.advance(10.0)
     assert other.read(clock.now(), never) is None
+
+
+class Kept(Away):
+    """A `Shared` that keeps its record."""
+
+    record = None
+
+    def read(self, name):
+        return self.record
+
+    def write(self, name, record):
+        self.record = record
+
+
+def test_the_time_that_a_server_named_is_shared(clock):
+    """Another process reads the times of the record on its own clock; without a named time it reads none."""
+    for until, expected in ((clock.now() + 30.0, clock.now() + 30.0), (0.0, 0.0)):
+        shared = Kept()
+        hold = Hold(Traffic())
+        hold.resume_at, hold.until = clock.now() + 5.0, until
+        Sharing(shared, "shop").write(hold, clock.now())
+        found = Sharing(shared, "shop").read(clock.now(), -1000.0)
+        assert found == (pytest.approx(clock.now() + 5.0), pytest.approx(expected), True)
+
+
+def test_the_removal_of_a_record_is_news_once(clock):
+    """The service is available: a call may be sent now, and no time is named."""
+    shared = Kept()
+    sharing = Sharing(shared, "shop")
+    shared.record = {"at": CLOCK.wall(), "resume_at": CLOCK.wall() + 5.0, "until": 0.0}
+    assert sharing.read(clock.now(), -1000.0) is not None
+    shared.record = None
+    clock.advance(1.0)
+    assert sharing.read(clock.now(), -1000.0) == (clock.now(), 0.0, False)
+    clock.advance(1.0)
+    assert sharing.read(clock.now(), -1000.0) is None
+
+
+@pytest.mark.parametrize(("age", "seen"), [(59.9, True), (60.0, False), (-0.1, False)])
+def test_a_record_counts_for_a_minute(age, seen, clock):
+    """An older one may be of a process that died. One from the future is wrong."""
+    shared = Kept()
+    shared.record = {"at": CLOCK.wall() - age, "resume_at": CLOCK.wall() + 5.0, "until": 0.0}
+    assert (Sharing(shared, "shop").read(clock.now(), -1000.0) is not None) is seen
+
+
+@pytest.mark.parametrize(("answered", "reads"), [(4.9, False), (5.0, True)])
+def test_a_process_with_a_fresh_answer_does_not_read(answered, reads, clock):
+    """It knows better."""
+    shared = Kept()
+    shared.record = {"at": CLOCK.wall(), "resume_at": CLOCK.wall() + 5.0, "until": 0.0}
+    assert (Sharing(shared, "shop").read(clock.now(), clock.now() - answered) is not None) is reads
+
+
+def test_the_lease_of_a_probe_lasts_five_seconds(clock):
+    """Then another process may probe."""
+    asked = []
+
+    class Leasing(Away):
+        def lease(self, name, seconds):
+            asked.append((name, seconds))
+            return False
+
+    assert Sharing(Leasing(), "shop").may_probe() is False
+    assert asked == [("shop", 5.0)]

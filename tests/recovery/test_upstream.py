@@ -705,3 +705,33 @@ def test_one_call_at_once_is_the_least():
     assert Upstream("a", concurrency=1).concurrency == 1
     with pytest.raises(ValueError, match="at least 1"):
         Upstream("a", concurrency=0)
+
+
+def test_a_call_that_has_just_enough_patience_waits():
+    """It is refused if the named time is later than it can wait."""
+    upstream = Upstream("shop")
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=20.0), 0.0, -0.01, 0.5)
+    assert upstream.snapshot(0.0).state == "shut"
+    held = upstream.held_for(0.0)
+    assert upstream.refuses(0.0, held - 0.5)
+    assert not upstream.refuses(0.0, held)
+
+
+def test_reset_forgets_what_a_server_named():
+    """A refusal after it names no time."""
+    upstream = Upstream("shop")
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=3600.0), 0.0, -0.01, 0.5)
+    assert upstream.refusal(0.0).retry_after is not None
+    upstream.reset()
+    trip(upstream, 10.0)
+    assert (upstream.held_for(10.0), upstream.refusal(10.0).code) == (0.0, "SERVICE_UNAVAILABLE")
+    assert upstream.refusal(10.0).retry_after is None
+
+
+def test_a_thousand_scopes_are_kept():
+    """One more, and the one used longest ago is dropped."""
+    upstream = Upstream()
+    for number in range(1001):
+        upstream.scope(str(number))
+    scopes = upstream.snapshot().scopes
+    assert (len(scopes), scopes[0]) == (1000, "1")
