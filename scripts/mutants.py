@@ -76,6 +76,9 @@ EQUIVALENT = {
     "http/negotiation.py _quality: 0.0 -> -1.0": "the caller takes the largest of the result and 0",
     "http/negotiation.py _quality: 0.0 -> -1.0 (3)": "the caller takes the largest of the result and 0",
     "recovery/stepper.py Stepper.failed: 1 -> 0 (2)": "max(0, …) follows",
+    "core/travel.py count: value > 0 -> value >= 0": "of 0 both sides are 0",
+    "http/calls.py Call.__init__: 0.0 -> -1.0": "read only after an attempt has been sent",
+    "recovery/operation_flow.py Outcome: 0 -> -1 (2)": "read only for outcomes that are made with a number",
 }
 
 _COMPARE = {

@@ -515,6 +515,8 @@ def test_relative_paths_through_known_trees():
     [
         ("sent by curl/8.4.0.1", "sent by curl/8.4.0.1"),
         ("sent by /8.4.0.1", "sent by /[redacted]"),
+        ("a 1/8.4.0.1", "a 1/[redacted]"),
+        ("GET /home", "GET /home"),
         ("see /orders/main.py", "see [redacted]"),
         ("see /main.py", "see /main.py"),
         ("raised psycopg.errors.UniqueViolation", "raised [redacted]"),

@@ -85,6 +85,16 @@ def test_every_http_code_has_its_status_and_its_title():
     assert all(row.status for row in HTTP.rows.values())
     titles = {code: encode(Fault(code=code, vocabulary="http"), "problem")["title"] for code in HTTP.rows}
     assert all(titles.values())
+    registered = {code: HTTPStatus[code] for code in HTTP.rows if code in HTTPStatus.__members__}
+    assert len(registered) > 10
+    assert {code: HTTP.rows[code].status for code in registered} == registered
+
+
+@pytest.mark.parametrize("code", ["VALIDATION_ERROR", "CONTEXT_TOO_LONG", "CONTENT_REFUSED"])
+def test_a_request_that_can_never_succeed_is_a_422(code):
+    """RFC 9110: the content is understood and cannot be processed."""
+    row = vocabulary(EVERYDAY).rows[code]
+    assert (row.status, row.recovery) == (HTTPStatus.UNPROCESSABLE_ENTITY, Recovery.CORRECTABLE)
 
 
 @pytest.mark.parametrize(

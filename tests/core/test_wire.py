@@ -182,3 +182,12 @@ def test_reading_gives_back_what_was_written(value):
     written = compact(value)
     assert read(written) == value
     assert read_strict(written.decode()) == value
+
+
+def test_documents_of_eight_megabytes_are_read():
+    """A larger one is not."""
+    most = 8 * 1024 * 1024
+    document = b'"' + b"x" * (most - 2) + b'"'
+    assert read(document) == "x" * (most - 2)
+    with pytest.raises(Unreadable):
+        read(document[:-1] + b'x"')

@@ -360,3 +360,8 @@ def test_which_answers_are_watched_streams(path, status, headers, watched):
     """Those of routes that only compute, not compressed."""
     service = service_of("openai", "https://api.openai.com", path, "POST")
     assert (service.watch(status, headers) is not None) is watched
+
+
+def test_the_limits_of_bodies():
+    """One MiB; of a compressed body and in search of a stream's first output 64 KiB (docs/http-clients.md)."""
+    assert (LIMIT, ENCODED_LIMIT, PEEKED) == (2**20, 2**16, 2**16)

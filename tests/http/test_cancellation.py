@@ -1,6 +1,7 @@
 """Requests that end early: they are cancelled, recorded with their intent, and answered with 408."""
 
 import asyncio
+import inspect
 import socket
 import threading
 import time
@@ -287,3 +288,9 @@ def test_a_client_that_goes_away_stops_the_handler(tmp_path, caplog):
         with pytest.raises(httpx2.RemoteProtocolError), half as response:
             response.read()
         assert session.get("/quick").text == "quick"
+
+
+def test_the_defaults_of_the_middleware():
+    """Five seconds to clean up, an hour at most for a request, a day for its outcome."""
+    parameters = inspect.signature(Cancellable).parameters
+    assert [parameters[name].default for name in ("grace", "longest", "expires_in")] == [5.0, 3600.0, 86400.0]

@@ -11,7 +11,7 @@ from amends import Fault, decode
 from amends.core.fault import Origin
 from amends.http.application_errors import fault_from_status
 from amends.http.openapi import problems
-from amends.http.responses import RequestInfo, Settings, complete, error_response
+from amends.http.responses import RequestInfo, Settings, complete, error_response, retry_after
 from amends.serving.effect_unknown import EffectUnknownError
 from tests.each import each
 
@@ -223,3 +223,10 @@ def test_header_values_stay_on_one_line():
     )
     assert ("X-A", "1  X-B: 2") in response.headers
     assert ("X-C", "ä?") in response.headers
+
+
+def test_retry_after_is_rounded_up():
+    """P3: a client that obeys the header does not come too early, and not a second later than asked."""
+    waits = {1: "1", 1000: "1", 1001: "2", 3_000_000: "3000"}
+    assert {wait: retry_after({"retry_after_ms": wait}) for wait in waits} == waits
+    assert retry_after({}) is None

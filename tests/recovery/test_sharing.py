@@ -233,3 +233,13 @@ def test_the_lease_of_a_probe_lasts_five_seconds(clock):
 
     assert Sharing(Leasing(), "shop").may_probe() is False
     assert asked == [("shop", 5.0)]
+
+
+def test_a_time_that_another_process_was_given_holds_calls_back(clock):
+    """An operation that cannot wait so long is refused with that time."""
+    shared = Kept()
+    shared.record = {"at": CLOCK.wall(), "resume_at": CLOCK.wall() + 5.0, "until": CLOCK.wall() + 500.0}
+    upstream = Upstream("shop", shared=shared)
+    assert upstream.look(ThreadWaiter(), clock.now()) > clock.now()
+    assert upstream.held_for(clock.now()) == pytest.approx(500.0)
+    assert upstream.refuses(clock.now(), 300.0)
