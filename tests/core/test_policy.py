@@ -109,3 +109,13 @@ def test_invalid_values_raise(wrong):
     """The constructor validates its arguments."""
     with pytest.raises(ValueError):
         Policy(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [1.5, "3", True])
+def test_counts_are_integers(wrong):
+    """A number of attempts or retries of another type is a mistake of the caller."""
+    for made in (Rule, Policy):
+        with pytest.raises(TypeError):
+            made(attempts=wrong)
+        with pytest.raises(TypeError):
+            made(uncertain=wrong)

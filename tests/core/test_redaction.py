@@ -517,6 +517,8 @@ def test_relative_paths_through_known_trees():
         ("sent by /8.4.0.1", "sent by /[redacted]"),
         ("a 1/8.4.0.1", "a 1/[redacted]"),
         ("GET /home", "GET /home"),
+        ("redis:443 of 500", "redis:443 of 500"),
+        ("from orders-svc:443", "from [redacted]"),
         ("see /orders/main.py", "see [redacted]"),
         ("see /main.py", "see /main.py"),
         ("raised psycopg.errors.UniqueViolation", "raised [redacted]"),

@@ -272,3 +272,12 @@ async def test_a_write_is_repeated_until_the_time_is_over(store, monkeypatch):
     with pytest.raises(StoreUnavailableError):
         await writer.write(["a"])
     assert tries == [1000.0, 1000.5, 1001.0]
+
+
+async def test_all_pages_of_a_log_are_read(store, monkeypatch):
+    """Also if the last page is full."""
+    monkeypatch.setattr(journal, "_PAGE", 2)
+    for number in range(4):
+        await store.log("pages").append(str(number).encode())
+    assert [entry.seq async for entry in journal.read_entries(store, "pages")] == [1, 2, 3, 4]
+    assert [entry.seq async for entry in journal.read_entries(store, "pages", 4)] == [4]

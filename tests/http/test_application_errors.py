@@ -11,7 +11,13 @@ import pytest
 from amends import FaultError, Policy, Upstream, chain, extract, recover
 from amends.core.vocabulary import vocabulary
 from amends.errors import RateLimitedError, ServiceUnavailableError
-from amends.http.application_errors import CLIENT_DISCONNECTED, INTERNAL, exception_response, fault_for
+from amends.http.application_errors import (
+    CLIENT_DISCONNECTED,
+    INTERNAL,
+    exception_response,
+    fault_for,
+    fault_from_status,
+)
 from amends.http.responses import RequestInfo, Settings
 from amends.testing import FakeClock
 
@@ -182,3 +188,9 @@ def test_a_client_that_disconnected_is_told_by_the_name_of_the_class():
         """Like Starlette's."""
 
     assert fault_for(ClientDisconnect()) is CLIENT_DISCONNECTED
+
+
+def test_a_detail_of_500_characters_is_kept():
+    """A longer one is replaced by the message of the code."""
+    assert fault_from_status(404, "x" * 500).message == "x" * 500
+    assert fault_from_status(404, "x" * 501).message == vocabulary("http").rows["NOT_FOUND"].message

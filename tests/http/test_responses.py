@@ -230,3 +230,15 @@ def test_retry_after_is_rounded_up():
     waits = {1: "1", 1000: "1", 1001: "2", 3_000_000: "3000"}
     assert {wait: retry_after({"retry_after_ms": wait}) for wait in waits} == waits
     assert retry_after({}) is None
+
+
+def test_only_a_401_asks_for_credentials():
+    """Once: a challenge of the application is kept."""
+    for code, given, challenges in (
+        ("UNAUTHENTICATED", [], ["Bearer"]),
+        ("UNAUTHENTICATED", [("WWW-Authenticate", "Basic")], ["Basic"]),
+        ("PERMISSION_DENIED", [], []),
+    ):
+        response = error_response(Fault(code=code), RequestInfo(), Settings(), headers=given)
+        found = [value for name, value in response.headers if name.lower() == "www-authenticate"]
+        assert found == challenges

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from amends.http.validation import Mistake, fault_from_validation, is_secret, pydantic_mistake
+from amends.http.validation import Mistake, fault_from_validation, is_author_text, is_secret, pydantic_mistake
 
 
 class Colour(Enum):
@@ -120,3 +120,14 @@ def test_the_first_rule_is_the_message():
     field, whole = fault.errors
     assert (field.message, field.suggestions) == ("Send one at /a", ("Send one.", "Send two."))
     assert (whole.message, whole.field, fault.field) == ("Send a body.", None, "/a")
+
+
+def test_which_messages_of_validators_may_be_sent():
+    """Those that do not repeat a secret or a long value. A value of two characters is no secret."""
+    assert is_author_text("has to be at least 8 characters", ["password"], 8)
+    assert is_author_text("has to be at least 8 characters", ["password"], "er")
+    assert not is_author_text("hunter2 is too short", ["password"], "hunter2")
+    assert is_author_text("hunter2 is too short", ["name"], "hunter2")
+    assert not is_author_text("x" * 150 + " is too long", ["name"], "x" * 150)
+    assert not is_author_text("one\ntwo", ["name"], "x")
+    assert not is_author_text("", ["name"], "x")

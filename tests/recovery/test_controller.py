@@ -490,3 +490,12 @@ def test_a_slow_answer_in_ramp_shows_strain():
         controller.admit(now)
         controller.succeeded(now + trip, now, waiting=True)
         assert controller.evidence.strained is strained
+
+
+def test_an_overload_is_not_learned_as_chance():
+    """Failures before a probe that succeeds are: another outage of that kind is noticed later."""
+    for kind, learned in ((PLAIN, True), (SILENT, False)):
+        controller, _ = shut(kind)
+        assert controller.evidence.share == 0.0
+        probed(controller)
+        assert (controller.evidence.share > 0.0) is learned

@@ -225,3 +225,15 @@ def test_round_trips_of_a_window_are_learned_once():
         traffic.roll(now)
     assert traffic.usual == pytest.approx(0.02)
     assert traffic.peak == pytest.approx(0.02)
+
+
+def test_first_repeats_that_are_refused_again_are_no_sign_of_too_many_calls():
+    """Until a repeat is not refused, the refusals may concern one caller."""
+    evidence, now = known(failing=0.4)
+    assert evidence.too_many
+    evidence.count_repeat(refused=True)
+    assert not evidence.too_many
+    assert evidence.judge(now + 1, now, REFUSED, repeat=False, probe=False) == CHANCE
+    evidence.count_repeat(refused=False)
+    evidence.count_repeat(refused=False)
+    assert evidence.too_many

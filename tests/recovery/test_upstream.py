@@ -735,3 +735,16 @@ def test_a_thousand_scopes_are_kept():
         upstream.scope(str(number))
     scopes = upstream.snapshot().scopes
     assert (len(scopes), scopes[0]) == (1000, "1")
+
+
+def test_a_turn_is_given_back_once():
+    """A second `leave` of the same waiter does not free the place of another call."""
+    upstream = Upstream(concurrency=2)
+    one, two, three = ThreadWaiter(), ThreadWaiter(), ThreadWaiter()
+    assert upstream.look(one, 0.0) == upstream.look(two, 0.0) == 0.0
+    assert upstream.look(three, 0.0) > 0.0
+    upstream.leave(one, 0.0)
+    upstream.leave(one, 0.0)
+    assert three.granted
+    four = ThreadWaiter()
+    assert upstream.look(four, 0.0) > 0.0
