@@ -10,7 +10,16 @@ import msgspec
 from amends.core.decision import Decision
 from amends.core.fault import Fault
 
-__all__ = ["ENDS", "OUTCOMES", "WHERE", "Event", "decode_events", "encode_event", "encode_events", "join_events"]
+__all__ = [
+    "ENDS",
+    "OUTCOMES",
+    "WHERE",
+    "Event",
+    "decode_events",
+    "encode_event",
+    "encode_events",
+    "join_events",
+]
 
 WHERE: Mapping[str, str] = {
     "http server": "an HTTP application answered with a problem",
