@@ -234,7 +234,7 @@ def _check_reached(evidence: Evidence) -> None:
 
     sent = [one for one in evidence.answers if one.outcome != "not-probed"]
     if all(one.outcome == "no-answer" for one in sent):
-        reason = sent[0].because if sent else "no probe was sent"
+        reason = next((one.because for one in [*sent, *evidence.answers]), "no probe was sent")
         raise ServiceUnavailableError(
             f"{evidence.target} did not answer ({reason})",
             suggestions=["Check the address, and that the service is running"],

@@ -10,6 +10,7 @@ from amends.audit.surfaces.evidence import Answer, Evidence, answered, not_probe
 from amends.audit.surfaces.exchange import Exchange
 from amends.audit.surfaces.jsonrpc import HttpPeer, again, probe, without_credentials
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, between
+from amends.recovery.events import plain_url
 
 __all__ = ["observe_a2a"]
 
@@ -47,13 +48,18 @@ async def observe_a2a(
     parts = urlsplit(url)
     async with Exchange(f"{parts.scheme}://{parts.netloc}", headers, app) as exchange:
         card = await _card(exchange, parts.path.rstrip("/"))
-        path, version = _endpoint(card, exchange, parts.path or "/")
+        path, version, named = _endpoint(card, exchange, parts.path or "/")
         names = _METHODS["0" if version.startswith("0") else "1"]
         peer = HttpPeer(exchange, path, {} if version.startswith("0") else {"A2A-Version": version})
-        answers = [
-            await probe(peer, name, method, params, about=about, expected="it was answered", target=url)
-            for name, method, params, about in _calls(names)
-        ]
+        name = " ".join(str(card.get(key, "")) for key in ("name", "version")).strip()
+        answers = []
+        for called, method, params, about in _calls(names):
+            answers.append(
+                await probe(peer, called, method, params, about=about, expected="it was answered", target=url)
+            )
+            if peer.status in _NO_ENDPOINT and not _is_rpc(answers[0]):
+                missing = not_probed(called, f"POST {path} answered {peer.status}{named}")
+                return Evidence(surface="a2a", target=url, answers=[missing], version=name)
         answers.append(await _broken(peer, url))
         if not version.startswith("0"):
             peer.headers["A2A-Version"] = "99.0"
@@ -71,8 +77,14 @@ async def observe_a2a(
         answers += await without_credentials(exchange, path, names.get, {"id": "amends-audit-unknown"})
         if any(one.outcome in {"failure", "success"} for one in answers):
             answers += await _through_proxy(exchange, peer, path, names)
-        name = " ".join(str(card.get(key, "")) for key in ("name", "version")).strip()
         return Evidence(surface="a2a", target=url, answers=answers, version=name)
+
+
+_NO_ENDPOINT = frozenset({404, 405})
+
+
+def _is_rpc(answer: Answer) -> bool:
+    return isinstance(answer.response, Mapping) and "jsonrpc" in answer.response
 
 
 async def _through_proxy(exchange: Exchange, peer: HttpPeer, path: str, names: _Names) -> list[Answer]:
@@ -98,8 +110,12 @@ async def _card(exchange: Exchange, below: str) -> Mapping[str, Any]:
     return {}
 
 
-def _endpoint(card: Mapping[str, Any], exchange: Exchange, default: str) -> tuple[str, str]:
-    """Return the path and version of the JSON-RPC interface, if it is on the named address."""
+def _endpoint(card: Mapping[str, object], exchange: Exchange, default: str) -> tuple[str, str, str]:
+    """
+    Return the path and version of the JSON-RPC interface, and what the card says if it is on another address.
+
+    A card often names the public address of an agent that is audited at another one. Its path is then tried at the named address.
+    """
     interfaces = card.get("supportedInterfaces")
     found = [
         (str(each.get("url", "")), str(each.get("protocolVersion", "1.0")))
@@ -107,11 +123,24 @@ def _endpoint(card: Mapping[str, Any], exchange: Exchange, default: str) -> tupl
         if isinstance(each, Mapping) and str(each.get("protocolBinding", "JSONRPC")).upper() == "JSONRPC"
     ]
     if isinstance(card.get("url"), str):
-        found.append((card["url"], str(card.get("protocolVersion", "0.3"))))
-    for url, version in found:
-        if urlsplit(url)[:2] == urlsplit(exchange.base)[:2]:
-            return urlsplit(url).path or "/", version
-    return default, found[0][1] if found else "1.0"
+        found.append((str(card["url"]), str(card.get("protocolVersion", "0.3"))))
+    parts = [(_split(url), version) for url, version in found]
+    for (origin, path), version in parts:
+        if origin == tuple(urlsplit(exchange.base)[:2]):
+            return path, version, ""
+    if not parts:
+        return default, "1.0", ""
+    (_, path), version = parts[0]
+    return path, version, f"; the card names {plain_url(found[0][0])}"
+
+
+def _split(url: str) -> tuple[tuple[str, str], str]:
+    """Return the origin and the path of a URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no URL
+        return ("", ""), "/"
+    return (parts.scheme, parts.netloc), parts.path if parts.path.startswith("/") else "/"
 
 
 def _calls(names: _Names) -> Iterator[tuple[str, str, dict[str, Any], str]]:

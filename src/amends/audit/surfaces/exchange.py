@@ -83,6 +83,12 @@ class Reply(msgspec.Struct, frozen=True):
         """The body as JSON, or None."""
         return document(self.body)
 
+    @property
+    def described(self) -> dict[str, object] | None:
+        """The body as an OpenAPI document, or None."""
+        value = self.json
+        return value if self.status == 200 and isinstance(value, dict) and "paths" in value else None
+
     def as_response(self) -> dict[str, Any]:
         """Return it as `extract` reads HTTP responses."""
         value = self.json

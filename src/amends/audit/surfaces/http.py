@@ -12,7 +12,7 @@ from uuid import uuid4
 import msgspec
 
 from amends.audit.surfaces.evidence import NO_INPUT, Answer, Evidence, not_probed
-from amends.audit.surfaces.examples import links, routes, wrong_values
+from amends.audit.surfaces.examples import described_at, links, own_description, routes, wrong_values
 from amends.audit.surfaces.exchange import MAX_PROBES, Budget, Exchange, OutOfProbesError, document, httpx
 from amends.audit.surfaces.openapi import Operation, operations
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, Proxy, between, repeated
@@ -22,9 +22,12 @@ from amends.http.key_support import REPLAYED
 __all__ = ["audit_http", "observe_http"]
 
 _DESCRIPTIONS = (
-    *("/openapi.json", "/api/openapi.json", "/swagger.json"),
-    *("/schema/openapi.json", "/v3/api-docs", "/spec.json"),  # Litestar, Spring, Flasgger
+    *("/openapi.json", "/api/openapi.json", "/api/v1/openapi.json", "/swagger.json"),
+    *("/schema/openapi.json", "/v3/api-docs", "/spec.json"),  # Litestar, Spring, Flask-RESTful
+    *("/apispec_1.json", "/swagger/v1/swagger.json", "/api/schema/?format=json"),  # Flasgger, ASP.NET, DRF
 )
+_CATALOG = "/.well-known/api-catalog"
+"""RFC 9727: it links to the descriptions of the APIs of a host."""
 _JSON = {"Content-Type": "application/json"}
 _ACCEPTED = "a value of a wrong type was accepted"
 _UNDESCRIBED = (
@@ -64,7 +67,9 @@ async def observe_http(
     """
     budget = Budget(MAX_PROBES + (MAX_LIMIT_CALLS if rate_limit else 0))
     async with Exchange(url, headers, app, budget=budget) as exchange:
-        described = operations(openapi if openapi is not None else await _description(exchange))
+        if openapi is None:
+            openapi = own_description(app) or await _description(exchange)
+        described = operations(openapi)
         examples = paths or ([] if described else routes(app) or await _links(exchange))
         reads = [*_general(described), *_invalid_values(described), *_credentials(described, headers)]
         reads += _wrong_examples(examples)
@@ -87,14 +92,17 @@ def audit_http(url: str, **options: Any) -> Evidence:
     return asyncio.run(observe_http(url, **options))
 
 
-async def _description(exchange: Exchange) -> Any:
-    for path in _DESCRIPTIONS:
-        try:
-            reply = await exchange.send("GET", path)
-        except Exception:  # noqa: BLE001 - the other probes show that the service cannot be reached
-            return None
-        if reply.status == 200 and isinstance(reply.json, dict) and "paths" in reply.json:
-            return reply.json
+async def _description(exchange: Exchange) -> object:
+    """Return the OpenAPI document of a service: one that it links to, else one at a usual path."""
+    try:
+        named = [*described_at(await exchange.send("GET", "/"), exchange.base)]
+        named += described_at(await exchange.send("GET", _CATALOG), exchange.base)
+        for path in dict.fromkeys([*named[:EACH], *_DESCRIPTIONS]):
+            found = (await exchange.send("GET", path)).described
+            if found is not None:
+                return found
+    except Exception:  # noqa: BLE001 - the other probes show that the service cannot be reached
+        return None
     return None
 
 
