@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from amends.audit.surfaces.evidence import Answer, Evidence, answered, not_probed
 from amends.audit.surfaces.exchange import Exchange
-from amends.audit.surfaces.jsonrpc import HttpPeer, again, probe, without_credentials
+from amends.audit.surfaces.jsonrpc import HttpPeer, again, as_mapping, probe, without_credentials
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, between
+from amends.audit.surfaces.wsgi import AnyApp
 from amends.recovery.events import plain_url
 
 __all__ = ["observe_a2a"]
@@ -33,7 +34,7 @@ _METHODS = {
 
 
 async def observe_a2a(
-    url: str, *, app: Any = None, headers: Mapping[str, str] | None = None, writes: bool = False
+    url: str, *, app: AnyApp | None = None, headers: Mapping[str, str] | None = None, writes: bool = False
 ) -> Evidence:
     """
     Send the probes and return what was answered.
@@ -99,7 +100,7 @@ async def _through_proxy(exchange: Exchange, peer: HttpPeer, path: str, names: _
         return [await again(disturbed, proxy, name, method, unknown) for name, method in methods.items()]
 
 
-async def _card(exchange: Exchange, below: str) -> Mapping[str, Any]:
+async def _card(exchange: Exchange, below: str) -> Mapping[str, object]:
     for path in _CARDS:
         try:
             reply = await exchange.send("GET", f"{below}{path}")
@@ -143,7 +144,7 @@ def _split(url: str) -> tuple[tuple[str, str], str]:
     return (parts.scheme, parts.netloc), parts.path if parts.path.startswith("/") else "/"
 
 
-def _calls(names: _Names) -> Iterator[tuple[str, str, dict[str, Any], str]]:
+def _calls(names: _Names) -> Iterator[tuple[str, str, Mapping[str, object], str]]:
     unknown = {"id": "amends-audit-unknown"}
     yield "unknown-method", "amends-audit/unknown", {}, ""
     yield "unknown-task", names.get, unknown, "of an unknown task"
@@ -154,10 +155,11 @@ def _calls(names: _Names) -> Iterator[tuple[str, str, dict[str, Any], str]]:
 
 async def _broken(peer: HttpPeer, target: str) -> Answer:
     try:
-        response = await peer.post(b'{"jsonrpc": "2.0", "id": ')
+        response = as_mapping(await peer.post(b'{"jsonrpc": "2.0", "id": '))
     except Exception as error:  # noqa: BLE001
         return Answer(probe="broken-json", sent="POST", outcome="no-answer", because=type(error).__name__)
-    failed = "error" in response or (isinstance(response.get("status"), int) and response["status"] >= 400)
+    status = response.get("status")
+    failed = "error" in response or (isinstance(status, int) and status >= 400)
     body = str(response.get("error") or response.get("body") or response)
     return answered(
         "broken-json",
