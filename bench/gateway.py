@@ -5,7 +5,7 @@ The gateway beside its floor, beside a disturbance, and what the recorder and a 
   front of the same upstream, and gets the same calls: 16 at once, a small JSON body. Medians of five interleaved runs.
 - disturbance: the p99 of one upstream's calls while another hangs, closes, sends garbage or floods its callers, over the p99
   of the same calls without it. Medians of five interleaved runs.
-- recorder: CPU of the calling thread for a failing HTTP call with and without a recorder.
+- recorder: CPU of the calling thread and of the process for a failing HTTP call with and without a recorder.
 - page: from the answer of a failed call to its event on the page's live stream.
 - start: from the command to the answer of the first call.
 
@@ -302,14 +302,18 @@ def end(processes: list[subprocess.Popen]) -> None:
 FAILING = UPSTREAM.replace('"status": 200', '"status": 503')
 
 
+PAIRS = 60
+
+
 def recorder_share() -> None:
-    """CPU of the calling thread for a failing HTTP call, without and with a recorder."""
+    """CPU of a failing HTTP call, without and with a recorder: of the calling thread, and of the whole process."""
     import logging
 
     import httpx
 
     import amends
     from amends.bindings.httpx import Transport
+    from amends.core import recording
 
     logging.disable(logging.WARNING)
     port = free_port()
@@ -317,32 +321,37 @@ def recorder_share() -> None:
     try:
         wait_for(port)
         policy = amends.Policy(attempts=1)
-        shares = []
-        with httpx.Client(
-            transport=Transport(policy=policy, upstream=None), base_url=f"http://127.0.0.1:{port}"
-        ) as client:
+        pairs: list[tuple[tuple[float, float], tuple[float, float]]] = []
+        with (
+            httpx.Client(
+                transport=Transport(policy=policy, upstream=None), base_url=f"http://127.0.0.1:{port}"
+            ) as client,
+            amends.record(f"sqlite:///{tempfile.mkdtemp()}/r.db") as recorder,
+        ):
 
-            def calls() -> float:
-                began = time.thread_time()
-                for _ in range(50):
+            def calls(*, recorded: bool) -> tuple[float, float]:
+                recording.set_sink(recorder.take if recorded else None)
+                began, all_began = time.thread_time(), time.process_time()
+                for _ in range(200):
                     try:
                         client.get("/x").raise_for_status()
                     except Exception:
                         pass
-                return (time.thread_time() - began) / 50
+                own = time.thread_time() - began
+                recorder.flush()
+                return own / 200, (time.process_time() - all_began) / 200
 
-            calls()
-            for _ in range(9):
-                without = calls()
-                with amends.record(f"sqlite:///{tempfile.mkdtemp()}/r.db"):
-                    amends.core.recording.emit("call", "sent", amends.Fault(code="TIMEOUT"))
-                    recorded = calls()
-                shares.append((recorded / without - 1, without))
-        low, middle, high = statistics.quantiles([share for share, _ in shares], n=4)
-        each = statistics.median(each for _, each in shares)
-        print(
-            f"a failing call {each * 1e6:.0f} µs of CPU; the recorder adds {middle:.1%} ({low:.1%} to {high:.1%})"
-        )
+            for number in range(PAIRS + 2):
+                first = calls(recorded=bool(number % 2))
+                second = calls(recorded=not number % 2)
+                if number >= 2:
+                    pairs.append((second, first) if number % 2 else (first, second))
+        each = statistics.median(without[0] for without, _ in pairs)
+        print(f"a failing call {each * 1e6:.0f} µs of CPU; {PAIRS} pairs of 200 calls")
+        for index, name in enumerate(("the calling thread", "all threads")):
+            shares = [recorded[index] / without[index] - 1 for without, recorded in pairs]
+            low, middle, high = statistics.quantiles(shares, n=4)
+            print(f"the recorder adds {middle:.1%} ({low:.1%} to {high:.1%}) in {name}")
         taken = []
         with amends.record(f"sqlite:///{tempfile.mkdtemp()}/r.db") as recorder:
             fault = amends.Fault(code="TIMEOUT", status=503)

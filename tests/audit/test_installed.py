@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 
+import fastapi
 import fastmcp
 import pytest
 from flask import Flask, jsonify
@@ -13,8 +14,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from amends.audit.surfaces import score
+from amends.audit.surfaces.a2a import observe_a2a
 from amends.audit.surfaces.http import observe_http
 from amends.audit.surfaces.wsgi import WsgiApp, is_wsgi
+from amends.bindings import fastapi as fastapi_binding
 from amends.bindings import fastmcp as fastmcp_binding
 from amends.bindings import flask as flask_binding
 from amends.bindings import starlette as starlette_binding
@@ -81,8 +84,9 @@ import asyncio
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.http import JsonResponse
-from django.urls import path
+from django.urls import include, path, re_path
 from amends.audit.surfaces import score
+from amends.audit.surfaces.a2a import observe_a2a
 from amends.audit.surfaces.http import observe_http
 
 settings.configure(
@@ -92,9 +96,10 @@ settings.configure(
     MIDDLEWARE=["amends.bindings.django.ProblemMiddleware"],
     AMENDS={"base_url": "https://api.example"},
 )
-urlpatterns = [path("items/<int:number>", lambda request, number: JsonResponse({}))]
+shop = [path("items/<int:number>", lambda request, number: JsonResponse({}))]
+urlpatterns = [path("", include(shop)), re_path("^old/([0-9]+)$", lambda request, number: JsonResponse({}))]
 described = %r
-for options in ({"openapi": described}, {"paths": ["/items/7"]}):
+for options in ({"openapi": described}, {"paths": ["/items/7"]}, {}):
     report = score(asyncio.run(observe_http("http://x", app=get_wsgi_application(), **options)))
     print(report.score, report.findings)
 """
@@ -104,7 +109,47 @@ def test_django():
     """The middleware with a base URL; in a program of its own, because Django is configured once per process."""
     program = [sys.executable, "-c", DJANGO % DESCRIBED]
     done = subprocess.run(program, capture_output=True, text=True, timeout=100)
-    assert done.stdout.strip() == "3 []\n3 []", done.stderr
+    assert done.stdout.strip() == "3 []\n3 []\n3 []", done.stderr
+
+
+def test_a_fastapi_application_that_does_not_serve_its_document(audit_http, no_sockets):
+    """In this process the application is asked for it."""
+    app = fastapi.FastAPI(openapi_url=None)
+    fastapi_binding.install(app, base_url=URL)
+
+    @app.get("/items/{number}")
+    def item(number: int):
+        return {}
+
+    report = audit_http(app)
+    assert (report.score, report.findings) == (3, [])
+
+
+@pytest.mark.parametrize("linked", ["header", "catalogue"])
+def test_the_document_is_found_by_its_links(linked):
+    """By rel=service-desc of the root (RFC 8631), or by the API catalogue of the host (RFC 9727)."""
+
+    async def item(request):
+        return JSONResponse({})
+
+    async def described(request):
+        return JSONResponse(DESCRIBED)
+
+    async def root(request):
+        header = {"Link": '<https://elsewhere.test/a>; rel="service-desc", </described>; rel="service-desc"'}
+        return JSONResponse({}, headers=header if linked == "header" else {})
+
+    async def catalogue(request):
+        return JSONResponse({"linkset": [{"anchor": "/", "service-desc": [{"href": "/described"}]}]})
+
+    routes = [Route("/", root), Route("/items/{number:int}", item), Route("/described", described)]
+    if linked == "catalogue":
+        routes.append(Route("/.well-known/api-catalog", catalogue))
+    app = Starlette(routes=routes)
+    starlette_binding.install(app, base_url=URL)
+    with serve(app) as url:
+        report = score(asyncio.run(observe_http(url)))
+    assert (report.score, report.findings) == (3, [])
 
 
 def test_in_process_without_sockets(audit_http, audit_mcp, audit_a2a, no_sockets):
@@ -142,3 +187,20 @@ def test_wsgi_applications():
     assert not is_wsgi(asgi)
     assert not is_wsgi(Starlette())
     assert not is_wsgi(WsgiApp(wsgi))
+
+
+def test_an_agent_whose_card_names_another_address():
+    """The path of the card's URL is called at the named address; if the agent is not there, there is no score."""
+    with serve(agent(ours=True)) as url:
+        report = score(asyncio.run(observe_a2a(url, writes=True)))
+    assert (report.score, report.findings) == (3, [])
+
+    def elsewhere(request):
+        return JSONResponse({"url": "https://ada:secret@agents.example/rpc", "protocolVersion": "0.3"})
+
+    with serve(Starlette(routes=[Route("/.well-known/agent-card.json", elsewhere)])) as url:
+        report = score(asyncio.run(observe_a2a(url)))
+    assert (report.at_least, report.at_most, report.findings) == (0, 3, [])
+    (reason,) = report.not_probed
+    assert reason.startswith("unknown-method: POST /rpc answered 404; the card names https://")
+    assert "secret" not in reason

@@ -112,3 +112,53 @@ def test_examples(module):
     result = doctest.testmod(module)
     assert result.attempted
     assert not result.failed
+
+
+_VALUES = (
+    *('["x"]', "{ a = 1 }", "1", "1.5", "nan", "inf", "true", '"x"', '""', "[]", "[[1]]"),
+    *("1979-05-27T07:32:00Z", "-1", "99999999999999999999", '"\\u0000"'),
+)
+_MEMBERS = (
+    *(
+        [
+            "url",
+            "mcp",
+            "a2a",
+            "command",
+            "prefix",
+            "own",
+            "vendor",
+            "keyed",
+            "translate",
+            "connect_timeout",
+            "timeout",
+            "concurrency",
+        ]
+    ),
+    *(["max_body", "policy"]),
+)
+
+
+def test_values_of_every_type_are_checked():
+    """A value of any type is accepted, or reported with its place; none raises something else."""
+    texts = [
+        f"{key} = {value}\n[upstream.a]\nurl = 'http://x'\n"
+        for key in ("listen", "record", "token", "grace")
+        for value in _VALUES
+    ]
+    texts += [f"upstream = {value}" for value in _VALUES]
+    texts += [f"[upstream.a]\n{key} = {value}\n" for key in _MEMBERS for value in _VALUES]
+    texts += [f"[upstream.a]\nurl='http://x'\n{key} = {value}\n" for key in _MEMBERS[1:] for value in _VALUES]
+    texts += [
+        f"[upstream.a]\nurl='http://x'\npolicy = {{ {key} = {value} }}\n"
+        for key in ("attempts", "max_wait", "deadline")
+        for value in _VALUES
+    ]
+    problems = []
+    for text in texts:
+        try:
+            read_config(text)
+        except ConfigError as error:
+            problems.append(error.problems)
+    assert len(problems) > len(texts) / 2
+    assert all(each.line >= 1 and each.column >= 1 for found in problems for each in found)

@@ -1,12 +1,16 @@
 """Events are redacted, plain and bounded, whatever a binding reports."""
 
 import math
+import random
 
 import msgspec
 
 from amends import Decision, Fault
 from amends.core.enums import Action
 from amends.core.fault import Origin
+from amends.core.redaction import SECRETS as REDACTED
+from amends.core.redaction import redact
+from amends.core.redaction.text import hide_keys
 from amends.recorder.clean import event_of
 from amends.recorder.event import decode_events, encode_events
 
@@ -93,3 +97,51 @@ def test_odd_facts_are_ignored():
     }
     decision = Decision(action=Action.RETRY, delay=1.0, reason="hint")
     assert event_of(1.0, "call", "retry", Fault(code="TIMEOUT"), {"decision": decision}).decision == decision
+
+
+def test_equal_failures_are_cleaned_once(monkeypatch):
+    """Failures that differ in their trace id only: 100 of them take the time of one, which keeps the recorder below 3 %."""
+    from amends.recorder import clean
+
+    cleaned = []
+    monkeypatch.setattr(clean, "outgoing", lambda fault, _: cleaned.append(fault) or fault)
+    clean._clean_encoded.cache_clear()
+    ids = [f"{number:032x}" for number in range(100)]
+    events = [
+        event_of(1.0, "call", "retry", Fault(code="TIMEOUT", message="late", trace_id=id), {"trace_id": id})
+        for id in ids
+    ]
+    clean._clean_encoded.cache_clear()
+    assert len(cleaned) == 1
+    assert [(each.fault.trace_id, each.trace_id) for each in events] == [(id, id) for id in ids]
+
+
+def test_trace_ids_are_kept_and_keys_in_their_place_are_not():
+    """A random id of a trace or a span is no secret; what looks like a key is one, in the cache or not."""
+    for _ in range(2):
+        for id in ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"):
+            event = event_of(1.0, "call", "retry", Fault(code="TIMEOUT", trace_id=id), {"trace_id": id})
+            assert (event.fault.trace_id, event.trace_id) == (id, id)
+        event = event_of(
+            1.0, "call", "retry", Fault(code="TIMEOUT", trace_id=SECRETS[1]), {"trace_id": SECRETS[1]}
+        )
+        assert SECRETS[1] not in encode_events([event]).decode()
+
+
+def test_redaction_leaves_trace_ids_alone():
+    """The short way for ids of 16 and 32 hexadecimal digits does what redaction does."""
+    draw = random.Random(26)
+    for _ in range(500):
+        for bits in (64, 128):
+            id = f"{draw.getrandbits(bits):0{bits // 4}x}"
+            assert redact(hide_keys(id), kinds=REDACTED) == id
+
+
+def test_a_fault_that_is_no_json_is_recorded():
+    """A value that JSON has no form for, a lone surrogate, and one that is too deep, are written plain or left out."""
+    deep = {}
+    for _ in range(5000):
+        deep = {"deep": deep}
+    for details in ({"it": object()}, {"it": "\ud800"}, deep, {"it": b"\xff"}, {("a",): 1}):
+        event = event_of(1.0, "call", "retry", Fault(code="TIMEOUT", details=details), {})
+        assert decode_events(encode_events([event]), 1)[0].fault.code == "TIMEOUT"

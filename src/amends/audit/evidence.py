@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from amends.core.wire import TOO_DEEP, Unreadable
@@ -58,7 +56,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return len(self.stdout.encode("utf-8", "replace")) + len(self.stderr.encode("utf-8", "replace"))
 
     @property
-    def document(self) -> Any:
+    def document(self) -> object:
         """The JSON document on stdout; None if stdout is not exactly one document."""
         text = self.stdout.strip()
         try:
@@ -68,7 +66,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return None if value is TOO_DEEP else value
 
     @property
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> dict[str, object] | None:
         """The error object of the envelope on stdout, or on stderr if stdout is empty."""
         for text in (self.stdout, self.stderr if not self.stdout.strip() else ""):
             try:
@@ -80,7 +78,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return None
 
     @property
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, object]:
         """The envelope's meta; empty if there is none."""
         found = self.document.get("meta") if isinstance(self.document, dict) else None
         return found if isinstance(found, dict) else {}

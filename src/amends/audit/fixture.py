@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from amends.audit.evidence import Request
 
@@ -69,7 +68,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     fixture: Fixture
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """Ignore errors of a connection: a tool may close it at any time."""
 
 
@@ -102,5 +101,5 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _respond  # noqa: N815
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Write no log: the requests are recorded, and stderr belongs to the audit."""

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amends.audit.surfaces.evidence import Evidence
@@ -17,7 +17,7 @@ __all__ = ["add_surfaces"]
 _SAFE = "Only read-only and malformed requests are sent, only to the named address."
 
 
-def add_surfaces(kinds: Any) -> None:
+def add_surfaces(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the subcommands."""
     http = kinds.add_parser(
         "http",
@@ -200,7 +200,7 @@ def _checked(url: str | None) -> str:
     return url
 
 
-def _document(path: Path) -> Any:
+def _document(path: Path) -> dict[str, object]:
     from amends.audit.surfaces.exchange import document
     from amends.errors.cli import ValidationError
 
@@ -221,7 +221,7 @@ def _document(path: Path) -> Any:
     return found
 
 
-def _first_server(document: Any) -> str | None:
+def _first_server(document: object) -> str | None:
     servers = document.get("servers") if isinstance(document, dict) else None
     first = servers[0] if isinstance(servers, list) and servers else None
     url = first.get("url") if isinstance(first, dict) else None
@@ -234,7 +234,7 @@ def _check_reached(evidence: Evidence) -> None:
 
     sent = [one for one in evidence.answers if one.outcome != "not-probed"]
     if all(one.outcome == "no-answer" for one in sent):
-        reason = sent[0].because if sent else "no probe was sent"
+        reason = next((one.because for one in [*sent, *evidence.answers]), "no probe was sent")
         raise ServiceUnavailableError(
             f"{evidence.target} did not answer ({reason})",
             suggestions=["Check the address, and that the service is running"],

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -51,7 +50,7 @@ class Gateway:
         self.page = page
         self.stopping = False
         self.in_flight = 0
-        self.active: dict[Any, asyncio.Task[Any]] = {}
+        self.active: dict[tuple[str, int] | None, asyncio.Task[object]] = {}
         """The call of each connection. The server cancels it when its caller is gone."""
         self._routes: tuple[tuple[bytes, bytes, HttpUpstream], ...] = ()
         self._closing: set[asyncio.Task[None]] = set()

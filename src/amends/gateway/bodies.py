@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 from amends.http.asgi_types import Receive
 
@@ -44,11 +43,12 @@ class Body:
         self._timeout = timeout
 
     @property
-    def to_send(self) -> Any:
+    def to_send(self) -> bytes | AsyncIterator[bytes]:
         """The body for the client library: bytes, or an iterator that can be used once."""
-        return bytes(self.data) if self.whole else self._stream()
+        return bytes(self.data) if self.whole else self.stream()
 
-    async def _stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Iterate over the body, once."""
         first, self.data = bytes(self.data), b""
         if first:
             yield first

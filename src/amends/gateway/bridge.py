@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import aiohttp
@@ -71,7 +71,7 @@ class _Session:
         self.lock = asyncio.Lock()
         self.id: str | None = None
         """The server's id; empty if it names none."""
-        self.result: dict[str, Any] = {}
+        self.result: dict[str, object] = {}
         """What it said about itself."""
 
 
@@ -153,7 +153,7 @@ class Bridge:
         answer = generations.response(call.rpc.id, result)
         return _written(answer, 200, (SESSION.encode(), id.encode()))
 
-    async def _discover(self, call: McpCall, client: Client) -> dict[str, Any] | None:
+    async def _discover(self, call: McpCall, client: Client) -> dict[str, object] | None:
         headers = [*_identity(call), *_POST, *generations.routing_headers("server/discover", {})]
         found = await self._ask(headers, generations.discover_request(client))
         versions = None if found is None else found.get("supportedVersions")
@@ -257,7 +257,7 @@ class Bridge:
             self._upstream.learn({"result": found})
         return True
 
-    async def _ask(self, headers: list[tuple[str, str]], message: Message) -> dict[str, Any] | None:
+    async def _ask(self, headers: list[tuple[str, str]], message: Message) -> dict[str, object] | None:
         return await self._result(await self._post(headers, message))
 
     async def _post(self, headers: list[tuple[str, str]], message: Message) -> aiohttp.ClientResponse:
@@ -268,7 +268,7 @@ class Bridge:
             allow_redirects=False,
         )
 
-    async def _result(self, response: aiohttp.ClientResponse) -> dict[str, Any] | None:
+    async def _result(self, response: aiohttp.ClientResponse) -> dict[str, object] | None:
         """Return the result in an answer of which nothing else is needed."""
         async with response:
             if response.status != 200:
@@ -399,5 +399,5 @@ def _in_session(call: McpCall, session: _Session) -> list[tuple[str, str]]:
     return [*headers, (SESSION, session.id)] if session.id else headers
 
 
-def _written(message: Any, status: int = 200, *headers: tuple[bytes, bytes]) -> WrittenAnswer:
+def _written(message: object, status: int = 200, *headers: tuple[bytes, bytes]) -> WrittenAnswer:
     return WrittenAnswer(status, [*_JSON, *headers], msgspec.json.encode(message))

@@ -71,38 +71,38 @@ def _syntax_problem(error: Exception, text: str) -> Problem:
     return Problem(len(lines), len(lines[-1]) + 1, message.replace(" (at end of document)", ""))
 
 
-Check = Callable[[Any], str]
+Check = Callable[[object], str]
 """Returns what is wrong with a value, or an empty string."""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if isinstance(value, str) and value else "is a text"
 
 
-def _bool(value: Any) -> str:
+def _bool(value: object) -> str:
     return "" if isinstance(value, bool) else "is true or false"
 
 
-def _count(value: Any) -> str:
+def _count(value: object) -> str:
     right = isinstance(value, int) and not isinstance(value, bool) and value >= 1
     return "" if right else "is a number of at least 1"
 
 
-def _seconds(value: Any) -> str:
+def _seconds(value: object) -> str:
     right = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 10**7
     return "" if right else "is a number of seconds, more than 0"
 
 
-def _url(value: Any) -> str:
+def _url(value: object) -> str:
     return check_url(value) if isinstance(value, str) else "is a text: a URL"
 
 
-def _command(value: Any) -> str:
+def _command(value: object) -> str:
     right = isinstance(value, list) and value and all(isinstance(each, str) and each for each in value)
     return "" if right else 'is a list of texts: ["uvx", "some-mcp-server"]'
 
 
-def _prefix(value: Any) -> str:
+def _prefix(value: object) -> str:
     if not isinstance(value, str) or (value and not value.startswith("/")):
         return 'is a path that begins with a slash: "/shop"'
     if value == PAGE or value.startswith(f"{PAGE}/"):
@@ -112,7 +112,7 @@ def _prefix(value: Any) -> str:
     return ""
 
 
-def _vendor(value: Any) -> str:
+def _vendor(value: object) -> str:
     from amends.vendors.registry import NAMES
 
     if value in NAMES:
@@ -121,18 +121,18 @@ def _vendor(value: Any) -> str:
     return f"is unknown: did you mean {near[0]!r}?" if near else f"is unknown: one of {', '.join(NAMES)}"
 
 
-def _translate(value: Any) -> str:
-    return "" if value in {"problem", "adcp"} else 'is "problem" or "adcp"'
+def _translate(value: object) -> str:
+    return "" if value in ("problem", "adcp") else 'is "problem" or "adcp"'
 
 
-def _listen(value: Any) -> str:
+def _listen(value: object) -> str:
     found = (
         re.fullmatch(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", value) if isinstance(value, str) else None
     )
     return "" if found and int(found[1]) < 65536 else 'is an address: "127.0.0.1:8700"'
 
 
-def _store(value: Any) -> str:
+def _store(value: object) -> str:
     from amends.stores.address import parse
 
     try:
@@ -168,7 +168,7 @@ class _Reader:
         self._lines = text.splitlines() or [""]
         self._problems: list[Problem] = []
 
-    def read(self, document: dict[str, Any]) -> GatewayConfig:
+    def read(self, document: dict[str, object]) -> GatewayConfig:
         """Return the configuration, or raise ConfigError."""
         tables = document.pop("upstream", {})
         top = self._checked((), document, _TOP)
@@ -190,7 +190,7 @@ class _Reader:
             raise ConfigError(sorted(self._problems))
         return GatewayConfig(upstreams=tuple(upstreams), **top)
 
-    def _upstream(self, name: str, table: dict[str, Any]) -> UpstreamConfig:
+    def _upstream(self, name: str, table: dict[str, object]) -> UpstreamConfig:
         path = ("upstream", name)
         if not _NAME.fullmatch(name):
             self._wrong(path, "", "the name of an upstream has letters, digits, dots, dashes and underscores")
@@ -211,7 +211,7 @@ class _Reader:
             name=name, kind=_KINDS[addresses[0]], policy=self._policy(path, given_policy), **values
         )
 
-    def _policy(self, path: tuple[str, ...], given: Any) -> Policy:
+    def _policy(self, path: tuple[str, ...], given: object) -> Policy:
         if not isinstance(given, dict):
             self._wrong(path, "policy", "policy is a table: { attempts = 3, max_wait = 60 }")
             return Policy()
@@ -219,7 +219,7 @@ class _Reader:
         return Policy(**{"attempts": 3, "max_wait": 30.0, **values})
 
     def _checked(
-        self, path: tuple[str, ...], table: dict[str, Any], checks: dict[str, Check]
+        self, path: tuple[str, ...], table: dict[str, object], checks: dict[str, Check]
     ) -> dict[str, Any]:
         """Return the valid members of a table, and note what is wrong with the others."""
         known = (*checks, *(("policy",) if checks is _UPSTREAM else ()), *(("upstream",) if not path else ()))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -65,21 +64,21 @@ class Client(msgspec.Struct, frozen=True):
     """The version that it asked for."""
 
     @classmethod
-    def of_initialize(cls, params: Any) -> Client:
+    def of_initialize(cls, params: object) -> Client:
         """Return the client of an `initialize`."""
         given = params if isinstance(params, dict) else {}
         version = given.get("protocolVersion")
         return cls(_raw(given.get("clientInfo") or _OWN), version if version in LEGACY else LEGACY[-1])
 
     @classmethod
-    def of_envelope(cls, params: Any) -> Client:
+    def of_envelope(cls, params: object) -> Client:
         """Return the client of a request of 2026-07-28."""
         meta = params.get("_meta") if isinstance(params, dict) else None
         info = meta.get(_INFO) if isinstance(meta, dict) else None
         return cls(_raw(info or _OWN))
 
 
-def is_modern(params: Any) -> bool:
+def is_modern(params: object) -> bool:
     """
     Return whether a request is one of 2026-07-28: it names the protocol in its own `_meta`.
 
@@ -132,13 +131,13 @@ def request_to_legacy(message: Message) -> Message:
     return {**message, "params": _raw(params)}
 
 
-def discover_request(client: Client, id: Any = "amends-discover") -> Message:
+def discover_request(client: Client, id: str = "amends-discover") -> Message:
     """Return the request that asks a server of 2026-07-28 about itself."""
     message = {"jsonrpc": _raw("2.0"), "id": _raw(id), "method": _raw("server/discover")}
     return request_to_modern(message, client)
 
 
-def initialize_request(client: Client, id: Any = "amends-initialize") -> Message:
+def initialize_request(client: Client, id: str = "amends-initialize") -> Message:
     """Return the request that opens a session for a client that has none. It can be asked nothing."""
     params = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": client.info}
     return {
@@ -149,7 +148,7 @@ def initialize_request(client: Client, id: Any = "amends-initialize") -> Message
     }
 
 
-def routing_headers(method: str, params: Any) -> list[tuple[str, str]]:
+def routing_headers(method: str, params: object) -> list[tuple[str, str]]:
     """
     Return the headers that repeat parts of a request of 2026-07-28.
 
@@ -163,7 +162,7 @@ def routing_headers(method: str, params: Any) -> list[tuple[str, str]]:
     return headers
 
 
-def marked_tools(message: Any) -> dict[str, dict[tuple[str, ...], str]]:
+def marked_tools(message: object) -> dict[str, dict[tuple[str, ...], str]]:
     """Return the tools of a listing, each with the arguments that its schema marks with `x-mcp-header`."""
     result = message.get("result") if isinstance(message, dict) else None
     tools = result.get("tools") if isinstance(result, dict) else None
@@ -174,7 +173,7 @@ def marked_tools(message: Any) -> dict[str, dict[tuple[str, ...], str]]:
     }
 
 
-def _marked(schema: Any, path: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], str]]:
+def _marked(schema: object, path: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], str]]:
     properties = schema.get("properties") if isinstance(schema, dict) and depth < 16 else None
     for name, each in properties.items() if isinstance(properties, dict) else ():
         token = each.get("x-mcp-header") if isinstance(each, dict) else None
@@ -183,7 +182,7 @@ def _marked(schema: Any, path: tuple[str, ...], depth: int) -> Iterator[tuple[tu
         yield from _marked(each, (*path, name), depth + 1)
 
 
-def argument_headers(marked: dict[tuple[str, ...], str], params: Any) -> list[tuple[str, str]]:
+def argument_headers(marked: dict[tuple[str, ...], str], params: object) -> list[tuple[str, str]]:
     """Return the headers that repeat marked arguments of a call."""
     found = []
     for path, token in marked.items():
@@ -206,7 +205,7 @@ def _header_value(value: str) -> str:
 # Responses -----------------------------------------------------------------------------------------------------
 
 
-def response(id: msgspec.Raw, result: Any) -> Message:
+def response(id: msgspec.Raw, result: object) -> Message:
     """Return a response of the gateway's own."""
     return {"jsonrpc": _raw("2.0"), "id": id, "result": _raw(result)}
 
@@ -228,7 +227,7 @@ def response_to_modern(message: Message, method: str) -> Message:
     if "result" not in message or not _is_object(message["result"]):
         return message
     result = _members(message["result"])
-    added: dict[str, Any] = {"resultType": "complete"}
+    added: dict[str, object] = {"resultType": "complete"}
     if method in _LISTS:
         added |= {"ttlMs": 0, "cacheScope": "private"}
     return {**message, "result": _raw({**added, **result})}
@@ -244,7 +243,7 @@ def response_to_legacy(message: Message) -> Message:
     return {**kept, "error": _raw({**error, "data": msgspec.Raw(bytes(message["result"]))})}
 
 
-def initialize_result(discovered: dict[str, Any], client: Client, name: str) -> dict[str, Any]:
+def initialize_result(discovered: dict[str, object], client: Client, name: str) -> dict[str, object]:
     """Return the result of `initialize` from that of `server/discover`: what passes, and who the server is."""
     meta = discovered.get("_meta")
     info = (meta.get(_SERVER) if isinstance(meta, dict) else None) or discovered.get("serverInfo")
@@ -256,7 +255,7 @@ def initialize_result(discovered: dict[str, Any], client: Client, name: str) -> 
     return result | _instructions(discovered)
 
 
-def discover_result(initialized: dict[str, Any]) -> dict[str, Any]:
+def discover_result(initialized: dict[str, object]) -> dict[str, object]:
     """Return the result of `server/discover` from that of `initialize`."""
     result = {
         "resultType": "complete",
@@ -271,12 +270,12 @@ def discover_result(initialized: dict[str, Any]) -> dict[str, Any]:
     return result | _instructions(initialized)
 
 
-def _abilities(result: dict[str, Any]) -> dict[str, Any]:
+def _abilities(result: dict[str, object]) -> dict[str, object]:
     given = result.get("capabilities")
     return {name: {} for name in _FEATURES if isinstance(given, dict) and isinstance(given.get(name), dict)}
 
 
-def _instructions(result: dict[str, Any]) -> dict[str, Any]:
+def _instructions(result: dict[str, object]) -> dict[str, object]:
     text = result.get("instructions")
     return {"instructions": text} if isinstance(text, str) else {}
 
@@ -290,5 +289,5 @@ def _members(value: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
     return (None if value is None else read_members(bytes(value))) or {}
 
 
-def _raw(value: Any) -> msgspec.Raw:
+def _raw(value: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(value))

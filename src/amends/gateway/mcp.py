@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -196,7 +195,7 @@ class McpUpstream(HttpUpstream):
             fault = failure_in(message, via=self.config.kind, native=True)
             if fault is not None:
                 # A failed task of A2A keeps its form: it has an id that the caller needs.
-                call.native = fault if "error" in message or self.config.kind == "mcp" else None
+                call.native = fault if self.config.kind == "mcp" or _is_error(message) else None
                 self.stats.failed += 1
                 self.stats.codes[fault.code] += 1
                 recording.emit(
@@ -209,7 +208,7 @@ class McpUpstream(HttpUpstream):
                 )
         return None
 
-    def learn(self, message: Any) -> None:
+    def learn(self, message: object) -> None:
         """Note what a listing of tools says about repeating them, and about headers of their arguments."""
         found = tool_operations(message)
         if len(self._tools) + len(found) <= _TOOLS:
@@ -321,15 +320,13 @@ class McpUpstream(HttpUpstream):
     async def _list_tools(self, call: McpCall) -> None:
         """List the tools with the headers and the envelope of a call."""
         assert call.rpc is not None
-        modern = is_modern(call.rpc.params)
+        params = call.rpc.params
         dropped = ("content-length", "mcp-method", "mcp-name", "mcp-param-")
         headers = [(name, value) for name, value in call.headers.sent if not name.startswith(dropped)]
         data = _LIST
-        if modern:
+        if isinstance(params, dict) and is_modern(params):
             headers.append(("mcp-method", "tools/list"))
-            data = (
-                compact({**msgspec.json.decode(_LIST), "params": {"_meta": call.rpc.params["_meta"]}}) or b""
-            )
+            data = compact({**msgspec.json.decode(_LIST), "params": {"_meta": params["_meta"]}}) or b""
         url = URL(self.config.url, encoded=True)
         async with self.session.post(url, headers=headers, data=data, allow_redirects=False) as response:
             stream = is_stream(response)
@@ -383,3 +380,8 @@ def rpc_error_body(id: msgspec.Raw, fault: Fault, *, own: bool = False) -> bytes
 
 def _name(rpc: Request) -> str:
     return f"{rpc.method} {rpc.tool}" if rpc.tool is not None else rpc.method
+
+
+def _is_error(message: object) -> bool:
+    """Return whether a message of JSON-RPC is an error, and no result that reports one."""
+    return isinstance(message, dict) and "error" in message

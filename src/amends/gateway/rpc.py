@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from amends.carriers.extraction import extract
@@ -47,7 +45,7 @@ class Request(msgspec.Struct):
 
     method: str = ""
     id: msgspec.Raw = _ABSENT
-    params: Any = None
+    params: object = None
 
     @property
     def wants_answer(self) -> bool:
@@ -117,7 +115,7 @@ _MARKS = (
 )
 
 
-def failure_in(message: Any, *, via: str = "mcp", native: bool = False) -> Fault | None:
+def failure_in(message: object, *, via: str = "mcp", native: bool = False) -> Fault | None:
     """Return the failure in a response of MCP or A2A; with `native` also one that carries no AdCP error."""
     if not isinstance(message, dict):
         return None
@@ -125,7 +123,7 @@ def failure_in(message: Any, *, via: str = "mcp", native: bool = False) -> Fault
     return found if found is not None and found.fatal else None
 
 
-def answers_in(data: bytes, *, stream: bool) -> list[Any]:
+def answers_in(data: bytes, *, stream: bool) -> list[object]:
     """Return the JSON documents of an answer: the body itself, or the data of server-sent events."""
     texts = _event_data(data) if stream else [data]
     found = []
@@ -146,7 +144,7 @@ def _event_data(data: bytes) -> list[bytes]:
     return [each for each in joined if each]
 
 
-def tool_operations(message: Any) -> dict[str, Operation]:
+def tool_operations(message: object) -> dict[str, Operation]:
     """Return what a listing of tools says about repeating each of them."""
     result = message.get("result") if isinstance(message, dict) else None
     tools = result.get("tools") if isinstance(result, dict) else None

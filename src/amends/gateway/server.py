@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 from msgspec.structs import replace
@@ -20,8 +20,10 @@ from amends.gateway.app import Gateway
 from amends.gateway.config import GatewayConfig
 from amends.gateway.config_file import ConfigError, read_config
 from amends.gateway.protocol import GatewayProtocol
+from amends.http.asgi_types import App, Receive, Scope, Send
 
 if TYPE_CHECKING:
+    from amends.page.app import Page
     from amends.recorder import Recorder
 
 __all__ = ["GatewayServer", "LazyPage", "listening_socket", "run"]
@@ -64,7 +66,7 @@ class GatewayServer(uvicorn.Server):
         self.gateway = gateway
         self.path = path
         self._stopping: asyncio.Task[None] | None = None
-        self._loading: asyncio.Task[Any] | None = None
+        self._loading: asyncio.Task[Page] | None = None
         self._read: GatewayConfig | None = None
         """What the file said last."""
         if path is not None:
@@ -182,25 +184,25 @@ class LazyPage:
     def __init__(self, gateway: Gateway, recorder: Recorder) -> None:
         self._gateway = gateway
         self._recorder = recorder
-        self._page: Any = None
+        self._page: Page | None = None
         self._closing: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         await (await self.load())(scope, receive, send)
 
-    async def load(self) -> Any:
+    async def load(self) -> Page:
         """Return the page; import it first."""
         async with self._lock:
             if self._page is None:
                 self._page = await asyncio.to_thread(self._import)
         return self._page
 
-    def _import(self) -> Any:
-        from amends.page import dashboard
+    def _import(self) -> Page:
+        from amends.page.app import Page
 
-        return dashboard(self._recorder, upstreams=self._gateway, token=self._gateway.config.token)
+        return Page(self._recorder, upstreams=self._gateway, token=self._gateway.config.token)
 
     def renew(self) -> None:
         """Make the page anew at the next request, with the configuration's present token."""
@@ -218,7 +220,7 @@ def run(
     config: GatewayConfig,
     *,
     path: Path | None = None,
-    page: Any = None,
+    page: App | None = None,
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from time import monotonic
-from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -71,7 +70,7 @@ class _Session:
         """The open streams of this session's client, the newest last."""
         self.client: Client | None = None
         """A client with a session, of a server that has none."""
-        self.initialized: dict[str, Any] | None = None
+        self.initialized: dict[str, object] | None = None
         """What a server with sessions said about itself, for clients that have none."""
         self.generation_known = False
         self._config = config
@@ -136,7 +135,7 @@ class StdioUpstream(HttpUpstream):
             headers = request_headers(scope["headers"], scope["http_version"])
             if method == "POST":
                 body = await read_body(receive, headers.length, _LARGEST, self.config.timeout)
-                data = bytes(body.data) if body.whole else b"".join([piece async for piece in body.to_send])
+                data = bytes(body.data) if body.whole else b"".join([piece async for piece in body.stream()])
         except (BadRequest, TooLarge, TooSlow) as error:
             status = 413 if isinstance(error, TooLarge) else 408 if isinstance(error, TooSlow) else 400
             await self.refuse(send, scope, refusal(status), close=True)
@@ -281,7 +280,7 @@ class StdioUpstream(HttpUpstream):
         await process.send(_INITIALIZED)
         return True
 
-    async def _result(self, process: StdioProcess, message: Message) -> dict[str, Any] | None:
+    async def _result(self, process: StdioProcess, message: Message) -> dict[str, object] | None:
         found = _plain(await process.request(message, seconds=self.config.timeout))
         result = found.get("result")
         return result if isinstance(result, dict) else None
@@ -374,7 +373,10 @@ class StdioUpstream(HttpUpstream):
 
 
 async def _send_messages(
-    send: Send, queue: Queue, until: asyncio.Future[Any], headers: list[tuple[bytes, bytes]] | None
+    send: Send,
+    queue: Queue,
+    until: asyncio.Future[bytes] | asyncio.Future[None],
+    headers: list[tuple[bytes, bytes]] | None,
 ) -> bool:
     """
     Send messages as events until a future is done, with signs of life between them.
@@ -435,5 +437,5 @@ async def _send_event(send: Send, message: bytes) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-def _plain(message: Message) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(message))
+def _plain(message: Message) -> dict[str, object]:
+    return msgspec.json.decode(msgspec.json.encode(message), type=dict[str, object])

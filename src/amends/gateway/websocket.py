@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 from yarl import URL
@@ -15,6 +15,9 @@ from amends.gateway.refusals import FACTS
 from amends.http.asgi_types import Receive, Scope, Send
 from amends.serving.tracing import trace_id
 
+if TYPE_CHECKING:
+    from amends.gateway.http_upstream import HttpUpstream
+
 __all__ = ["relay"]
 
 _OWN = frozenset(
@@ -24,7 +27,7 @@ _BODY = frozenset({b"content-length", b"content-type", b"content-encoding"})
 _LARGEST = 16 * 1024 * 1024
 
 
-async def relay(upstream: Any, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:
+async def relay(upstream: HttpUpstream, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:
     """Connect to the upstream, accept the caller, and pass messages on until either side closes."""
     await receive()
     stats = upstream.stats
@@ -40,7 +43,7 @@ async def relay(upstream: Any, scope: Scope, receive: Receive, send: Send, rest:
         stats.in_flight -= 1
 
 
-async def _relay(upstream: Any, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:
+async def _relay(upstream: HttpUpstream, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:
     try:
         headers = request_headers(scope["headers"])
         if traverses(rest):
@@ -81,7 +84,7 @@ async def _relay(upstream: Any, scope: Scope, receive: Receive, send: Send, rest
 
 
 async def _pass_refusal(
-    upstream: Any,
+    upstream: HttpUpstream,
     error: Exception,
     traceparent: str | None,
     send: Send,
@@ -118,7 +121,7 @@ async def _deny(send: Send, scope: Scope, status: int, headers: list[tuple[bytes
     await send({"type": "websocket.http.response.body", "body": b""})
 
 
-async def _to_upstream(peer: Any, receive: Receive) -> None:
+async def _to_upstream(peer: aiohttp.ClientWebSocketResponse, receive: Receive) -> None:
     while True:
         message = await receive()
         if message["type"] != "websocket.receive":
@@ -132,7 +135,7 @@ async def _to_upstream(peer: Any, receive: Receive) -> None:
             await peer.send_bytes(message["bytes"])
 
 
-async def _to_caller(peer: Any, send: Send) -> None:
+async def _to_caller(peer: aiohttp.ClientWebSocketResponse, send: Send) -> None:
     async for message in peer:
         if message.type is aiohttp.WSMsgType.TEXT:
             await send({"type": "websocket.send", "text": message.data})

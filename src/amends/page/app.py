@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from amends.core.redaction import redact
 from amends.errors.base import FaultError
 from amends.page.access import COOKIE, Access, same_origin
 from amends.page.jobs import JobSource, cancel_job, list_jobs
 from amends.page.live import live_response
+from amends.page.models import UpstreamFigures
 from amends.page.overview import EVENTS, Query, overview, overview_fragments, trace_fragments
 from amends.page.render import HEADERS, page_response
 from amends.page.sources import RecordSource
@@ -26,6 +28,10 @@ from amends.recorder import Filter, Reader, Recorder
 from amends.recorder.event import Event
 from amends.stores.contract import Store
 from amends.stores.errors import StoreError
+
+if TYPE_CHECKING:
+    from amends.arcp.runtime.runtime import Runtime
+    from amends.tasks import Orchestrator
 
 __all__ = ["PREFIX", "Page", "dashboard"]
 
@@ -36,16 +42,16 @@ _LIVE = 64
 """Browsers that watch at the same time."""
 _STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
-Scope = MutableMapping[str, Any]
-Send = Callable[[Any], Awaitable[None]]
+
 App = Callable[[Any, Any, Any], Awaitable[None]]
+"""An ASGI application. Frameworks declare their own types for the three arguments."""
 
 
 @runtime_checkable
 class ReportsUpstreams(Protocol):
     """A gateway: it has the figures of its upstreams."""
 
-    def statuses(self) -> Sequence[Any]:
+    def statuses(self) -> Sequence[UpstreamFigures]:
         """Return the figures."""
         ...
 
@@ -54,8 +60,8 @@ def dashboard(
     source: str | Store | Reader | Recorder | App | None = None,
     *,
     upstreams: ReportsUpstreams | None = None,
-    tasks: Any = None,
-    jobs: Any = None,
+    tasks: Orchestrator | Store | str | None = None,
+    jobs: Runtime | Store | str | None = None,
     token: str | None = None,
 ) -> App:
     """
@@ -87,7 +93,7 @@ def dashboard(
         parse(source)
     if not callable(source):
         return Page(source, upstreams=upstreams, tasks=tasks, jobs=jobs, token=token)
-    gateway: Any = source
+    gateway: object = source
     if upstreams is None and isinstance(gateway, ReportsUpstreams):
         upstreams = gateway
     page = Page(None, upstreams=upstreams, tasks=tasks, jobs=jobs, token=token)
@@ -95,7 +101,7 @@ def dashboard(
 
 
 def _mounted(app: App, page: Page) -> App:
-    async def mounted(scope: Any, receive: Any, send: Any) -> None:
+    async def mounted(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
         own = path == PREFIX or (path.startswith(f"{PREFIX}/") and path != f"{PREFIX}/health")
         if scope["type"] == "http" and own:
@@ -116,8 +122,8 @@ class Page:
         source: str | Store | Reader | Recorder | None = None,
         *,
         upstreams: ReportsUpstreams | None = None,
-        tasks: Any = None,
-        jobs: Any = None,
+        tasks: Orchestrator | Store | str | None = None,
+        jobs: Runtime | Store | str | None = None,
         token: str | None = None,
     ) -> None:
         """
@@ -163,7 +169,7 @@ class Page:
             ]
         self._app = Starlette(routes=[*routes, *self._public], exception_handlers={404: self._not_found})
 
-    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, self.closing(send))
@@ -189,7 +195,7 @@ class Page:
     def closing(self, send: Send) -> Send:
         """Return `send`, which closes the page before it reports the end of the application."""
 
-        async def sending(message: Any) -> None:
+        async def sending(message: Message) -> None:
             if str(message["type"]).startswith("lifespan.shutdown."):
                 await self.close()
             await send(message)
@@ -204,7 +210,7 @@ class Page:
 
     # Pages -----------------------------------------------------------------------------------------------------
 
-    def _frame(self, request: Request, **values: Any) -> dict[str, Any]:
+    def _frame(self, request: Request, **values: object) -> dict[str, object]:
         """Return the values that every page's frame needs."""
         return {
             "root": _root(request),
@@ -222,9 +228,8 @@ class Page:
         reader = await self._records.get()
         fragments, choices = await overview(reader, query, self._statuses, _root(request))
         live = "" if query.before is not None else f"live?{query.text()}"
-        return page_response(
-            "overview.html", **self._frame(request, live=live, query=query, fragments=fragments, **choices)
-        )
+        frame = self._frame(request, live=live, query=query, fragments=fragments, **choices)
+        return page_response("overview.html", frame)
 
     async def _live(self, request: Request) -> Response:
         query, root = Query.of(request.query_params), _root(request)
@@ -246,7 +251,7 @@ class Page:
         if not events:
             return self._message(request, 404, "Not found", f"No event of {id[:80]} is recorded.")
         fragments = trace_fragments(events, _root(request))
-        return page_response("trace.html", **self._frame(request, live=live, id=id, fragments=fragments))
+        return page_response("trace.html", self._frame(request, live=live, id=id, fragments=fragments))
 
     async def _trace_live(self, request: Request) -> Response:
         root = _root(request)
@@ -263,7 +268,7 @@ class Page:
         response = live_response(request, reader, wanted, EVENTS, fragments, self._stopping)
         return _Counted(self, response)
 
-    def _statuses(self) -> Sequence[Any]:
+    def _statuses(self) -> Sequence[UpstreamFigures]:
         return [] if self._upstreams is None else self._upstreams.statuses()
 
     def _stopping(self) -> bool:
@@ -274,7 +279,7 @@ class Page:
     async def _list_tasks(self, request: Request) -> Response:
         assert self._tasks is not None
         tasks = await list_tasks(await self._tasks.get())
-        return page_response("tasks.html", **self._frame(request, tasks=tasks))
+        return page_response("tasks.html", self._frame(request, tasks=tasks))
 
     async def _show_task(self, request: Request) -> Response:
         assert self._tasks is not None
@@ -282,7 +287,7 @@ class Page:
             task = await read_task(await self._tasks.get(), request.path_params["id"])
         except LookupError:
             return self._message(request, 404, "Not found", "There is no such task.")
-        return page_response("task.html", **self._frame(request, task=task))
+        return page_response("task.html", self._frame(request, task=task))
 
     async def _act_on_task(self, request: Request) -> Response:
         assert self._tasks is not None
@@ -303,7 +308,7 @@ class Page:
     async def _list_jobs(self, request: Request) -> Response:
         assert self._jobs is not None
         jobs = await list_jobs(await self._jobs.get())
-        return page_response("jobs.html", **self._frame(request, jobs=jobs))
+        return page_response("jobs.html", self._frame(request, jobs=jobs))
 
     async def _cancel_job(self, request: Request) -> Response:
         assert self._jobs is not None
@@ -357,7 +362,7 @@ class Page:
 
     def _sign_in_page(self, request: Request, status: int, *, wrong: bool = False) -> Response:
         frame = self._frame(request, sections=[], wrong=wrong)
-        answer = page_response("sign_in.html", status, **frame)
+        answer = page_response("sign_in.html", frame, status)
         if status == 401:
             answer.headers["www-authenticate"] = "Bearer"
         return answer
@@ -381,7 +386,7 @@ class Page:
         )
 
     def _message(self, request: Request, status: int, title: str, text: str) -> Response:
-        return page_response("message.html", status, **self._frame(request, title=title, text=text))
+        return page_response("message.html", self._frame(request, title=title, text=text), status)
 
     def watch(self, change: int) -> None:
         """Count the browsers that watch."""
@@ -396,7 +401,7 @@ class _Counted(Response):
         self._page = page
         self._response = response
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._page.watch(1)
         try:
             await self._response(scope, receive, send)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import TYPE_CHECKING
 
 from amends.page.sources import Opened
 from amends.recorder.traces import stamp
+from amends.stores.contract import Store
+
+if TYPE_CHECKING:
+    from amends.arcp.runtime.entries import JobSpec, Summary
+    from amends.arcp.runtime.ledger import Ledger
+    from amends.arcp.runtime.runtime import Runtime
 
 __all__ = ["JobSource", "cancel_job", "list_jobs"]
 
@@ -15,10 +21,10 @@ _TONES = {"success": "good", "error": "bad", "timed_out": "bad", "cancelled": "d
 _DEEPEST = 4
 
 
-class JobSource(Opened):
+class JobSource(Opened["Ledger"]):
     """The ledger of a running runtime, or of the store that runtimes share."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Runtime | Store | str) -> None:
         """
         Args:
             source: a started runtime, an open store, or a store's URL.
@@ -27,7 +33,7 @@ class JobSource(Opened):
         super().__init__()
         self._source = source
 
-    async def _open(self, stack: AsyncExitStack) -> Any:
+    async def _open(self, stack: AsyncExitStack) -> Ledger:
         from amends import stores
         from amends.arcp.runtime.ledger import Ledger
         from amends.arcp.runtime.limits import Limits
@@ -42,7 +48,7 @@ class JobSource(Opened):
             source = await stack.enter_async_context(await stores.open(source))
         return Ledger(source, "", Limits())
 
-    async def cancel(self, spec: Any) -> None:
+    async def cancel(self, spec: JobSpec) -> None:
         """Cancel a job: at the runtime, or by its store, which its runtimes read."""
         from amends.arcp.runtime.jobs.cancel import cancel_in_store
         from amends.arcp.runtime.limits import Limits
@@ -55,16 +61,16 @@ class JobSource(Opened):
             await cancel_in_store(await self.get(), spec, reason, Limits())
 
 
-async def list_jobs(ledger: Any) -> list[dict[str, Any]]:
+async def list_jobs(ledger: Ledger) -> list[dict[str, object]]:
     """Return the newest jobs, each before those that it delegated to."""
-    found: dict[str, Any] = {}
+    found: dict[str, Summary] = {}
     async for _, summary in ledger.active():
         found[summary.job_id] = summary
     async for summary in ledger.ended():
         found[summary.job_id] = summary
     newest = sorted(found.values(), key=lambda each: -each.created)[:_LISTED]
     listed = {each.job_id for each in newest}
-    children: dict[str | None, list[Any]] = {}
+    children: dict[str | None, list[Summary]] = {}
     for each in newest:
         children.setdefault(each.parent if each.parent in listed else None, []).append(each)
     stack = [(0, each) for each in reversed(children.get(None, []))]
@@ -76,7 +82,7 @@ async def list_jobs(ledger: Any) -> list[dict[str, Any]]:
     return rows
 
 
-async def _row(ledger: Any, summary: Any, depth: int) -> dict[str, Any]:
+async def _row(ledger: Ledger, summary: Summary, depth: int) -> dict[str, object]:
     return {
         "id": summary.job_id,
         "depth": min(depth, _DEEPEST),
@@ -90,7 +96,7 @@ async def _row(ledger: Any, summary: Any, depth: int) -> dict[str, Any]:
     }
 
 
-async def _budget(ledger: Any, summary: Any) -> str:
+async def _budget(ledger: Ledger, summary: Summary) -> str:
     """Return what is left of a job's budget, and of how much."""
     from amends.arcp.leases import Lease
     from amends.arcp.runtime.jobs.amounts import remaining_budget

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Protocol
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -90,7 +90,38 @@ class UpstreamRow(msgspec.Struct, frozen=True, kw_only=True):
     """(code, count, colour class)"""
 
 
-def upstream_rows(statuses: Sequence[Any], events: Sequence[Event], now: float) -> list[UpstreamRow]:
+class UpstreamFigures(Protocol):
+    """The figures of one of a gateway's upstreams; `UpstreamStatus` of the gateway has them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def resumes_in(self) -> float: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+    @property
+    def recovered(self) -> int: ...
+    @property
+    def rate(self) -> float: ...
+    @property
+    def p50(self) -> float | None: ...
+    @property
+    def p99(self) -> float | None: ...
+    @property
+    def codes(self) -> dict[str, int]: ...
+
+
+def upstream_rows(
+    statuses: Sequence[UpstreamFigures], events: Sequence[Event], now: float
+) -> list[UpstreamRow]:
     """Return the services: those of the gateway with its figures, others with what is recorded about them."""
     rows = [_gateway_row(each, now) for each in statuses]
     known = {row.name for row in rows}
@@ -101,7 +132,7 @@ def upstream_rows(statuses: Sequence[Any], events: Sequence[Event], now: float) 
     return rows + [_recorded_row(name, others[name]) for name in sorted(others)]
 
 
-def _gateway_row(status: Any, now: float) -> UpstreamRow:
+def _gateway_row(status: UpstreamFigures, now: float) -> UpstreamRow:
     state, colour = "open", "good"
     if status.state == "ramp":
         state, colour = "ramping up", "wait"
@@ -286,7 +317,7 @@ def _facts(event: Event) -> list[tuple[str, str]]:
 
 def _read(event: Event) -> list[tuple[str, str]]:
     fault = event.fault
-    members: list[tuple[str, Any]] = [
+    members: list[tuple[str, object]] = [
         ("code", fault.code),
         ("status", fault.status),
         ("vendor", event.vendor),

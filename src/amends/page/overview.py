@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
 from amends.page.charts import BARS, activity
-from amends.page.models import failure_rows, saved, timeline, upstream_rows
+from amends.page.models import UpstreamFigures, failure_rows, saved, timeline, upstream_rows
 from amends.page.render import render
 from amends.recorder import OUTCOMES, Event, Filter, Reader, group_traces, summarise
 from amends.recorder.traces import seconds, stamp, subject
@@ -53,15 +53,15 @@ class Query(NamedTuple):
             upstream=self.upstream, code=self.code, outcome=self.outcome, trace=self.trace, until=self.before
         )
 
-    def text(self, **changes: Any) -> str:
+    def text(self, **changes: object) -> str:
         """Return the query as text, with changes."""
         members = {**self._asdict(), **changes}
         return urlencode({name: value for name, value in members.items() if value not in {None, ""}})
 
 
 async def overview(
-    reader: Reader, query: Query, statuses: Callable[[], Sequence[Any]], root: str
-) -> tuple[dict[str, str], dict[str, Any]]:
+    reader: Reader, query: Query, statuses: Callable[[], Sequence[UpstreamFigures]], root: str
+) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Return the fragments of the first page, and the values of its frame."""
     events = await reader.events(query.filter, limit=EVENTS)
     fragments = overview_fragments(events, query, statuses, root)
@@ -76,7 +76,7 @@ async def overview(
 
 
 def overview_fragments(
-    events: Sequence[Event], query: Query, statuses: Callable[[], Sequence[Any]], root: str
+    events: Sequence[Event], query: Query, statuses: Callable[[], Sequence[UpstreamFigures]], root: str
 ) -> dict[str, str]:
     """Return the parts of the first page by their ids."""
     now = time.time()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
@@ -38,11 +38,11 @@ def _environment() -> Environment:
     return environment
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, **values: object) -> str:
     """Return a rendered template."""
     return _environment().get_template(template).render(**values)
 
 
-def page_response(template: str, status: int = 200, **values: Any) -> HTMLResponse:
+def page_response(template: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:
     """Return a rendered template as an answer."""
     return HTMLResponse(render(template, **values), status_code=status, headers=HEADERS)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from amends.core.redaction import redact, redact_value
 from amends.page.sources import Opened
+from amends.stores.contract import Store
+
+if TYPE_CHECKING:
+    from amends.tasks import Orchestrator
 
 __all__ = ["ACTIONS", "TaskSource", "act_on_task", "list_tasks", "read_task"]
 
@@ -17,10 +21,10 @@ _TONES = {"completed": "good", "failed": "bad", "cancelled": "doubt", "input_req
 ACTIONS = ("answer", "retry", "cancel")
 
 
-class TaskSource(Opened):
+class TaskSource(Opened["Orchestrator"]):
     """An orchestrator, or one that only reads and sends commands, on the store of a URL."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Orchestrator | Store | str) -> None:
         """
         Args:
             source: a started orchestrator, an open store, or a store's URL.
@@ -29,7 +33,7 @@ class TaskSource(Opened):
         super().__init__()
         self._source = source
 
-    async def _open(self, stack: AsyncExitStack) -> Any:
+    async def _open(self, stack: AsyncExitStack) -> Orchestrator:
         from amends.tasks import Orchestrator
 
         if isinstance(self._source, Orchestrator):
@@ -37,7 +41,7 @@ class TaskSource(Opened):
         return await stack.enter_async_context(Orchestrator(store=self._source, worker=False))
 
 
-async def list_tasks(orchestrator: Any) -> list[dict[str, Any]]:
+async def list_tasks(orchestrator: Orchestrator) -> list[dict[str, object]]:
     """Return the newest tasks."""
     from amends.tasks.documents import stamp
 
@@ -57,7 +61,7 @@ async def list_tasks(orchestrator: Any) -> list[dict[str, Any]]:
     ]
 
 
-async def read_task(orchestrator: Any, id: str) -> dict[str, Any]:
+async def read_task(orchestrator: Orchestrator, id: str) -> dict[str, object]:
     """
     Return one task with its timeline.
 
@@ -89,7 +93,7 @@ async def read_task(orchestrator: Any, id: str) -> dict[str, Any]:
     }
 
 
-async def act_on_task(orchestrator: Any, id: str, action: str, answer: str) -> None:
+async def act_on_task(orchestrator: Orchestrator, id: str, action: str, answer: str) -> None:
     """
     Answer, retry or cancel a task. An answer that is not JSON is taken as text.
 
@@ -106,7 +110,7 @@ async def act_on_task(orchestrator: Any, id: str, action: str, answer: str) -> N
         await orchestrator.cancel(id)
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

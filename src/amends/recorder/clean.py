@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from functools import lru_cache
 from pathlib import PurePath
@@ -43,7 +44,7 @@ _TEXTS = frozenset({"trace_id", "name", "upstream", "vendor", "sent", "method"})
 _NUMBERS = frozenset({"attempt", "elapsed", "wait", "status", "count"})
 
 
-def event_of(at: float, where: str, outcome: str, fault: Fault, facts: dict[str, Any]) -> Event:
+def event_of(at: float, where: str, outcome: str, fault: Fault, facts: dict[str, object]) -> Event:
     """Return the event of a report. Facts that are no members of `Event` are ignored."""
     members: dict[str, Any] = {}
     for name, value in facts.items():
@@ -61,12 +62,17 @@ def event_of(at: float, where: str, outcome: str, fault: Fault, facts: dict[str,
         elif name == "facts":
             members[name] = redact_value(_bounded(json_value(value)))
     return Event(
-        at=at, where=where, outcome=outcome, fault=_clean(fault), process=_process(os.getpid()), **members
+        at=at, where=where, outcome=outcome, fault=_known(fault), process=_process(os.getpid()), **members
     )
 
 
-def _plain(value: Any) -> str:
-    return _named(str(value)[: 2 * _NAME])
+_trace = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}").fullmatch
+"""Ids of spans and traces are new for each call. Redaction leaves them as they are, which takes 25 µs."""
+
+
+def _plain(value: object) -> str:
+    text = str(value)[: 2 * _NAME]
+    return text if _trace(text) else _named(text)
 
 
 # Most failures of a program have the same few names, addresses and messages.
@@ -83,6 +89,35 @@ def _address(text: str) -> str:
 @lru_cache(maxsize=1024)
 def _short(text: str, limit: int) -> str:
     return truncate(strip(text), limit)
+
+
+_CACHED = 2048
+"""Bytes of the largest fault that is cached, as JSON."""
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Fault).decode
+
+
+def _known(fault: Fault) -> Fault:
+    """
+    Return the clean fault, from a cache if an equal one was cleaned before.
+
+    Most failures of a program differ only in their trace id. Cleaning one takes 30 to 60 µs, the cache 2 µs; without it
+    the recorder takes more than 3 % of a failing call (bench/gateway.py).
+    """
+    trace = fault.trace_id
+    try:
+        encoded = _encode(fault if trace is None else replace(fault, trace_id=None))
+        if len(encoded) > _CACHED:
+            return _clean(fault)
+        clean = _clean_encoded(encoded)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        return _clean(fault)  # a detail that is no JSON
+    return clean if trace is None else replace(clean, trace_id=_plain(trace))
+
+
+@lru_cache(maxsize=256)
+def _clean_encoded(encoded: bytes) -> Fault:
+    return _clean(_decode(encoded))
 
 
 def _clean(fault: Fault, *, parts: bool = True) -> Fault:
@@ -128,11 +163,11 @@ def _cut(fault: Fault, *, parts: bool) -> Fault:
     return replace(fault, **changes) if changes else fault
 
 
-def _bounded(value: Any) -> dict[str, Any]:
+def _bounded(value: object) -> dict[str, object]:
     encoded = compact(value)
     if not isinstance(value, dict) or encoded is None or len(encoded) > _LARGEST:
         return dict(_OMITTED)
-    plain: dict[str, Any] = msgspec.json.decode(encoded)
+    plain: dict[str, object] = msgspec.json.decode(encoded)
     return plain
 
 

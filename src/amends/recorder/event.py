@@ -10,7 +10,16 @@ import msgspec
 from amends.core.decision import Decision
 from amends.core.fault import Fault
 
-__all__ = ["ENDS", "OUTCOMES", "WHERE", "Event", "decode_events", "encode_events"]
+__all__ = [
+    "ENDS",
+    "OUTCOMES",
+    "WHERE",
+    "Event",
+    "decode_events",
+    "encode_event",
+    "encode_events",
+    "join_events",
+]
 
 WHERE: Mapping[str, str] = {
     "http server": "an HTTP application answered with a problem",
@@ -119,6 +128,16 @@ _decoder = msgspec.json.Decoder(list[Event])
 def encode_events(events: list[Event]) -> bytes:
     """Return events as one entry of the store."""
     return _encoder.encode(events)
+
+
+def encode_event(event: Event) -> bytes:
+    """Return one event of an entry, for `join_events`."""
+    return _encoder.encode(event)
+
+
+def join_events(encoded: list[bytes]) -> bytes:
+    """Return encoded events as one entry of the store."""
+    return b"[" + b",".join(encoded) + b"]"
 
 
 def decode_events(entry: bytes, seq: int) -> list[Event]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 try:
     from opentelemetry import metrics, trace
@@ -32,6 +32,9 @@ from amends.core import recording
 from amends.core.fault import Fault
 from amends.recorder.clean import event_of
 from amends.recorder.event import ENDS, Event
+
+if TYPE_CHECKING:
+    from opentelemetry.util.types import AttributeValue
 
 __all__ = ["instrument", "uninstrument"]
 
@@ -52,7 +55,7 @@ def uninstrument() -> None:
     recording.remove_sink(report)
 
 
-def report(where: str, outcome: str, fault: Fault, facts: dict[str, Any]) -> None:
+def report(where: str, outcome: str, fault: Fault, facts: dict[str, object]) -> None:
     """Report one note of a binding."""
     event = event_of(time.time(), where, outcome, fault, facts)
     counted = _without_empty(
@@ -80,7 +83,7 @@ def report(where: str, outcome: str, fault: Fault, facts: dict[str, Any]) -> Non
     span.end(end)
 
 
-def attributes(event: Event) -> dict[str, Any]:
+def attributes(event: Event) -> dict[str, AttributeValue]:
     """
     Return the attributes of the span, besides those of the metrics.
 
@@ -88,7 +91,7 @@ def attributes(event: Event) -> dict[str, Any]:
     >>> attributes(event)
     {'amends.operation': 'tools/call pay', 'amends.attempt': 1, 'mcp.method.name': 'tools/call', 'gen_ai.tool.name': 'pay'}
     """
-    found: dict[str, Any] = {
+    found: dict[str, AttributeValue] = {
         "amends.operation": event.name,
         "amends.trace_id": event.trace_id,
         "amends.vendor": event.vendor,
@@ -110,12 +113,12 @@ def attributes(event: Event) -> dict[str, Any]:
     return _without_empty(found)
 
 
-def _without_empty(found: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(found: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
     return {name: value for name, value in found.items() if value}
 
 
 @cache
-def _instruments() -> tuple[Any, Any]:
+def _instruments() -> tuple[metrics.Counter, metrics.Histogram]:
     """Return the metrics. They are made at the first failure, so the provider may be set before or after `instrument`."""
     meter = metrics.get_meter(_SCOPE, __version__)
     return (

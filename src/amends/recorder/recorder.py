@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from time import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from amends.core import recording
 from amends.core.fault import Fault
@@ -106,7 +106,7 @@ class Recorder:
                 self._thread = WriterThread(self.url, self._keep, self._drain, self._recent.append)
                 self._thread.start()
 
-    def take(self, where: str, outcome: str, fault: Fault, facts: dict[str, Any]) -> None:
+    def take(self, where: str, outcome: str, fault: Fault, facts: dict[str, object]) -> None:
         """Take a note of a failure. It is redacted and written later, on the recorder's thread."""
         if len(self._notes) >= _MOST:
             self._drop()

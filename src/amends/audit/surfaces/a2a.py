@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from amends.audit.surfaces.evidence import Answer, Evidence, answered, not_probed
 from amends.audit.surfaces.exchange import Exchange
-from amends.audit.surfaces.jsonrpc import HttpPeer, again, probe, without_credentials
+from amends.audit.surfaces.jsonrpc import HttpPeer, again, as_mapping, probe, without_credentials
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, between
+from amends.audit.surfaces.wsgi import AnyApp
+from amends.recovery.events import plain_url
 
 __all__ = ["observe_a2a"]
 
@@ -32,7 +34,7 @@ _METHODS = {
 
 
 async def observe_a2a(
-    url: str, *, app: Any = None, headers: Mapping[str, str] | None = None, writes: bool = False
+    url: str, *, app: AnyApp | None = None, headers: Mapping[str, str] | None = None, writes: bool = False
 ) -> Evidence:
     """
     Send the probes and return what was answered.
@@ -47,13 +49,18 @@ async def observe_a2a(
     parts = urlsplit(url)
     async with Exchange(f"{parts.scheme}://{parts.netloc}", headers, app) as exchange:
         card = await _card(exchange, parts.path.rstrip("/"))
-        path, version = _endpoint(card, exchange, parts.path or "/")
+        path, version, named = _endpoint(card, exchange, parts.path or "/")
         names = _METHODS["0" if version.startswith("0") else "1"]
         peer = HttpPeer(exchange, path, {} if version.startswith("0") else {"A2A-Version": version})
-        answers = [
-            await probe(peer, name, method, params, about=about, expected="it was answered", target=url)
-            for name, method, params, about in _calls(names)
-        ]
+        name = " ".join(str(card.get(key, "")) for key in ("name", "version")).strip()
+        answers = []
+        for called, method, params, about in _calls(names):
+            answers.append(
+                await probe(peer, called, method, params, about=about, expected="it was answered", target=url)
+            )
+            if peer.status in _NO_ENDPOINT and not _is_rpc(answers[0]):
+                missing = not_probed(called, f"POST {path} answered {peer.status}{named}")
+                return Evidence(surface="a2a", target=url, answers=[missing], version=name)
         answers.append(await _broken(peer, url))
         if not version.startswith("0"):
             peer.headers["A2A-Version"] = "99.0"
@@ -71,8 +78,14 @@ async def observe_a2a(
         answers += await without_credentials(exchange, path, names.get, {"id": "amends-audit-unknown"})
         if any(one.outcome in {"failure", "success"} for one in answers):
             answers += await _through_proxy(exchange, peer, path, names)
-        name = " ".join(str(card.get(key, "")) for key in ("name", "version")).strip()
         return Evidence(surface="a2a", target=url, answers=answers, version=name)
+
+
+_NO_ENDPOINT = frozenset({404, 405})
+
+
+def _is_rpc(answer: Answer) -> bool:
+    return isinstance(answer.response, Mapping) and "jsonrpc" in answer.response
 
 
 async def _through_proxy(exchange: Exchange, peer: HttpPeer, path: str, names: _Names) -> list[Answer]:
@@ -87,7 +100,7 @@ async def _through_proxy(exchange: Exchange, peer: HttpPeer, path: str, names: _
         return [await again(disturbed, proxy, name, method, unknown) for name, method in methods.items()]
 
 
-async def _card(exchange: Exchange, below: str) -> Mapping[str, Any]:
+async def _card(exchange: Exchange, below: str) -> Mapping[str, object]:
     for path in _CARDS:
         try:
             reply = await exchange.send("GET", f"{below}{path}")
@@ -98,8 +111,12 @@ async def _card(exchange: Exchange, below: str) -> Mapping[str, Any]:
     return {}
 
 
-def _endpoint(card: Mapping[str, Any], exchange: Exchange, default: str) -> tuple[str, str]:
-    """Return the path and version of the JSON-RPC interface, if it is on the named address."""
+def _endpoint(card: Mapping[str, object], exchange: Exchange, default: str) -> tuple[str, str, str]:
+    """
+    Return the path and version of the JSON-RPC interface, and what the card says if it is on another address.
+
+    A card often names the public address of an agent that is audited at another one. Its path is then tried at the named address.
+    """
     interfaces = card.get("supportedInterfaces")
     found = [
         (str(each.get("url", "")), str(each.get("protocolVersion", "1.0")))
@@ -107,14 +124,27 @@ def _endpoint(card: Mapping[str, Any], exchange: Exchange, default: str) -> tupl
         if isinstance(each, Mapping) and str(each.get("protocolBinding", "JSONRPC")).upper() == "JSONRPC"
     ]
     if isinstance(card.get("url"), str):
-        found.append((card["url"], str(card.get("protocolVersion", "0.3"))))
-    for url, version in found:
-        if urlsplit(url)[:2] == urlsplit(exchange.base)[:2]:
-            return urlsplit(url).path or "/", version
-    return default, found[0][1] if found else "1.0"
+        found.append((str(card["url"]), str(card.get("protocolVersion", "0.3"))))
+    parts = [(_split(url), version) for url, version in found]
+    for (origin, path), version in parts:
+        if origin == tuple(urlsplit(exchange.base)[:2]):
+            return path, version, ""
+    if not parts:
+        return default, "1.0", ""
+    (_, path), version = parts[0]
+    return path, version, f"; the card names {plain_url(found[0][0])}"
 
 
-def _calls(names: _Names) -> Iterator[tuple[str, str, dict[str, Any], str]]:
+def _split(url: str) -> tuple[tuple[str, str], str]:
+    """Return the origin and the path of a URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no URL
+        return ("", ""), "/"
+    return (parts.scheme, parts.netloc), parts.path if parts.path.startswith("/") else "/"
+
+
+def _calls(names: _Names) -> Iterator[tuple[str, str, Mapping[str, object], str]]:
     unknown = {"id": "amends-audit-unknown"}
     yield "unknown-method", "amends-audit/unknown", {}, ""
     yield "unknown-task", names.get, unknown, "of an unknown task"
@@ -125,10 +155,11 @@ def _calls(names: _Names) -> Iterator[tuple[str, str, dict[str, Any], str]]:
 
 async def _broken(peer: HttpPeer, target: str) -> Answer:
     try:
-        response = await peer.post(b'{"jsonrpc": "2.0", "id": ')
+        response = as_mapping(await peer.post(b'{"jsonrpc": "2.0", "id": '))
     except Exception as error:  # noqa: BLE001
         return Answer(probe="broken-json", sent="POST", outcome="no-answer", because=type(error).__name__)
-    failed = "error" in response or (isinstance(response.get("status"), int) and response["status"] >= 400)
+    status = response.get("status")
+    failed = "error" in response or (isinstance(status, int) and status >= 400)
     body = str(response.get("error") or response.get("body") or response)
     return answered(
         "broken-json",

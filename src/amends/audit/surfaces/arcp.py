@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -71,7 +71,7 @@ async def observe_arcp(url: str, *, token: str | None = None) -> Evidence:
 
 
 _JOB = "job_amends_audit"
-_CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+_CALLS: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("unknown-agent", "job.submit", {"agent": "amends-audit-unknown", "input": {}}),
     ("unknown-job", "job.cancel", {"job_id": _JOB, "reason": "amends-audit"}),
     ("unknown-job", "job.subscribe", {"job_id": _JOB}),
@@ -126,7 +126,7 @@ def _said(error: Exception) -> str:
     return str(error) if isinstance(error, ConnectionRefusedError) else type(error).__name__
 
 
-def _frame(kind: str, payload: Any, *, version: str = VERSION, session_id: str | None = None) -> bytes:
+def _frame(kind: str, payload: object, *, version: str = VERSION, session_id: str | None = None) -> bytes:
     frame = {"arcp": version, "id": _ulid(), "type": kind, "payload": payload}
     if session_id:
         frame["session_id"] = session_id
@@ -147,8 +147,8 @@ def _ulid() -> str:
 _CAPABILITIES = {"encodings": ["json"], "features": ["subscribe"]}
 
 
-def _hello(token: str | None, resume: Mapping[str, Any] | None = None) -> bytes:
-    payload: dict[str, Any] = {
+def _hello(token: str | None, resume: Mapping[str, object] | None = None) -> bytes:
+    payload: dict[str, object] = {
         "client": {"name": "amends-audit", "version": "1"},
         "capabilities": _CAPABILITIES,
     }
@@ -188,7 +188,7 @@ def _closed(name: str, sent: str, closed: ConnectionClosed, url: str) -> Answer:
     return answered(name, sent, response, failed=True, body=body, target=url)
 
 
-def _answer(name: str, sent: str, received: Any, url: str) -> Answer:
+def _answer(name: str, sent: str, received: object, url: str) -> Answer:
     kind = received.get("type") if isinstance(received, Mapping) else None
     payload = received.get("payload") if isinstance(received, Mapping) else None
     body = msgspec.json.encode(payload).decode("utf-8", "replace")
@@ -204,14 +204,22 @@ def _answer(name: str, sent: str, received: Any, url: str) -> Answer:
     )
 
 
+class _Socket(Protocol):
+    """A WebSocket, direct or through the proxy."""
+
+    async def send(self, message: str, /) -> None: ...
+
+    async def recv(self) -> str | bytes: ...
+
+
 class _Session:
     """An open session."""
 
-    def __init__(self, socket: Any, url: str, budget: Budget) -> None:
+    def __init__(self, socket: _Socket, url: str, budget: Budget) -> None:
         self._socket, self._url, self._budget = socket, url, budget
         self._id: str | None = None
         self.version = ""
-        self.resume: dict[str, Any] | None = None
+        self.resume: dict[str, object] | None = None
         """What resumes it on another connection; None if the runtime does not offer that."""
 
     async def greet(self, hello: bytes) -> None:
@@ -229,15 +237,15 @@ class _Session:
         if not isinstance(welcome, Mapping) or welcome.get("type") != "session.welcome":
             raise ConnectionRefusedError("session.hello was refused")
         payload = welcome.get("payload")
-        known: Mapping[str, Any] = payload if isinstance(payload, Mapping) else {}
+        known: Mapping[str, object] = payload if isinstance(payload, Mapping) else {}
         runtime = known.get("runtime")
         self.version = " ".join(map(str, runtime.values())) if isinstance(runtime, Mapping) else ""
-        self._id = welcome.get("session_id") or known.get("session_id")
+        self._id = str(welcome.get("session_id") or known.get("session_id") or "") or None
         if self._id and known.get("resume_token"):
             token = known["resume_token"]
             self.resume = {"session_id": self._id, "resume_token": token, "last_event_seq": 0}
 
-    async def probe(self, name: str, kind: str, payload: dict[str, Any]) -> Answer:
+    async def probe(self, name: str, kind: str, payload: dict[str, object]) -> Answer:
         """Send a request that must fail, and return the first answer that is not a heartbeat."""
         try:
             return _answer(name, kind, await self._call(kind, payload), self._url)
@@ -248,19 +256,19 @@ class _Session:
         except Exception as error:  # noqa: BLE001 - no answer in time
             return Answer(probe=name, sent=kind, outcome="no-answer", because=type(error).__name__)
 
-    async def ask(self, kind: str, payload: dict[str, Any]) -> str:
+    async def ask(self, kind: str, payload: dict[str, object]) -> str:
         """Send a request, and return its answer's type and code."""
         received = await self._call(kind, payload)
         said = received.get("payload")
         code = said.get("code") if isinstance(said, Mapping) else None
         return f"{received.get('type')} {code or ''}".strip()
 
-    async def order(self, kind: str, payload: dict[str, Any]) -> str:
+    async def order(self, kind: str, payload: dict[str, object]) -> str:
         """Send a request, and do not read its answer."""
         await self._socket.send(_frame(kind, payload, session_id=self._id).decode())
         return ""
 
-    async def _call(self, kind: str, payload: dict[str, Any]) -> Mapping[str, Any]:
+    async def _call(self, kind: str, payload: dict[str, object]) -> Mapping[str, object]:
         self._budget.spend()
         async with self._budget.within(TIMEOUT):
             await self._socket.send(_frame(kind, payload, session_id=self._id).decode())

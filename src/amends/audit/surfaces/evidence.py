@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -50,7 +49,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """failure · success (the service reported none) · no-answer · not-probed; of a request that was sent again, recovered · stuck"""
     because: str = ""
     """Why there is no answer."""
-    response: Any = None
+    response: object = None
     """What `extract` reads."""
     text: str = ""
     size: int = 0
@@ -89,7 +88,7 @@ def not_probed(probe: str, because: str) -> Answer:
 def answered(
     probe: str,
     sent: str,
-    response: Any,
+    response: object,
     *,
     failed: bool,
     body: str,
@@ -124,7 +123,7 @@ def answered(
     )
 
 
-def _leaks(response: Any, body: str, sent: str, target: str) -> list[str]:
+def _leaks(response: object, body: str, sent: str, target: str) -> list[str]:
     own = urlsplit(target).hostname or ""
     found: dict[str, None] = {}
     for text in (list(texts(response)) or [body])[:200]:
@@ -142,7 +141,7 @@ def _leaks(response: Any, body: str, sent: str, target: str) -> list[str]:
     return list(found)[:5]
 
 
-def texts(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
+def texts(value: object, name: str = "", depth: int = 0) -> Iterator[str]:
     """Yield the text in an answer, without members that hold URLs and without headers."""
     if depth > _MAX_DEPTH or name in URL_MEMBERS or name == "headers":
         return

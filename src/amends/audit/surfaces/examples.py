@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from amends.audit.surfaces.exchange import Reply
 
-__all__ = ["links", "routes", "wrong_values"]
+__all__ = ["described_at", "links", "own_description", "routes", "wrong_values"]
 
 WRONG = "amends-audit"
 MAX_LINKS = 20
 _TYPED = re.compile(r"\d{1,19}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """A number or a UUID."""
-_LINK = re.compile(r"<([^<>]{1,2000})>")
+_LINK = re.compile(r"<([^<>]{1,2000})>([^,<]{0,500})")
+_DESCRIBES = "service-desc"
+"""RFC 8631: the relation of a service to a description of it for machines."""
 _PARAMETER = re.compile(r"<(?:(\w+)(?:\([^)]*\))?:)?\w+>|\{\w+(?::(\w+))?\}")
 """A parameter of a route: <int:number> in Flask and Django, {number:int} in Starlette."""
 _EXAMPLES = {"int": "7", "float": "7", "uuid": "00000000-0000-4000-8000-000000000000"}
@@ -52,9 +54,16 @@ def wrong_values(example: str) -> Iterator[tuple[str, str]]:
             yield f"{path}?{urlencode(changed)}", name
 
 
-def routes(app: Any) -> list[str]:
+class _DjangoPattern(Protocol):
+    """A pattern or an included list of them."""
+
+    pattern: object
+    """Its text is the rule."""
+
+
+def routes(app: object) -> list[str]:
     """
-    Return examples of the reads of a Flask or Starlette application, whose routes say which parameters are numbers or UUIDs.
+    Return examples of the reads of a Flask, Starlette or Django application, whose routes say which parameters are numbers or UUIDs.
 
     >>> from starlette.applications import Starlette
     >>> from starlette.routing import Route
@@ -70,7 +79,24 @@ def routes(app: Any) -> list[str]:
         ordinary = [each for each in app.routes if isinstance(each, sys.modules["starlette.routing"].Route)]
         # An endpoint that is a class has no list of methods.
         rules = [each.path for each in ordinary if each.methods is None or "GET" in each.methods]
+    elif "django.core.handlers.base" in sys.modules and isinstance(
+        app, sys.modules["django.core.handlers.base"].BaseHandler
+    ):
+        rules = [f"/{each}" for each in _django_rules(sys.modules["django.urls"].get_resolver().url_patterns)]
     return [_PARAMETER.sub(_example, rule) for rule in rules]
+
+
+def _django_rules(patterns: Iterable[_DjangoPattern], before: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield the rules of Django's URLs, without regular expressions. Which methods they take is not known; GET is sent."""
+    for each in patterns:
+        rule = f"{before}{each.pattern}"
+        if re.search(r"[\^$\\(]", rule) or depth > _MAX_DEPTH:
+            continue
+        below = getattr(each, "url_patterns", None)
+        if below is None:
+            yield rule
+        else:
+            yield from _django_rules(below, rule, depth + 1)
 
 
 def _example(parameter: re.Match[str]) -> str:
@@ -87,7 +113,36 @@ def links(reply: Reply, base: str) -> list[str]:
     >>> links(found, "https://api.example")
     ['/items?page=2', '/items/7']
     """
-    named = [*_LINK.findall(reply.headers.get("link", "")), *_texts(reply.json)]
+    named = [each for each, _ in _LINK.findall(reply.headers.get("link", ""))]
+    return _below([*named, *_texts(reply.json)], base)
+
+
+def described_at(reply: Reply, base: str) -> list[str]:
+    """
+    Return the paths below the base where an answer says that the service is described: its Link header, or an API catalogue.
+
+    >>> described_at(Reply(200, {"link": '</docs/api.json>; rel="service-desc"'}, b""), "https://api.example")
+    ['/docs/api.json']
+    >>> catalogue = b'{"linkset": [{"anchor": "/", "service-desc": [{"href": "/openapi"}]}]}'
+    >>> described_at(Reply(200, {}, catalogue), "https://api.example")
+    ['/openapi']
+    """
+    named = [url for url, rest in _LINK.findall(reply.headers.get("link", "")) if _DESCRIBES in rest]
+    document = reply.json
+    linkset = document.get("linkset") if isinstance(document, Mapping) else None
+    for each in linkset[:MAX_LINKS] if isinstance(linkset, list) else ():
+        named += _texts(each.get(_DESCRIBES)) if isinstance(each, Mapping) else ()
+    return _below(named, base)
+
+
+def own_description(app: object) -> object:
+    """Return the OpenAPI document that a FastAPI application in this process makes of itself, also if it does not serve it."""
+    fastapi = sys.modules.get("fastapi")
+    return app.openapi() if fastapi is not None and isinstance(app, fastapi.FastAPI) else None
+
+
+def _below(named: Iterable[str], base: str) -> list[str]:
+    """Return the paths of links that are below the base."""
     found: dict[str, None] = {}
     for each in named:
         if not each.startswith(("/", "http://", "https://")) or len(each) > 2000:
@@ -102,7 +157,7 @@ def links(reply: Reply, base: str) -> list[str]:
     return list(found)[:MAX_LINKS]
 
 
-def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+def _texts(value: object, depth: int = 0) -> Iterator[str]:
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):

@@ -6,14 +6,14 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
 from amends._version import __version__
 from amends.audit.surfaces.evidence import Answer, answered
-from amends.audit.surfaces.wsgi import WsgiApp, is_wsgi
+from amends.audit.surfaces.wsgi import AnyApp, as_asgi
 from amends.core.wire import TOO_DEEP, Unreadable
 from amends.core.wire import read as read_json
 
@@ -22,7 +22,17 @@ try:
 except ImportError as missing:
     raise ImportError("amends audit needs an extra: pip install 'amends[http]'") from missing
 
-__all__ = ["USER_AGENT", "Budget", "Exchange", "OutOfProbesError", "Reply", "document", "httpx"]
+__all__ = [
+    "USER_AGENT",
+    "Budget",
+    "Exchange",
+    "OutOfProbesError",
+    "ProbeOptions",
+    "Reply",
+    "SendOptions",
+    "document",
+    "httpx",
+]
 
 USER_AGENT = f"amends-audit/{__version__} (sends malformed and read-only requests to see how they fail)"
 MAX_PROBES = 80
@@ -79,23 +89,46 @@ class Reply(msgspec.Struct, frozen=True):
         return self.body.decode("utf-8", "replace")
 
     @property
-    def json(self) -> Any:
+    def json(self) -> object:
         """The body as JSON, or None."""
         return document(self.body)
 
-    def as_response(self) -> dict[str, Any]:
+    @property
+    def described(self) -> dict[str, object] | None:
+        """The body as an OpenAPI document, or None."""
+        value = self.json
+        return value if self.status == 200 and isinstance(value, dict) and "paths" in value else None
+
+    def as_response(self) -> dict[str, object]:
         """Return it as `extract` reads HTTP responses."""
         value = self.json
         return {"status": self.status, "headers": self.headers, "body": self.text if value is None else value}
 
 
-def document(body: bytes | str) -> Any:
+def document(body: bytes | str) -> object:
     """Return a body as JSON, or None if it is none."""
     try:
         value = read_json(body)
     except Unreadable:
         return None
     return None if value is TOO_DEEP else value
+
+
+class SendOptions(TypedDict, total=False):
+    """What `Exchange.send` takes beside the method and the path."""
+
+    headers: Mapping[str, str] | None
+    content: bytes | None
+    params: Mapping[str, str] | None
+    credentials: bool
+    patience: float
+
+
+class ProbeOptions(SendOptions, total=False):
+    """What `Exchange.probe` takes, too."""
+
+    fields: Sequence[str]
+    """The names of the values that are wrong or missing."""
 
 
 class Exchange:
@@ -115,16 +148,16 @@ class Exchange:
         self,
         base: str,
         headers: Mapping[str, str] | None = None,
-        app: Any = None,
+        app: AnyApp | None = None,
         *,
         transport: httpx.AsyncBaseTransport | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.base = base.rstrip("/")
         self.headers = dict(headers or {})
-        self.app = app if app is None or not is_wsgi(app) else WsgiApp(app)
+        self.app = None if app is None else as_asgi(app)
         self.budget = Budget() if budget is None else budget
-        if transport is None and app is not None:
+        if transport is None and self.app is not None:
             transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
         self._paced = app is None
         self._client = httpx.AsyncClient(
@@ -200,7 +233,7 @@ class Exchange:
         *,
         expected: str = "",
         fields: Sequence[str] = (),
-        **options: Any,
+        **options: Unpack[SendOptions],
     ) -> Answer:
         """
         Send a request and return its answer as evidence.

@@ -6,25 +6,38 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 from uuid import uuid4
 
 import msgspec
 
 from amends.audit.surfaces.evidence import NO_INPUT, Answer, Evidence, not_probed
-from amends.audit.surfaces.examples import links, routes, wrong_values
-from amends.audit.surfaces.exchange import MAX_PROBES, Budget, Exchange, OutOfProbesError, document, httpx
+from amends.audit.surfaces.examples import described_at, links, own_description, routes, wrong_values
+from amends.audit.surfaces.exchange import (
+    MAX_PROBES,
+    Budget,
+    Exchange,
+    OutOfProbesError,
+    ProbeOptions,
+    Reply,
+    document,
+    httpx,
+)
 from amends.audit.surfaces.openapi import Operation, operations
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, Proxy, between, repeated
+from amends.audit.surfaces.wsgi import AnyApp
 from amends.core.redaction import redact
 from amends.http.key_support import REPLAYED
 
 __all__ = ["audit_http", "observe_http"]
 
 _DESCRIPTIONS = (
-    *("/openapi.json", "/api/openapi.json", "/swagger.json"),
-    *("/schema/openapi.json", "/v3/api-docs", "/spec.json"),  # Litestar, Spring, Flasgger
+    *("/openapi.json", "/api/openapi.json", "/api/v1/openapi.json", "/swagger.json"),
+    *("/schema/openapi.json", "/v3/api-docs", "/spec.json"),  # Litestar, Spring, Flask-RESTful
+    *("/apispec_1.json", "/swagger/v1/swagger.json", "/api/schema/?format=json"),  # Flasgger, ASP.NET, DRF
 )
+_CATALOG = "/.well-known/api-catalog"
+"""RFC 9727: it links to the descriptions of the APIs of a host."""
 _JSON = {"Content-Type": "application/json"}
 _ACCEPTED = "a value of a wrong type was accepted"
 _UNDESCRIBED = (
@@ -38,11 +51,22 @@ MAX_LIMIT_CALLS = 60
 """Requests that --rate-limit sends at most."""
 
 
+class HttpOptions(TypedDict, total=False):
+    """The options of `observe_http`."""
+
+    app: AnyApp | None
+    openapi: object
+    paths: Sequence[str]
+    headers: Mapping[str, str] | None
+    writes: bool
+    rate_limit: bool
+
+
 async def observe_http(
     url: str,
     *,
-    app: Any = None,
-    openapi: Any = None,
+    app: AnyApp | None = None,
+    openapi: object = None,
     paths: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
     writes: bool = False,
@@ -64,8 +88,15 @@ async def observe_http(
     """
     budget = Budget(MAX_PROBES + (MAX_LIMIT_CALLS if rate_limit else 0))
     async with Exchange(url, headers, app, budget=budget) as exchange:
-        described = operations(openapi if openapi is not None else await _description(exchange))
-        examples = paths or ([] if described else routes(app) or await _links(exchange))
+        root = None
+        if openapi is None:
+            openapi = own_description(app)
+        if openapi is None:
+            root = await _look(exchange, "/")
+            openapi = None if root is None else await _description(exchange, root)
+        described = operations(openapi)
+        linked = [] if root is None else links(root, exchange.base)
+        examples = paths or ([] if described else routes(app) or linked)
         reads = [*_general(described), *_invalid_values(described), *_credentials(described, headers)]
         reads += _wrong_examples(examples)
         bodies = list(_bodies(described, writes=writes))
@@ -82,29 +113,31 @@ async def observe_http(
         return Evidence(surface="http", target=exchange.base, answers=answers)
 
 
-def audit_http(url: str, **options: Any) -> Evidence:
+def audit_http(url: str, **options: Unpack[HttpOptions]) -> Evidence:
     """Do the same as `observe_http`, in a program without an event loop."""
     return asyncio.run(observe_http(url, **options))
 
 
-async def _description(exchange: Exchange) -> Any:
-    for path in _DESCRIPTIONS:
-        try:
-            reply = await exchange.send("GET", path)
-        except Exception:  # noqa: BLE001 - the other probes show that the service cannot be reached
-            return None
-        if reply.status == 200 and isinstance(reply.json, dict) and "paths" in reply.json:
-            return reply.json
-    return None
-
-
-async def _links(exchange: Exchange) -> list[str]:
-    """Return the paths of this origin that the answer to `GET /` links to."""
+async def _look(exchange: Exchange, path: str) -> Reply | None:
+    """Return the answer to a read. If there is none, the other probes show that the service cannot be reached."""
     try:
-        reply = await exchange.send("GET", "/")
-    except Exception:  # noqa: BLE001 - the other probes show that the service cannot be reached
-        return []
-    return links(reply, exchange.base)
+        return await exchange.send("GET", path)
+    except Exception:  # noqa: BLE001 - any failure of the client is an answer that did not come
+        return None
+
+
+async def _description(exchange: Exchange, root: Reply) -> object:
+    """Return the OpenAPI document of a service: one that it links to, else one at a usual path."""
+    catalogue = await _look(exchange, _CATALOG)
+    named = described_at(root, exchange.base)
+    named += [] if catalogue is None else described_at(catalogue, exchange.base)
+    for path in dict.fromkeys([*named[:EACH], *_DESCRIPTIONS]):
+        reply = await _look(exchange, path)
+        if reply is None:
+            return None
+        if reply.described is not None:
+            return reply.described
+    return None
 
 
 class Probe(NamedTuple):
@@ -115,7 +148,7 @@ class Probe(NamedTuple):
     path: str
     expected: str = ""
     """What a success means; empty if a service may as well succeed, which then says nothing."""
-    options: Mapping[str, Any] = {}
+    options: ProbeOptions = ProbeOptions()
 
 
 def _general(described: Sequence[Operation]) -> Iterator[Probe]:
@@ -133,16 +166,11 @@ def _invalid_values(described: Sequence[Operation]) -> Iterator[Probe]:
     reads = [one for one in described if one.method == "GET"]
     for one in [each for each in reads if each.typed_path][:EACH]:
         yield Probe("wrong-type", "GET", one.typed_path or "", _ACCEPTED, {"fields": [one.typed_parameter]})
-    for one in [each for each in reads if each.typed_query][:EACH]:
-        yield Probe(
-            "wrong-type",
-            "GET",
-            one.path,
-            _ACCEPTED,
-            {"params": {one.typed_query: "amends-audit"}, "fields": [one.typed_query]},
-        )
+    for path, query in [(each.path, each.typed_query) for each in reads if each.typed_query][:EACH]:
+        wrong: ProbeOptions = {"params": {query: "amends-audit"}, "fields": [query]}
+        yield Probe("wrong-type", "GET", path, _ACCEPTED, wrong)
     for one in [each for each in reads if each.required_query][:EACH]:
-        missing = {"fields": list(one.required_query)}
+        missing: ProbeOptions = {"fields": list(one.required_query)}
         yield Probe("missing-value", "GET", one.path, "a required value was not needed", missing)
 
 
@@ -160,18 +188,21 @@ def _bodies(described: Sequence[Operation], *, writes: bool) -> Iterator[Probe]:
     The most harmless come first. A body without any member is valid JSON that a careless service may store, so it needs --writes.
     """
     with_body = [one for one in described if one.json_body and one.method in {"POST", "PUT", "PATCH"}]
-    broken = {"headers": _JSON, "content": b'{"amends-audit": '}
-    other = {"headers": {"Content-Type": "application/x-amends-audit"}, "content": b"amends-audit"}
+    broken: ProbeOptions = {"headers": _JSON, "content": b'{"amends-audit": '}
+    other: ProbeOptions = {
+        "headers": {"Content-Type": "application/x-amends-audit"},
+        "content": b"amends-audit",
+    }
     for one in with_body[:EACH]:
         yield Probe("broken-json", one.method, one.path, "broken JSON was accepted", broken)
     for one in with_body[:EACH]:
         yield Probe("wrong-media-type", one.method, one.path, "an unknown media type was accepted", other)
     for one in [each for each in with_body if each.wrong_body][:EACH]:
         wrong = one.wrong_body or {}
-        body = {"headers": _JSON, "content": msgspec.json.encode(wrong), "fields": list(wrong)}
+        body: ProbeOptions = {"headers": _JSON, "content": msgspec.json.encode(wrong), "fields": list(wrong)}
         yield Probe("wrong-type", one.method, one.path, _ACCEPTED, body)
     for one in [each for each in with_body if each.required_members and writes][:EACH]:
-        empty = {"headers": _JSON, "content": b"{}", "fields": list(one.required_members)}
+        empty: ProbeOptions = {"headers": _JSON, "content": b"{}", "fields": list(one.required_members)}
         yield Probe("missing-value", one.method, one.path, "a required member was not needed", empty)
     if writes and not with_body:
         yield Probe("broken-json", "POST", "/", "", broken)
@@ -202,7 +233,7 @@ def _credentials(described: Sequence[Operation], given: Mapping[str, str] | None
     expired = dict.fromkeys(given or {}, "amends-audit-expired") or {
         one.credentials: f"{scheme}amends-audit-expired"
     }
-    without = {"credentials": False}
+    without: ProbeOptions = {"credentials": False}
     yield Probe("no-credentials", "GET", one.path, admitted, without)
     yield Probe("expired-credentials", "GET", one.path, admitted, {**without, "headers": expired})
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import msgspec
 
@@ -17,7 +17,16 @@ from amends.audit.surfaces.evidence import Answer, answered, not_probed
 from amends.audit.surfaces.exchange import TIMEOUT, Budget, Exchange, OutOfProbesError, Reply, document
 from amends.audit.surfaces.proxy import DISTURBANCES, Proxy, repeated
 
-__all__ = ["HttpPeer", "Peer", "ProcessPeer", "again", "probe", "summary", "without_credentials"]
+__all__ = [
+    "HttpPeer",
+    "Peer",
+    "ProcessPeer",
+    "again",
+    "as_mapping",
+    "probe",
+    "summary",
+    "without_credentials",
+]
 
 _SSE = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 MAX_LINE = 1 << 20
@@ -28,7 +37,7 @@ START_TIMEOUT = 30.0
 class Peer(Protocol):
     """Something that answers JSON-RPC."""
 
-    async def call(self, method: str, params: Any) -> Any:
+    async def call(self, method: str, params: object) -> object:
         """Return the response to a request, as received; an HTTP response without JSON-RPC as `extract` reads it."""
         ...
 
@@ -49,12 +58,12 @@ class HttpPeer:
         self.status = 0
         """The status of the last answer."""
 
-    async def call(self, method: str, params: Any) -> Any:
+    async def call(self, method: str, params: object) -> object:
         """Send a request."""
         number = next(self._ids)
         return await self.post({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, number)
 
-    async def post(self, frame: Any, number: int | None = None) -> Any:
+    async def post(self, frame: object, number: int | None = None) -> object:
         """Send a frame; bytes are sent as they are."""
         content = frame if isinstance(frame, bytes) else msgspec.json.encode(frame)
         reply = await self._exchange.send(
@@ -72,14 +81,14 @@ class HttpPeer:
             await self.post({"jsonrpc": "2.0", "method": method})
 
 
-def _frames(reply: Reply) -> Iterable[Any]:
+def _frames(reply: Reply) -> Iterable[object]:
     if "text/event-stream" not in reply.headers.get("content-type", ""):
         return [reply.json]
     data = [line[5:].strip() for line in reply.text.splitlines() if line.startswith("data:")]
     return [document(each) for each in data]
 
 
-def _answers(frame: Any, number: int | None) -> bool:
+def _answers(frame: object, number: int | None) -> bool:
     """Return whether a frame is the response to request `number`; an error may have no id."""
     if not isinstance(frame, dict) or "jsonrpc" not in frame or "method" in frame:
         return False
@@ -122,7 +131,7 @@ class ProcessPeer:
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
-    async def call(self, method: str, params: Any) -> Any:
+    async def call(self, method: str, params: object) -> object:
         """Send a request, and read lines until its response arrives."""
         number = next(self._ids)
         self._budget.spend()
@@ -142,7 +151,7 @@ class ProcessPeer:
         """Send a notification."""
         await self._write({"jsonrpc": "2.0", "method": method})
 
-    async def _write(self, frame: dict[str, Any]) -> None:
+    async def _write(self, frame: dict[str, object]) -> None:
         assert self._process is not None
         stdin = self._process.stdin
         assert stdin is not None
@@ -154,7 +163,7 @@ async def probe(
     peer: Peer,
     name: str,
     method: str,
-    params: Any,
+    params: object,
     *,
     expected: str = "",
     about: str = "",
@@ -169,7 +178,8 @@ async def probe(
         return Answer(probe=name, sent=sent, outcome="not-probed", because="the audit's limit was reached")
     except Exception as error:  # noqa: BLE001 - any failure of the connection is an answer that did not come
         return Answer(probe=name, sent=sent, outcome="no-answer", because=type(error).__name__)
-    body = response.get("error") or response.get("result") or response.get("body") or response
+    said = as_mapping(response)
+    body = said.get("error") or said.get("result") or said.get("body") or response
     text = body if isinstance(body, str) else msgspec.json.encode(body).decode("utf-8", "replace")
     failed = _failed(response)
     because = "" if failed else expected
@@ -178,7 +188,12 @@ async def probe(
     )
 
 
-def _failed(response: Any) -> bool:
+def as_mapping(value: object) -> Mapping[str, object]:
+    """Return an object of JSON, or an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _failed(response: object) -> bool:
     if not isinstance(response, dict):
         return False
     if isinstance(response.get("status"), int):
@@ -189,7 +204,7 @@ def _failed(response: Any) -> bool:
     )
 
 
-def _ended_badly(result: Mapping[str, Any]) -> bool:
+def _ended_badly(result: Mapping[str, object]) -> bool:
     """Return whether a result is an A2A task that failed or was rejected."""
     task = result.get("task") if isinstance(result.get("task"), Mapping) else result
     status = task.get("status") if isinstance(task, Mapping) else None
@@ -205,7 +220,7 @@ _EXPIRED = {"Authorization": "Bearer amends-audit-expired"}
 _REFUSED = frozenset({401, 403})
 
 
-async def without_credentials(exchange: Exchange, path: str, method: str, params: Any) -> list[Answer]:
+async def without_credentials(exchange: Exchange, path: str, method: str, params: object) -> list[Answer]:
     """Send a request without credentials and with expired ones. A service that answers otherwise does not ask for any."""
     frame = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     answers = []
@@ -218,7 +233,7 @@ async def without_credentials(exchange: Exchange, path: str, method: str, params
     return answers
 
 
-def summary(response: Any) -> str:
+def summary(response: object) -> str:
     """Return what an answer is, to compare it with another: a result, or the code of its error."""
     if not isinstance(response, dict):
         return "no JSON"
@@ -233,7 +248,7 @@ def summary(response: Any) -> str:
 _ANSWERS = ("a result", "error ")
 
 
-async def again(peer: HttpPeer, proxy: Proxy, name: str, method: str, params: Any) -> Answer:
+async def again(peer: HttpPeer, proxy: Proxy, name: str, method: str, params: object) -> Answer:
     """Send a request whose answer the proxy disturbs, and then send it again; it has to be answered as before."""
     answers: list[str] = []
     for mode in ("", name, ""):

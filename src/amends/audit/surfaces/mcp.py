@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from amends._version import __version__
@@ -22,6 +22,7 @@ from amends.audit.surfaces.jsonrpc import (
     without_credentials,
 )
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, Proxy, between, gateway_to, repeated
+from amends.audit.surfaces.wsgi import AnyApp
 from amends.core.redaction import find
 
 __all__ = ["observe_mcp"]
@@ -41,7 +42,7 @@ async def observe_mcp(
     url: str = "",
     *,
     command: Sequence[str] = (),
-    app: Any = None,
+    app: AnyApp | None = None,
     headers: Mapping[str, str] | None = None,
     writes: bool = False,
 ) -> Evidence:
@@ -172,7 +173,7 @@ async def _summary(peer: HttpPeer, method: str) -> str:
 
 
 @asynccontextmanager
-async def _lifespan(app: Any) -> Any:
+async def _lifespan(app: AnyApp | None) -> AsyncGenerator[None]:
     """Run the lifespan of a Starlette application in this process."""
     router = getattr(app, "router", None)
     if router is None:
@@ -187,7 +188,7 @@ class _Call(NamedTuple):
 
     name: str
     method: str
-    params: dict[str, Any]
+    params: Mapping[str, object]
     about: str
     expected: str = ""
     fields: Sequence[str] = ()
@@ -231,7 +232,7 @@ async def _observe(peer: Peer, target: str, *, writes: bool) -> Evidence:
     return Evidence(surface="mcp", target=target, answers=answers, version=version)
 
 
-async def _open(peer: Peer) -> Mapping[str, Any]:
+async def _open(peer: Peer) -> Mapping[str, object]:
     """Open a session, and return what the server says about itself; empty if it did not answer."""
     started = await _result(peer, "initialize", _HELLO)
     if started:
@@ -240,12 +241,12 @@ async def _open(peer: Peer) -> Mapping[str, Any]:
     return started
 
 
-def _capabilities(started: Mapping[str, Any]) -> Mapping[str, Any]:
+def _capabilities(started: Mapping[str, object]) -> Mapping[str, object]:
     offered = started.get("capabilities")
     return offered if isinstance(offered, Mapping) else {}
 
 
-async def _result(peer: Peer, method: str, params: dict[str, Any]) -> Mapping[str, Any]:
+async def _result(peer: Peer, method: str, params: Mapping[str, object]) -> Mapping[str, object]:
     try:
         response = await peer.call(method, params)
     except Exception:  # noqa: BLE001 - the probes show what does not work
@@ -254,7 +255,7 @@ async def _result(peer: Peer, method: str, params: dict[str, Any]) -> Mapping[st
     return result if isinstance(result, Mapping) else {}
 
 
-def _general(capabilities: Mapping[str, Any]) -> Iterator[_Call]:
+def _general(capabilities: Mapping[str, object]) -> Iterator[_Call]:
     yield _Call("unknown-method", "amends-audit/unknown", {}, "", "an unknown method was answered")
     if "tools" in capabilities:
         params = {"name": "amends-audit-unknown", "arguments": {}}
@@ -274,7 +275,7 @@ def _general(capabilities: Mapping[str, Any]) -> Iterator[_Call]:
         yield _Call("unknown-prompt", "prompts/get", name, "of an unknown prompt", "it was returned")
 
 
-def _arguments(tools: Sequence[Any], *, writes: bool) -> Iterator[_Call]:
+def _arguments(tools: Sequence[object], *, writes: bool) -> Iterator[_Call]:
     """Yield calls without required arguments and with arguments of a wrong type.
 
     Tools that say they only read come first. Without --writes others are called if there are none, but not destructive ones.
@@ -296,28 +297,28 @@ def _arguments(tools: Sequence[Any], *, writes: bool) -> Iterator[_Call]:
             yield _Call("wrong-argument", "tools/call", params, about, "it was called", fields)
 
 
-def _hints(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+def _hints(tool: Mapping[str, object]) -> Mapping[str, object]:
     hints = tool.get("annotations")
     return hints if isinstance(hints, Mapping) else {}
 
 
-def _schema(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+def _schema(tool: Mapping[str, object]) -> Mapping[str, object]:
     schema = tool.get("inputSchema")
     return schema if isinstance(schema, Mapping) else {}
 
 
-def _required(tool: Mapping[str, Any]) -> list[Any]:
+def _required(tool: Mapping[str, object]) -> list[object]:
     return _list(_schema(tool).get("required"))
 
 
-def _wrong(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _wrong(tool: Mapping[str, object]) -> dict[str, object]:
     """Return a value of a wrong type for each required argument; empty if one of them has no type."""
     properties = _schema(tool).get("properties")
     types = {
         str(name): each.get("type") if isinstance(each, Mapping) else None
         for name, each in (properties.items() if isinstance(properties, Mapping) else ())
     }
-    wrong: dict[str, Any] = {}
+    wrong: dict[str, object] = {}
     for name in map(str, _required(tool)):
         kind = types.get(name)
         if kind == "string":
@@ -327,5 +328,5 @@ def _wrong(tool: Mapping[str, Any]) -> dict[str, Any]:
     return wrong if len(wrong) == len(_required(tool)) else {}
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -28,11 +27,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     typed_parameter: str = ""
     """The name of that parameter."""
     required_query: tuple[str, ...] = ()
-    wrong_body: dict[str, Any] | None = None
+    wrong_body: dict[str, object] | None = None
     """A body in which a member has a wrong type; None if the schema has no typed member."""
     required_members: tuple[str, ...] = ()
     json_body: bool = False
-    valid_body: Any = None
+    valid_body: object = None
     """A body that fits the schema; None if there is none."""
     takes_key: bool = False
     """Whether it declares the header Idempotency-Key."""
@@ -41,7 +40,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The header that its credentials are sent in."""
 
 
-def operations(document: Any) -> list[Operation]:
+def operations(document: object) -> list[Operation]:
     """
     Return the operations of an OpenAPI 3 document, those that only read first. Anything else gives an empty list.
 
@@ -49,7 +48,9 @@ def operations(document: Any) -> list[Operation]:
     >>> operations({"paths": paths})[0].typed_path
     '/items/amends-audit'
     """
-    paths = document.get("paths") if isinstance(document, Mapping) else None
+    if not isinstance(document, Mapping):
+        return []
+    paths = document.get("paths")
     if not isinstance(paths, Mapping):
         return []
     found = [
@@ -61,7 +62,7 @@ def operations(document: Any) -> list[Operation]:
     return sorted(found, key=lambda one: (one.method != "GET", one.path, one.method))
 
 
-def _of_path(document: Mapping[str, Any], path: str, item: Mapping[str, Any]) -> Iterator[Operation]:
+def _of_path(document: Mapping[str, object], path: str, item: Mapping[str, object]) -> Iterator[Operation]:
     for method in _METHODS:
         operation = item.get(method)
         if not isinstance(operation, Mapping):
@@ -101,7 +102,7 @@ def _of_path(document: Mapping[str, Any], path: str, item: Mapping[str, Any]) ->
         )
 
 
-def _filled(path: str, schemas: Mapping[tuple[str, str], Mapping[str, Any]], wrong: str | None) -> str:
+def _filled(path: str, schemas: Mapping[tuple[str, str], Mapping[str, object]], wrong: str | None) -> str:
     """Return the path with values that fit their types; `wrong` names the parameter that gets a text."""
 
     def value(match: re.Match[str]) -> str:
@@ -111,12 +112,12 @@ def _filled(path: str, schemas: Mapping[tuple[str, str], Mapping[str, Any]], wro
     return re.sub(r"\{([^}]*)\}", value, path)
 
 
-def _wrong_body(document: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def _wrong_body(document: Mapping[str, object], schema: Mapping[str, object]) -> dict[str, object] | None:
     """Return a body with a text for every member that cannot be one."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return None
-    wrong = {
+    wrong: dict[str, object] = {
         str(name): "amends-audit"
         for name, each in properties.items()
         if _typed(_resolved(document, each)) and _resolved(document, each).get("type") != "array"
@@ -124,14 +125,15 @@ def _wrong_body(document: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
     return wrong or None
 
 
-def _example(document: Mapping[str, Any], schema: Mapping[str, Any], depth: int = 0) -> Any:
+def _example(document: Mapping[str, object], schema: Mapping[str, object], depth: int = 0) -> object:
     """Return a value that fits a schema, as far as its types, examples and required members say."""
     for name in ("example", "default", "const"):
         if name in schema:
             return schema[name]
     for name in ("examples", "enum"):
-        if _list(schema.get(name)):
-            return schema[name][0]
+        choices = _list(schema.get(name))
+        if choices:
+            return choices[0]
     kind = schema.get("type")
     properties = schema.get("properties")
     if isinstance(properties, Mapping) and depth < 8:
@@ -152,7 +154,7 @@ def _example(document: Mapping[str, Any], schema: Mapping[str, Any], depth: int 
     return simple.get(kind, "amends-audit") if isinstance(kind, str) else "amends-audit"
 
 
-def _credential_header(document: Mapping[str, Any], security: list[Any]) -> str:
+def _credential_header(document: Mapping[str, object], security: list[object]) -> str:
     """Return the header of an operation's first security scheme."""
     schemes = _resolved(document, document.get("components")).get("securitySchemes")
     names = [str(name) for each in security if isinstance(each, Mapping) for name in each]
@@ -163,23 +165,23 @@ def _credential_header(document: Mapping[str, Any], security: list[Any]) -> str:
     return "Authorization"
 
 
-def _typed(schema: Mapping[str, Any]) -> bool:
+def _typed(schema: Mapping[str, object]) -> bool:
     kind = schema.get("type")
     return isinstance(kind, str) and kind in _TYPED
 
 
-def _resolved(document: Mapping[str, Any], value: Any, depth: int = 0) -> Mapping[str, Any]:
+def _resolved(document: Mapping[str, object], value: object, depth: int = 0) -> Mapping[str, object]:
     """Return a value with its local reference followed; anything that is no object gives an empty one."""
     if not isinstance(value, Mapping) or depth > 8:
         return {}
     reference = value.get("$ref")
     if not isinstance(reference, str):
         return value
-    place: Any = document
+    place: object = document
     for part in reference.removeprefix("#/").split("/"):
         place = place.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(place, Mapping) else None
     return _resolved(document, place, depth + 1)
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []

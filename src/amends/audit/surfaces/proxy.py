@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from amends.audit.surfaces.evidence import Answer
 from amends.audit.surfaces.exchange import MAX_BODY, Exchange, httpx
 from amends.core.policy import Policy
+from amends.http.asgi_types import App, Message, Receive, Scope
+
+if TYPE_CHECKING:
+    from amends.gateway import Gateway
 
 __all__ = ["DISTURBANCES", "MISSING", "Proxy", "ProxySocket", "between", "gateway_to", "repeated"]
 
@@ -44,7 +48,7 @@ class Proxy(httpx.AsyncBaseTransport):
 
     """
 
-    def __init__(self, app: Any, *, cancels: bool) -> None:
+    def __init__(self, app: App, *, cancels: bool) -> None:
         self.app = app
         self.mode = ""
         """Empty, one of DISTURBANCES, or "lost-session": the session's id is replaced, as after a restart."""
@@ -73,7 +77,7 @@ class Proxy(httpx.AsyncBaseTransport):
             raise httpx.ReadError("the proxy lost the answer", request=request)
         return self.last
 
-    async def _leave(self, task: asyncio.Future[Any], answer: _Received) -> None:
+    async def _leave(self, task: asyncio.Future[None], answer: _Received) -> None:
         """Close the connection, and wait for the application's end."""
         left = not answer.complete.is_set()
         answer.complete.set()
@@ -83,7 +87,7 @@ class Proxy(httpx.AsyncBaseTransport):
         with suppress(BaseException):
             await task
 
-    def _scope(self, request: httpx.Request) -> dict[str, Any]:
+    def _scope(self, request: httpx.Request) -> Scope:
         headers = [(name.lower(), value) for name, value in request.headers.raw]
         if self.mode == "lost-session":
             headers = [
@@ -116,7 +120,7 @@ class _Received:
         """The first bytes of the body, or its end."""
         self.complete = asyncio.Event()
 
-    async def take(self, message: MutableMapping[str, Any]) -> None:
+    async def take(self, message: Message) -> None:
         """ASGI's `send`."""
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], list(message.get("headers", ()))
@@ -128,10 +132,10 @@ class _Received:
                 self.complete.set()
 
 
-def _receiver(body: bytes, answer: _Received) -> Any:
-    parts: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+def _receiver(body: bytes, answer: _Received) -> Receive:
+    parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> Message:
         if parts:
             return parts.pop()
         await answer.complete.wait()
@@ -140,17 +144,18 @@ def _receiver(body: bytes, answer: _Received) -> Any:
     return receive
 
 
-async def _first(task: asyncio.Future[Any], event: asyncio.Event) -> None:
+async def _first(task: asyncio.Future[None], event: asyncio.Event) -> None:
     """Wait for an event of the answer, or for the end of the application."""
     waiting = asyncio.ensure_future(event.wait())
+    both: list[asyncio.Future[None] | asyncio.Task[Literal[True]]] = [task, waiting]
     try:
-        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
     finally:
         waiting.cancel()
 
 
 @asynccontextmanager
-async def gateway_to(url: str = "", *, command: Sequence[str] = ()) -> AsyncIterator[Any]:
+async def gateway_to(url: str = "", *, command: Sequence[str] = ()) -> AsyncIterator[Gateway | None]:
     """Run the gateway in this process, in front of a URL or of an MCP server's command. None if it is not installed."""
     try:
         from amends.gateway import Gateway, GatewayConfig, UpstreamConfig
@@ -197,7 +202,7 @@ async def between(exchange: Exchange) -> AsyncIterator[tuple[Exchange, Proxy] | 
             yield through, proxy
 
 
-def repeated(probe: str, sent: str, before: Any, after: Any, shown: str = "") -> Answer:
+def repeated(probe: str, sent: str, before: object, after: object, shown: str = "") -> Answer:
     """Return the entry of a request that was sent again: it has to be answered as before."""
     if before == after:
         return Answer(probe=probe, sent=sent, outcome="recovered", text=shown)
@@ -208,11 +213,11 @@ def repeated(probe: str, sent: str, before: Any, after: Any, shown: str = "") ->
 class ProxySocket:
     """A WebSocket through the gateway. Leaving the block cuts the connection without a closing frame of ours."""
 
-    def __init__(self, gateway: Any, path: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, gateway: App, path: str, headers: Mapping[str, str]) -> None:
         self._gateway, self._path, self._headers = gateway, path, headers
-        self._inward: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._outward: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
-        self._task: asyncio.Future[Any] | None = None
+        self._inward: asyncio.Queue[Message] = asyncio.Queue()
+        self._outward: asyncio.Queue[Message] = asyncio.Queue()
+        self._task: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
         scope = {
@@ -254,7 +259,7 @@ class ProxySocket:
         text = message.get("text")
         return text if isinstance(text, str) else bytes(message.get("bytes") or b"")
 
-    async def _next(self, kind: str) -> MutableMapping[str, Any]:
+    async def _next(self, kind: str) -> Message:
         message = await self._outward.get()
         if message["type"] != kind:
             raise ConnectionResetError("the connection was closed")

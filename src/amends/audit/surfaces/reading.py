@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -85,9 +84,11 @@ def read(answer: Answer, surface: str) -> Reading:
     )
 
 
-def _unwrapped(response: Any) -> Any:
+def _unwrapped(response: object) -> object:
     """Return the JSON-RPC error that MCP's TypeScript SDK writes as the text of a result: "MCP error -32602: …"."""
-    result = response.get("result") if isinstance(response, Mapping) else None
+    if not isinstance(response, Mapping):
+        return response
+    result = response.get("result")
     if not isinstance(result, Mapping) or result.get("isError") is not True:
         return response
     found = _WRAPPED.match("\n".join(texts(result.get("content"))))
@@ -97,13 +98,13 @@ def _unwrapped(response: Any) -> Any:
     return {"jsonrpc": "2.0", "id": response.get("id"), "error": error}
 
 
-def _names(response: Any, fields: Sequence[str]) -> bool:
+def _names(response: object, fields: Sequence[str]) -> bool:
     """Return whether a text of the answer names one of the values that were wrong."""
     said = "\n".join(texts(response))
     return any(re.search(rf"\b{re.escape(name)}\b", said) for name in fields)
 
 
-def _known_code(response: Any, fault: Fault | None, dialect: str) -> bool:
+def _known_code(response: object, fault: Fault | None, dialect: str) -> bool:
     """Return whether the sender's own code has a documented meaning that does not come from the status."""
     if fault is None:
         return False
@@ -117,7 +118,7 @@ def _known_code(response: Any, fault: Fault | None, dialect: str) -> bool:
     return dialect in NAMES
 
 
-def _shape(response: Any, dialect: str) -> str:
+def _shape(response: object, dialect: str) -> str:
     """Return the form of an answer: its format, and for JSON of no known format the names of its members."""
     if dialect in {"adcp", "arcp", "task", "envelope"}:
         return dialect  # the same error, in a result or in a JSON-RPC error
@@ -137,7 +138,7 @@ _KINDS: dict[type, str] = {dict: "{}", list: "[]"}
 """A member that is once a text and once a list has two shapes."""
 
 
-def _members(value: Any, depth: int = 0) -> Iterator[str]:
+def _members(value: object, depth: int = 0) -> Iterator[str]:
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, Mapping):
@@ -150,6 +151,6 @@ def _members(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _members(each, depth + 1)
 
 
-def _headers(response: Any) -> set[str]:
+def _headers(response: object) -> set[str]:
     headers = response.get("headers") if isinstance(response, Mapping) else None
     return {str(name).lower() for name in headers} if isinstance(headers, Mapping) else set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
 from amends._version import __version__
@@ -16,7 +15,7 @@ _URI = ":/?#[]@!$&'()*+,;=%"
 """A target may be a command, whose spaces no URI can have."""
 
 
-def sarif(report: SurfaceReport) -> dict[str, Any]:
+def sarif(report: SurfaceReport) -> dict[str, object]:
     """Return the SARIF document. A leak and a failure reported as success are errors; the rest are warnings and notes."""
     rules = [
         {

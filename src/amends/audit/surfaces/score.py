@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -228,7 +227,7 @@ def _field(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
     return _every(about_input, lambda reading: reading.field, "no invalid value could be sent")
 
 
-def _status(answer: Answer) -> Any:
+def _status(answer: Answer) -> object:
     return answer.response.get("status") if isinstance(answer.response, dict) else None
 
 

@@ -6,13 +6,28 @@ import asyncio
 import inspect
 import io
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-__all__ = ["WsgiApp", "is_wsgi"]
+from amends.http.asgi_types import App, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+__all__ = ["AnyApp", "WsgiApp", "as_asgi", "is_wsgi"]
 
 
-def is_wsgi(app: Any) -> bool:
+WsgiCallable = Callable[..., Iterable[bytes]]
+"""A WSGI application: frameworks declare their own types for its two arguments."""
+AnyApp = App | WsgiCallable
+
+
+def as_asgi(app: AnyApp) -> App:
+    """Return an application as an ASGI application."""
+    return WsgiApp(app) if is_wsgi(app) else app
+
+
+def is_wsgi(app: AnyApp) -> TypeIs[WsgiCallable]:
     """Return whether an application takes WSGI's two arguments instead of ASGI's three."""
     try:
         inspect.signature(app).bind({}, None)
@@ -24,14 +39,14 @@ def is_wsgi(app: Any) -> bool:
 class WsgiApp:
     """Calls a WSGI application in a thread, one request at a time."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: WsgiCallable) -> None:
         self._app = app
 
     async def __call__(
         self,
-        scope: MutableMapping[str, Any],
-        receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
-        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
     ) -> None:
         """Handle one request."""
         body, more = b"", True
@@ -44,12 +59,12 @@ class WsgiApp:
         await send({"type": "http.response.start", "status": status, "headers": encoded})
         await send({"type": "http.response.body", "body": content})
 
-    def _call(self, environ: dict[str, Any]) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _call(self, environ: dict[str, object]) -> tuple[int, list[tuple[str, str]], bytes]:
         started: list[tuple[str, list[tuple[str, str]]]] = []
 
         def start_response(
-            status: str, headers: list[tuple[str, str]], exc_info: Any = None
-        ) -> Callable[[bytes], Any]:
+            status: str, headers: list[tuple[str, str]], exc_info: object = None
+        ) -> Callable[[bytes], object]:
             started.append((status, headers))
             return written.append
 
@@ -65,9 +80,9 @@ class WsgiApp:
         return int(status.split(" ", 1)[0]), headers, content
 
 
-def _environ(scope: MutableMapping[str, Any], body: bytes) -> dict[str, Any]:
+def _environ(scope: Scope, body: bytes) -> dict[str, object]:
     host, port = scope["server"]
-    environ = {
+    environ: dict[str, object] = {
         "REQUEST_METHOD": scope["method"],
         "SCRIPT_NAME": "",
         "PATH_INFO": scope["path"].encode().decode("latin-1"),
