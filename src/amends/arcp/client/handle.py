@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from amends.arcp.client.events import Event
@@ -54,7 +54,7 @@ class Handle:
         return self.accepted.agent
 
     @property
-    def lease(self) -> dict[str, Any]:
+    def lease(self) -> Mapping[str, Any]:
         """What the job may do."""
         return self.accepted.lease or {}
 
@@ -65,13 +65,12 @@ class Handle:
 
         They are secrets, and invalid after the job has ended: do not log or store them.
         """
-        newest = self._job.rotated
-        return [
-            {**credential, "value": newest[credential["id"]]}
-            if credential.get("id") in newest
-            else dict(credential)
-            for credential in self.accepted.credentials or ()
-        ]
+        credentials = [dict(credential) for credential in self.accepted.credentials or ()]
+        for credential in credentials:
+            newest = self._job.rotated.get(str(credential.get("id")))
+            if newest is not None:
+                credential["value"] = newest
+        return credentials
 
     @property
     def trace_id(self) -> str | None:

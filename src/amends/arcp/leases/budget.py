@@ -25,7 +25,7 @@ _FINEST = Decimal(1).scaleb(-30)
 _EXACT = Context(prec=80, rounding=ROUND_CEILING)
 
 
-def parse_amount(text: Any) -> tuple[str, Decimal]:
+def parse_amount(text: object) -> tuple[str, Decimal]:
     """
     Currency and amount of a `cost.budget` pattern.
 
@@ -39,7 +39,7 @@ def parse_amount(text: Any) -> tuple[str, Decimal]:
     return found[1], Decimal(found[2])
 
 
-def amount_of(value: Any) -> Decimal | None:
+def amount_of(value: object) -> Decimal | None:
     """
     A reported or received amount: a number, `"5.00"` or `"USD:5.00"`. None if it is invalid or negative.
 
@@ -67,7 +67,7 @@ def amount_of(value: Any) -> Decimal | None:
         return None
 
 
-def _is_huge(value: Any) -> bool:
+def _is_huge(value: object) -> bool:
     """Whether a cost is a number beyond the largest amount."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         return False
@@ -110,12 +110,12 @@ class Budget(msgspec.Struct, frozen=True):
         return cls(left)
 
     @classmethod
-    def read(cls, counters: Mapping[str, Any] | None) -> Budget:
+    def read(cls, counters: Mapping[str, object] | None) -> Budget:
         """Counters from a peer or a store; invalid amounts are ignored."""
         amounts = {name: amount_of(value) for name, value in (counters or {}).items()}
         return cls({name: amount for name, amount in amounts.items() if amount is not None})
 
-    def spend(self, currency: Any, amount: Any) -> Budget:
+    def spend(self, currency: object, amount: object) -> Budget:
         """
         The budget after a cost. A currency without a counter, or an invalid cost, changes nothing.
 

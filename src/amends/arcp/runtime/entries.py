@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -91,7 +91,7 @@ class JobSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The agent as `name@version`; the version is resolved at submission."""
     created: float
     trace: str
-    input: Any = None
+    input: object = None
     grants: dict[str, tuple[str, ...]] = {}
     expires_at: float | None = None
     key: str | None = None

@@ -32,7 +32,7 @@ from amends.arcp.runtime.server.heartbeat import ping_sessions
 from amends.arcp.runtime.server.job_listing import JobListing, MayObserve
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.runtime.tasks import Tasks
-from amends.arcp.wire import new_id
+from amends.arcp.wire import FEATURES, new_id
 from amends.stores import Store, StoreError, Traits
 
 __all__ = ["Node"]
@@ -76,16 +76,18 @@ class Node:
         credentials = CredentialLifecycle(provider, ledger, limits, tasks, jobs)
         self.cancellation = cancel = Cancellation(jobs, ended, credentials)
         self.runner = runner = Runner(jobs, ended, cancel, credentials)
+        jobs.conclude_abandoned = runner.conclude_abandoned
         families = Families(jobs)
-        Delegation(jobs, members, quota, families, runner, cancel, credentials)
+        runner.delegate = Delegation(jobs, members, quota, families, runner, cancel, credentials).delegate
 
         self.sessions = sessions = Sessions(jobs)
         submissions = Submissions(jobs, members, quota, ended, runner, credentials)
         listing = JobListing(jobs, credentials, may_observe)
-        handshake = Handshake(name, limits, sessions, members, authenticate, credentials=credentials.offered)
+        features = tuple(one for one in FEATURES if provider is not None or one != "provisioned_credentials")
+        handshake = Handshake(name, limits, sessions, members, authenticate, features)
         self.server = Server(jobs, capacity, sessions, handshake, submissions, listing, cancel)
 
-        self.dispatcher = Dispatcher(agents, jobs, capacity, quota, runner, cancel, credentials, every=every)
+        self.dispatcher = Dispatcher(agents, jobs, capacity, quota, runner, cancel, credentials, every)
         self.takeover = Takeover(jobs, members, capacity, quota, ended, cancel, runner)
         self.maintenance = Maintenance(jobs, sessions, members, quota, ended, self.takeover, credentials)
         self._dispatching: asyncio.Task[None] | None = None

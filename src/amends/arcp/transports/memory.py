@@ -55,7 +55,7 @@ class MemoryConnection:
         self._outgoing = outgoing
         self._max_frame = max_frame
 
-    async def send(self, data: str | bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """Send one frame, and wait while the other side is slow."""
         lane = self._outgoing
         while len(lane.frames) >= lane.limit and not lane.closed:
@@ -73,12 +73,12 @@ class MemoryConnection:
         lane.frames.append(data)
         lane.wake_reader()
 
-    async def send_all(self, frames: Sequence[str | bytes]) -> None:
+    async def send_all(self, frames: Sequence[bytes]) -> None:
         """Send several frames in order."""
         for frame in frames:
             await self.send(frame)
 
-    def post(self, frames: Sequence[str | bytes]) -> bool:
+    def post(self, frames: Sequence[bytes]) -> bool:
         """Send frames at once if there is room for all of them."""
         lane = self._outgoing
         if lane.closed or lane.writers or len(lane.frames) + len(frames) > lane.limit:

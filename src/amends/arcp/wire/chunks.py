@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as BadBase64
-from typing import Any
 
 __all__ = ["Assembly"]
 
@@ -38,7 +37,7 @@ class Assembly:
         self.problem: str | None = None
         """Why the result is unusable."""
 
-    def add(self, body: dict[str, Any]) -> None:
+    def add(self, body: dict[str, object]) -> None:
         """Add a chunk."""
         if self.problem is not None:
             return
@@ -46,7 +45,7 @@ class Assembly:
         if self.problem is not None:
             self._results.clear()
 
-    def _append(self, body: dict[str, Any]) -> str | None:
+    def _append(self, body: dict[str, object]) -> str | None:
         """Add a chunk, or return what is wrong with it."""
         result_id, number, data = body.get("result_id"), body.get("chunk_seq"), body.get("data")
         if not isinstance(result_id, str) or not isinstance(data, str):

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Awaitable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 from amends.arcp.runtime.entries import Summary
 from amends.arcp.runtime.ledger import Ledger
@@ -27,6 +28,8 @@ _REPORTED_SHARE = 10
 _FRESH = 0.25
 """Seconds for which a count is reused, because clients that are rejected often repeat the submission."""
 _REMEMBERED = 1_000
+
+T = TypeVar("T")
 
 
 class Quota:
@@ -160,14 +163,13 @@ class Capacity:
         """Whether a new job of this agent can start here at once, without overtaking jobs in its queue."""
         return not self.full and not self.draining and agent not in self.backlog
 
-    @contextmanager
-    def writing(self, job_id: str, *, here: bool) -> Generator[None]:
+    async def write(self, job_id: str, write: Awaitable[T], *, here: bool) -> T:
         """Mark a job as being written, and reserve its place if it starts here; the place is freed if the write fails."""
         if here:
             self.reserve()
         self.being_written.add(job_id)
         try:
-            yield
+            return await write
         except BaseException:
             if here:
                 self.release()

@@ -12,7 +12,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Container
-from typing import Any
 
 import msgspec
 
@@ -57,11 +56,6 @@ class CredentialLifecycle:
     def _table(self) -> Table:
         return self._ledger.store.table(CREDENTIALS)
 
-    @property
-    def offered(self) -> bool:
-        """Whether the runtime can provision credentials."""
-        return self._provider is not None
-
     async def issue(self, spec: JobSpec) -> Outstanding | None:
         """
         Issue credentials for a job, after writing a row to the store that records them as outstanding.
@@ -100,7 +94,7 @@ class CredentialLifecycle:
         """Assign the credentials in the store to a job that was taken from a queue."""
         self.assign(job, await self.outstanding(job.spec.job_id))
 
-    async def rotate(self, job: Holder, id: str) -> dict[str, Any]:
+    async def rotate(self, job: Holder, id: str) -> dict[str, object]:
         """
         Rotate a credential of a job that runs on this node. Returns it in its wire form.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
@@ -26,9 +26,9 @@ class Delegate(Protocol):
         self,
         context: Context,
         agent: str,
-        input: Any,
+        input: object,
         *,
-        lease: Mapping[str, Any] | None,
+        lease: Mapping[str, Sequence[str]] | None,
         expires_at: str | None,
         max_runtime: float | None,
     ) -> Awaitable[Any]:
@@ -165,7 +165,11 @@ class Context:
         await self._emit("progress", body | _present(units=units, message=message))
 
     async def metric(
-        self, name: str, value: Any, unit: str | None = None, dimensions: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        value: object,
+        unit: str | None = None,
+        dimensions: Mapping[str, object] | None = None,
     ) -> None:
         """
         Report a measurement. A metric whose name begins with `cost.` reduces the budget in its unit (9.6).
@@ -194,13 +198,13 @@ class Context:
             "artifact_ref", _present(uri=uri, content_type=content_type, byte_size=byte_size, sha256=sha256)
         )
 
-    async def event(self, kind: str, body: Mapping[str, Any]) -> None:
+    async def event(self, kind: str, body: Mapping[str, object]) -> None:
         """Report an event of a vendor-specific kind; the kind begins with `x-vendor.`."""
         if not kind.startswith("x-vendor."):
             raise ValueError("the kind of a vendor-specific event must begin with 'x-vendor.'")
         await self._emit(kind, dict(body))
 
-    async def tool_call(self, tool: str, args: Any = None, *, call_id: str | None = None) -> str:
+    async def tool_call(self, tool: str, args: object = None, *, call_id: str | None = None) -> str:
         """
         Report that a tool is about to be called, and return the call's id for `tool_result`.
 
@@ -227,9 +231,9 @@ class Context:
     async def tool_result(
         self,
         call_id: str,
-        result: Any = None,
+        result: object = None,
         *,
-        error: BaseException | type[BaseException] | Mapping[str, Any] | None = None,
+        error: BaseException | type[BaseException] | Mapping[str, object] | None = None,
     ) -> None:
         """
         Report the result of a tool call. An error here does not end the job; the agent handles it (R7).
@@ -275,9 +279,9 @@ class Context:
     async def delegate(
         self,
         agent: str,
-        input: Any = None,
+        input: object = None,
         *,
-        lease: Mapping[str, Any] | None = None,
+        lease: Mapping[str, Sequence[str]] | None = None,
         expires_at: str | None = None,
         max_runtime_sec: float | None = None,
     ) -> Any:
@@ -323,18 +327,20 @@ class Context:
         """Id and size of the streamed result; None if the job did not stream one."""
         return None if self._stream is None else (self._stream.result_id, self._stream.size)
 
-    async def _emit(self, kind: str, body: dict[str, Any]) -> None:
+    async def _emit(self, kind: str, body: dict[str, object]) -> None:
         job = self._job
         job.emit(kind, body)
         if job.followers or job.outbox:
             await job.wait_for_room()
 
 
-def _present(**members: Any) -> dict[str, Any]:
+def _present(**members: object) -> dict[str, object]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _failed(call_id: str, error: BaseException | type[BaseException] | Mapping[str, Any]) -> dict[str, Any]:
+def _failed(
+    call_id: str, error: BaseException | type[BaseException] | Mapping[str, object]
+) -> dict[str, object]:
     if isinstance(error, type) and issubclass(error, BaseException):
         error = error()
     if isinstance(error, BaseException):

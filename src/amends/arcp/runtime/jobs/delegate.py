@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -41,37 +42,25 @@ __all__ = ["Delegation"]
 _PAUSE = 0.05
 
 
+@dataclass(eq=False)
 class Delegation:
     """Runs the jobs that agents of this node delegate."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        membership: Membership,
-        quota: Quota,
-        families: Families,
-        runner: Runner,
-        cancellation: Cancellation,
-        credentials: CredentialLifecycle,
-    ) -> None:
-        self._jobs = jobs
-        self._ledger = jobs.ledger
-        self._tasks = jobs.tasks
-        self._membership = membership
-        self._quota = quota
-        self._families = families
-        self._cancellation = cancellation
-        self._runner = runner
-        self._credentials = credentials
-        runner.delegate = self.delegate
+    _jobs: RunningJobs
+    _membership: Membership
+    _quota: Quota
+    _families: Families
+    _runner: Runner
+    _cancellation: Cancellation
+    _credentials: CredentialLifecycle
 
     async def delegate(
         self,
         context: Context,
         agent: str,
-        input: Any,
+        input: object,
         *,
-        lease: Mapping[str, Any] | None,
+        lease: Mapping[str, Sequence[str]] | None,
         expires_at: str | None,
         max_runtime: float | None,
     ) -> Any:
@@ -79,7 +68,7 @@ class Delegation:
         job = context.job
         delegate_id = new_id("del")
         request = {name: list(patterns) for name, patterns in (lease or {}).items()}
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "delegate_id": delegate_id,
             "agent": agent,
             "input": input,
@@ -118,7 +107,7 @@ class Delegation:
         allotted = narrowed.budget
         job.budget = _adjust(job.budget, allotted, -1)
         job.children[spec.job_id] = None
-        started = await asyncio.shield(self._tasks.spawn(self._start(job, spec)))
+        started = await asyncio.shield(self._jobs.tasks.spawn(self._start(job, spec)))
         if isinstance(started, ARCPError):
             job.children.pop(spec.job_id, None)
             job.budget = _adjust(job.budget, allotted, 1)
@@ -155,9 +144,9 @@ class Delegation:
         started: _Started | None = None
         if child is not None:
             self._credentials.assign(child, issued)
-            waiter: asyncio.Future[JobEntry] = self._tasks.loop.create_future()
+            waiter: asyncio.Future[JobEntry] = self._jobs.tasks.loop.create_future()
             child.waiters.append(waiter)
-            self._tasks.spawn(self._runner.run(child))
+            self._jobs.tasks.spawn(self._runner.run(child))
             started = _Started(child, waiter)
         if not job.is_running:
             # The parent has ended meanwhile, and could not cancel a child that was not stored yet.
@@ -172,16 +161,16 @@ class Delegation:
                 return started.waiter.result(), started.job.budget
         while True:
             # The child runs on another node, or was taken over by one.
-            tail = await self._ledger.tail(spec.job_id)
+            tail = await self._jobs.ledger.tail(spec.job_id)
             if tail is not None and tail[1].ended:
-                return tail[1], await remaining_budget(self._ledger, spec)
+                return tail[1], await remaining_budget(self._jobs.ledger, spec)
             await asyncio.sleep(_PAUSE)
 
     async def _outcome(self, spec: JobSpec, end: JobEntry) -> Any:
         """Return the child's result, assembled from its chunks if it was streamed, or raise its error."""
         payload = msgspec.json.decode(end.payload)
         if end.label == STREAMED:
-            result = await assemble(self._ledger, spec.job_id, end.run, payload)
+            result = await assemble(self._jobs.ledger, spec.job_id, end.run, payload)
             if result is None:
                 raise InternalError("The result is no longer stored", details={"executed": "yes"})
             return result
@@ -198,7 +187,7 @@ class _Started(NamedTuple):
     waiter: asyncio.Future[JobEntry]
 
 
-def _narrow_lease(job: Job, name: str, request: dict[str, Any], constraints: Any) -> Lease:
+def _narrow_lease(job: Job, name: str, request: Mapping[str, object], constraints: object) -> Lease:
     now = job.now()
     error = job.lease.check("agent.delegate", name, now, job.budget)
     if error is not None:

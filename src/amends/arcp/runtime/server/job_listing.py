@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
@@ -31,19 +31,13 @@ _ANSWER_SEEN = 0.1
 _PAGE, _LARGEST = 100, 1_000
 
 
+@dataclass(eq=False)
 class JobListing:
     """Serves the requests about jobs of other sessions."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        credentials: CredentialLifecycle,
-        may_observe: MayObserve | None,
-    ) -> None:
-        self._jobs = jobs
-        self._ledger = jobs.ledger
-        self._credentials = credentials
-        self._policy = may_observe
+    _jobs: RunningJobs
+    _credentials: CredentialLifecycle
+    _policy: MayObserve | None
 
     async def may_observe(self, principal: str, owner: str) -> bool:
         """Whether one principal may see another's jobs; without a policy it may not (section 14)."""
@@ -65,14 +59,14 @@ class JobListing:
         page = rows[:limit]
         more = len(rows) > limit
         # Dicts rather than the message structs, because clients need the empty members too.
-        answer: dict[str, Any] = {
+        answer: dict[str, object] = {
             "request_id": message.id,
             "jobs": [self._listing_row(row) for row in page],
             "next_cursor": f"{page[-1].created!r}/{page[-1].job_id}" if more else None,
         }
         session.send_message("session.jobs", answer)
 
-    def _listing_row(self, row: Summary) -> dict[str, Any]:
+    def _listing_row(self, row: Summary) -> dict[str, object]:
         lease = Lease(row.grants, row.expires_at)
         created = text_of(row.created)
         here = self._jobs.get(row.job_id)
@@ -101,9 +95,9 @@ class JobListing:
         found: dict[str, Summary] = {}
         # Read ended jobs first: a job that ends in between is then found at least once.
         own = principal if self._policy is None else None
-        async for row in self._ledger.ended(own):
+        async for row in self._jobs.ledger.ended(own):
             found[row.job_id] = row
-        async for _, row in self._ledger.active():
+        async for _, row in self._jobs.ledger.active():
             found[row.job_id] = row
         rows: list[Summary] = []
         allowed: dict[str, bool] = {}
@@ -123,8 +117,8 @@ class JobListing:
 
     async def subscribe(self, session: Session, message: Envelope, request: Subscribe) -> None:
         """Serve `job.subscribe`. A subscription gives no authority over the job (7.6)."""
-        spec = await self._ledger.spec(request.job_id)
-        tail = None if spec is None else await self._ledger.tail(request.job_id)
+        spec = await self._jobs.ledger.spec(request.job_id)
+        tail = None if spec is None else await self._jobs.ledger.tail(request.job_id)
         if spec is None or tail is None:
             raise JobNotFoundError
         allowed = await self.may_observe(session.principal, spec.principal)
@@ -149,14 +143,14 @@ class JobListing:
     ) -> None:
         lease = Lease(spec.grants, spec.expires_at)
         running = self._jobs.get(spec.job_id)
-        tail = await self._ledger.tail(spec.job_id)
+        tail = await self._jobs.ledger.tail(spec.job_id)
         entry = None if tail is None else tail[1]
         status = "pending"
         if entry is not None and entry.node:
             status = "running"
         if entry is not None and entry.ended:
             status = status_of(entry)
-        budget = running.budget if running is not None else await remaining_budget(self._ledger, spec)
+        budget = running.budget if running is not None else await remaining_budget(self._jobs.ledger, spec)
         own = session.principal == spec.principal
         issued = None
         if own and "provisioned_credentials" in session.features:
