@@ -245,12 +245,12 @@ class Client:
             raise
         job.trace_id = job.trace_id or subscribed.trace_id
         accepted = m.Accepted(
-            job_id=job_id,
-            agent=subscribed.agent,
-            lease=subscribed.lease,
-            lease_constraints=subscribed.lease_constraints,
-            budget=subscribed.budget,
-            credentials=subscribed.credentials,
+            job_id,
+            subscribed.agent,
+            subscribed.lease,
+            subscribed.lease_constraints,
+            subscribed.budget,
+            subscribed.credentials,
             trace_id=subscribed.trace_id,
             parent_job_id=subscribed.parent_job_id or None,
         )

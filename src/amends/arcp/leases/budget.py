@@ -46,39 +46,29 @@ def amount_of(value: object) -> Decimal | None:
     >>> amount_of(0.1), amount_of("USD:5.00"), amount_of(-1), amount_of(True)
     (Decimal('0.1'), Decimal('5.00'), None, None)
     """
-    if isinstance(value, bool):
+    amount = _decimal(value)
+    if amount is None or not 0 <= amount < _LIMIT:
         return None
+    exponent = amount.as_tuple().exponent
+    fine = isinstance(exponent, int) and exponent >= -30
+    return amount if fine else amount.quantize(_FINEST, context=_EXACT)
+
+
+def _decimal(value: object) -> Decimal | None:
+    """A number of any size, or text that contains one; None if it is neither."""
     if isinstance(value, str):
         value = value.rpartition(":")[2]
         if not _NUMBER.fullmatch(value):
             return None
     elif isinstance(value, float):
         value = repr(value)
-    elif not isinstance(value, int | Decimal):
+    elif isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     try:
         amount = Decimal(value)
-        if not amount.is_finite() or amount < 0 or amount >= _LIMIT:
-            return None
-        exponent = amount.as_tuple().exponent
-        fine = isinstance(exponent, int) and exponent >= -30
-        return amount if fine else amount.quantize(_FINEST, context=_EXACT)
     except (InvalidOperation, ValueError):
         return None
-
-
-def _is_huge(value: object) -> bool:
-    """Whether a cost is a number beyond the largest amount."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
-        return False
-    if isinstance(value, str):
-        value = value.rpartition(":")[2]
-        if not _NUMBER.fullmatch(value):
-            return False
-    try:
-        return Decimal(value) >= _LIMIT
-    except (InvalidOperation, ValueError):
-        return False
+    return None if amount.is_nan() else amount
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -124,10 +114,12 @@ class Budget(msgspec.Struct, frozen=True):
         >>> Budget.of(["USD:1.00"]).spend("USD", 10**40).exhausted
         'USD'
         """
+        if not isinstance(currency, str) or currency not in self.left:
+            return self
         cost = amount_of(amount)
-        if cost is None and isinstance(currency, str) and currency in self.left and _is_huge(amount):
+        if cost is None and (_decimal(amount) or 0) >= _LIMIT:
             cost = max(self.left[currency], Decimal(0))
-        if cost is None or not cost or not isinstance(currency, str) or currency not in self.left:
+        if not cost:
             return self
         return Budget({**self.left, currency: _EXACT.subtract(self.left[currency], cost)})
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol
 
 import msgspec
 
@@ -49,13 +48,11 @@ def _letters(parts: tuple[str, ...]) -> tuple[Segment, ...]:
 
 
 def _path(text: object, *, pattern: bool) -> Pattern:
-    parts = path_segments(text)
-    return Pattern(globs=(_glob(parts) if pattern else _letters(parts),))
+    return Pattern(globs=((_glob if pattern else _letters)(path_segments(text)),))
 
 
 def _name(text: object, *, pattern: bool) -> Pattern:
-    parts = name_segments(text)
-    return Pattern(globs=(_glob(parts) if pattern else _letters(parts),))
+    return Pattern(globs=((_glob if pattern else _letters)(name_segments(text)),))
 
 
 def _agent(text: object, *, pattern: bool) -> Pattern:
@@ -93,11 +90,8 @@ def _url_globs(
     return parse(labels), parse((port,)), parse(segments)
 
 
-class Reader(Protocol):
-    """Parses a pattern or a target of one kind."""
-
-    def __call__(self, text: object, *, pattern: bool) -> Pattern:
-        """Parse `text`, or raise Refused."""
+Reader = Callable[..., Pattern]
+"""Parses a `text` of one kind, as a `pattern` or as a target, or raises Refused."""
 
 
 CAPABILITIES: dict[str, Reader | None] = {

@@ -17,10 +17,9 @@ from amends.arcp.runtime.cluster.retention import EndedJobs
 from amends.arcp.runtime.cluster.takeover import Takeover
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.credentials.provider import CredentialProvider
-from amends.arcp.runtime.entries import NodeRow
+from amends.arcp.runtime.entries import NODES, NodeRow
 from amends.arcp.runtime.jobs.cancel import Cancellation, follow_control
-from amends.arcp.runtime.jobs.delegate import Delegation
-from amends.arcp.runtime.jobs.family import Families
+from amends.arcp.runtime.jobs.delegate import Delegation, Families
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.jobs.submit import Submissions
@@ -33,6 +32,7 @@ from amends.arcp.runtime.server.job_listing import JobListing, MayObserve
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import FEATURES, new_id
+from amends.durable.workers import Workers
 from amends.stores import Store, StoreError, Traits
 
 __all__ = ["Node"]
@@ -68,9 +68,8 @@ class Node:
         self.ledger = ledger = Ledger(store, self.id, limits)
         self.capacity = capacity = Capacity(limits)
         self.quota = quota = Quota(ledger, limits, exclusive=exclusive)
-        self.membership = members = Membership(
-            store, self.id, agents, self._row, lease=limits.node_lease, exclusive=exclusive
-        )
+        workers = Workers(store, NODES, NodeRow, expires_in=limits.node_lease)
+        self.membership = members = Membership(workers, self.id, agents, self._row, exclusive)
         self.ended = ended = EndedJobs(ledger, limits, tasks)
         self.jobs = jobs = RunningJobs(ledger, limits, tasks, members, capacity, quota, exclusive=exclusive)
         credentials = CredentialLifecycle(provider, ledger, limits, tasks, jobs)

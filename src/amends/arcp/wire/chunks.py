@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as BadBase64
+from dataclasses import dataclass, field
 
 __all__ = ["Assembly"]
 
@@ -16,13 +17,11 @@ _RESULTS = 8
 """Results that one job may begin; the protocol expects one."""
 
 
+@dataclass(slots=True)
 class _Parts:
-    __slots__ = ("binary", "parts", "size")
-
-    def __init__(self) -> None:
-        self.parts: list[str | bytes] = []
-        self.binary = False
-        self.size = 0
+    parts: list[str | bytes] = field(default_factory=list)
+    binary: bool = False
+    size: int = 0
 
 
 class Assembly:

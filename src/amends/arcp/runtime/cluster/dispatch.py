@@ -155,7 +155,7 @@ class Dispatcher:
 
     async def _start(self, agent: Agent, lease: Lease) -> Job | None:
         """Write to the job's log that this node runs it. Returns None if the job cannot be started."""
-        ledger, writing = self._jobs.ledger, self.capacity.being_written
+        ledger = self._jobs.ledger
         job_id = lease.value.decode()
         spec, tail = await ledger.spec_and_tail(job_id)
         if spec is None or tail is None or tail[1].ended or tail[1].node:
@@ -167,15 +167,12 @@ class Dispatcher:
             ended = await self._cancel.end_queued(spec, tail, cancellation(None))
             await (lease.done() if ended else lease.give_back())
             return None
-        # While the store is slow, this job must not be considered abandoned.
-        writing.add(job_id)
         try:
-            entry = await ledger.start(spec, tail)
+            # While the store is slow, this job must not be considered abandoned. Its place is reserved already.
+            entry = await self.capacity.write(job_id, ledger.start(spec, tail), here=False)
         except ConflictError:
             await lease.give_back()
             return None
-        finally:
-            writing.discard(job_id)
         job = self._jobs.create(spec, agent, entry, tail[0] + 1)
         self._quota.job_dequeued(spec.principal)
         self._quota.job_started(spec.principal)

@@ -14,6 +14,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from amends.arcp.runtime.entries import Summary
@@ -138,21 +139,21 @@ class Quota:
         self.elsewhere = elsewhere
 
 
+@dataclass(eq=False)
 class Capacity:
     """The places for running jobs on one node."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self.running = 0
-        """Places that are taken: running jobs, and jobs that are about to run."""
-        self.draining = False
-        """Whether the node stops and takes no more jobs."""
-        self.backlog: set[str] = set()
-        """Agents whose queues are known to have jobs."""
-        self.queue_wakeup = asyncio.Event()
-        """Set when the queues should be read."""
-        self.being_written: set[str] = set()
-        """Jobs that are being written to the store by this node."""
+    _limits: Limits
+    running: int = 0
+    """Places that are taken: running jobs, and jobs that are about to run."""
+    draining: bool = False
+    """Whether the node stops and takes no more jobs."""
+    backlog: set[str] = field(default_factory=set)
+    """Agents whose queues are known to have jobs."""
+    queue_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the queues should be read."""
+    being_written: set[str] = field(default_factory=set)
+    """Jobs that are being written to the store by this node."""
 
     @property
     def full(self) -> bool:

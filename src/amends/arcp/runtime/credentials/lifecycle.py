@@ -15,9 +15,10 @@ from collections.abc import Container
 
 import msgspec
 
-from amends.arcp.runtime.credentials.provider import CredentialProvider, Holder, Outstanding, grant_of
+from amends.arcp.runtime.credentials.provider import CredentialProvider, Outstanding, grant_of
 from amends.arcp.runtime.credentials.rotation import Rotation
 from amends.arcp.runtime.entries import CREDENTIALS, JobSpec, encode
+from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
@@ -84,17 +85,17 @@ class CredentialLifecycle:
         await self._table.put(spec.job_id, encode(outstanding))
         return outstanding
 
-    def assign(self, job: Holder, outstanding: Outstanding | None) -> None:
+    def assign(self, job: Job, outstanding: Outstanding | None) -> None:
         """Give a job that runs on this node its credentials, and schedule their rotation."""
         if outstanding is not None:
             job.credentials = outstanding.wire()
             self._rotation.schedule(job, outstanding)
 
-    async def assign_stored(self, job: Holder) -> None:
+    async def assign_stored(self, job: Job) -> None:
         """Assign the credentials in the store to a job that was taken from a queue."""
         self.assign(job, await self.outstanding(job.spec.job_id))
 
-    async def rotate(self, job: Holder, id: str) -> dict[str, object]:
+    async def rotate(self, job: Job, id: str) -> dict[str, object]:
         """
         Rotate a credential of a job that runs on this node. Returns it in its wire form.
 

@@ -6,7 +6,7 @@ A runtime with a provider offers the feature and revokes what was issued: see `l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -20,7 +20,6 @@ __all__ = [
     "Credential",
     "CredentialProvider",
     "Grant",
-    "Holder",
     "Outstanding",
     "RotatingCredentialProvider",
     "grant_of",
@@ -81,23 +80,6 @@ class RotatingCredentialProvider(CredentialProvider, Protocol):
 
     async def retire(self, job_id: str, credential: Credential) -> None:
         """Invalidate this value of a credential and no other. It may be called more than once."""
-
-
-class Holder(Protocol):
-    """A job that runs on this node and has credentials."""
-
-    spec: JobSpec
-    credentials: list[dict[str, object]] | None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the job has not begun to end."""
-
-    def emit(self, kind: str, body: dict[str, object]) -> None:
-        """Report an event of the job."""
-
-    def after(self, seconds: float, act: Callable[..., object], *given: object) -> None:
-        """Call a function after some seconds, unless the job has ended by then."""
 
 
 class Outstanding(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -22,12 +22,12 @@ from amends.arcp.runtime.credentials.provider import (
     ROTATED,
     Credential,
     CredentialProvider,
-    Holder,
     Outstanding,
     grant_of,
     to_wire,
 )
 from amends.arcp.runtime.entries import CREDENTIALS, encode
+from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.tasks import Tasks
 from amends.errors.arcp import ARCPError, InternalError
 from amends.stores import ConflictError, Store, StoreError
@@ -69,7 +69,7 @@ class Rotation:
             raise TypeError("a credential with rotate_after needs a provider with rotate() and retire()")
         return due
 
-    def schedule(self, job: Holder, outstanding: Outstanding) -> None:
+    def schedule(self, job: Job, outstanding: Outstanding) -> None:
         """Schedule the rotations of a job's credentials, and retire values that were already replaced."""
         for id, due in outstanding.due.items():
             self._schedule_one(job, id, due)
@@ -80,7 +80,7 @@ class Rotation:
         for credential in outstanding.replaced:
             self._tasks.spawn(self._retire(job_id, credential))
 
-    async def rotate(self, job: Holder, id: str) -> dict[str, object]:
+    async def rotate(self, job: Job, id: str) -> dict[str, object]:
         """
         Rotate a credential now. A call during a rotation of the same credential waits for that one.
 
@@ -107,7 +107,7 @@ class Rotation:
 
     # -- one rotation
 
-    async def _rotate(self, job: Holder, id: str) -> dict[str, object] | InternalError:
+    async def _rotate(self, job: Job, id: str) -> dict[str, object] | InternalError:
         job_id = job.spec.job_id
         old: Credential | None = None
         fresh: Credential | None = None
@@ -141,7 +141,7 @@ class Rotation:
         self._tasks.spawn(self._retire(job_id, old))
         return to_wire(fresh)
 
-    async def _mint(self, job: Holder, old: Credential) -> Credential:
+    async def _mint(self, job: Job, old: Credential) -> Credential:
         async with asyncio.timeout(_MINT_TIMEOUT):
             fresh: Credential = await self._provider.rotate(grant_of(job.spec), old)
         if fresh.id != old.id:
@@ -179,10 +179,10 @@ class Rotation:
 
     # -- scheduled rotation
 
-    def _schedule_one(self, job: Holder, id: str, due: float) -> None:
+    def _schedule_one(self, job: Job, id: str, due: float) -> None:
         job.after(max(0.0, due - time.time()), lambda: self._tasks.spawn(self._rotate_until_done(job, id)))
 
-    async def _rotate_until_done(self, job: Holder, id: str) -> None:
+    async def _rotate_until_done(self, job: Job, id: str) -> None:
         """Rotate a credential that is due, repeating until it succeeds or the job ends."""
         pause = _FIRST_PAUSE
         while job.is_running:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.jobs.amounts import is_cost, number_on_wire
@@ -19,20 +19,8 @@ from amends.foreign import from_exception
 __all__ = ["Context", "Delegate"]
 
 
-class Delegate(Protocol):
-    """Runs a delegated job, and returns its result."""
-
-    def __call__(
-        self,
-        context: Context,
-        agent: str,
-        input: object,
-        *,
-        lease: Mapping[str, Sequence[str]] | None,
-        expires_at: str | None,
-        max_runtime: float | None,
-    ) -> Awaitable[Any]:
-        """See `Context.delegate`."""
+Delegate = Callable[..., Awaitable[object]]
+"""Runs a delegated job, and returns its result; see `Context.delegate`."""
 
 
 class Context:

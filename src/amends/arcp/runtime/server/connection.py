@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,37 +42,30 @@ _log = logging.getLogger("amends.arcp")
 _POLICY, _TRY_LATER = 1008, 1013
 
 
+@dataclass(eq=False)
 class Server:
     """Serves the connections of one node."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        capacity: Capacity,
-        sessions: Sessions,
-        handshake: Handshake,
-        submissions: Submissions,
-        listing: JobListing,
-        cancellation: Cancellation,
-    ) -> None:
-        self._jobs = jobs
-        self._capacity = capacity
-        self._sessions = sessions
-        self._handshake = handshake
-        self._submissions = submissions
-        self._listing = listing
-        self._cancellation = cancellation
-        self.handshakes = Handshakes(jobs.limits)
+    _jobs: RunningJobs
+    _capacity: Capacity
+    _sessions: Sessions
+    _handshake: Handshake
+    _submissions: Submissions
+    _listing: JobListing
+    _cancellation: Cancellation
+
+    def __post_init__(self) -> None:
+        self.handshakes = Handshakes(self._jobs.limits)
         """Connections that have no session yet."""
         self._handlers: dict[str, Handler] = {
             "session.ping": _ping,
             "session.ack": _ack,
-            "session.list_jobs": _requires("list_jobs", listing.list_jobs),
+            "session.list_jobs": _requires("list_jobs", self._listing.list_jobs),
             "session.close": _close,
             "session.bye": _close,
             "job.cancel": self._cancel,
-            "job.subscribe": _requires("subscribe", listing.subscribe),
-            "job.unsubscribe": _requires("subscribe", listing.unsubscribe),
+            "job.subscribe": _requires("subscribe", self._listing.subscribe),
+            "job.unsubscribe": _requires("subscribe", self._listing.unsubscribe),
         }
         """By message type; `job.submit` gets a task. Unknown types, also of later versions, are ignored (section 5)."""
 

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import msgspec
 
@@ -38,15 +39,15 @@ _SNAPSHOT_EVERY = 128
 """Number of entries between two snapshots."""
 
 
+@dataclass(eq=False)
 class Subscription:
     """The position of a session in the log of a job."""
 
-    def __init__(self, job_id: str, trace: str, start: int, mode: int) -> None:
-        self.job_id = job_id
-        self.trace = trace
-        self.numbered = start
-        """The number of the first entry that has no event number in the session yet."""
-        self.mode = mode
+    job_id: str
+    trace: str
+    numbered: int
+    """The number of the first entry that has no event number in the session yet."""
+    mode: int
 
 
 class QueuedEvent(msgspec.Struct, frozen=True):

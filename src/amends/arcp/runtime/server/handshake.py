@@ -183,16 +183,14 @@ async def _send_refusal(connection: Connection, error: FaultError) -> None:
 _TRY_LATER = 1013
 
 
+@dataclass(eq=False, slots=True)
 class Waiting:
     """One connection without a session."""
 
-    __slots__ = ("address", "connection", "dropped")
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.address: str | None = address_of(connection.peer)
-        self.dropped = False
-        """Whether it was closed to make room for another one."""
+    connection: Connection
+    address: str | None
+    dropped: bool = False
+    """Whether it was closed to make room for another one."""
 
 
 class Handshakes:
@@ -209,7 +207,8 @@ class Handshakes:
 
     async def enter(self, connection: Connection) -> Waiting | None:
         """Add a connection, and close a silent one if there are too many. Returns None if there is no room."""
-        new, address = Waiting(connection), address_of(connection.peer)
+        address = address_of(connection.peer)
+        new = Waiting(connection, address)
         dropped: Waiting | None = None
         crowded = self._per_address[address] >= self._limits.handshakes_per_address
         if crowded or len(self) >= self._limits.handshakes:

@@ -11,6 +11,7 @@ import msgspec
 
 from amends.arcp.leases import Lease
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
+from amends.arcp.runtime.entries import JobEntry as JobLogEntry
 from amends.arcp.runtime.entries import JobSpec, Summary
 from amends.arcp.runtime.jobs.amounts import counters_on_wire, remaining_budget
 from amends.arcp.runtime.jobs.outcome import status_of
@@ -136,27 +137,27 @@ class JobListing:
         start = (request.from_event_seq or 0) + 1 if history else tail[0] + 1
         # A client that claims to have seen entries beyond the end still gets the end.
         start = max(1, min(start, tail[0] if tail[1].ended and history else tail[0] + 1))
-        await self._send_subscribed(session, message, spec, tail[0], start, history=history)
+        await self._send_subscribed(session, message, spec, tail[1], start, history=history)
 
     async def _send_subscribed(
-        self, session: Session, message: Envelope, spec: JobSpec, last: int, start: int, *, history: bool
+        self,
+        session: Session,
+        message: Envelope,
+        spec: JobSpec,
+        entry: JobLogEntry,
+        start: int,
+        *,
+        history: bool,
     ) -> None:
         lease = Lease(spec.grants, spec.expires_at)
         running = self._jobs.get(spec.job_id)
-        tail = await self._jobs.ledger.tail(spec.job_id)
-        entry = None if tail is None else tail[1]
-        status = "pending"
-        if entry is not None and entry.node:
-            status = "running"
-        if entry is not None and entry.ended:
-            status = status_of(entry)
+        status = status_of(entry) if entry.ended else "running" if entry.node else "pending"
         budget = running.budget if running is not None else await remaining_budget(self._jobs.ledger, spec)
         own = session.principal == spec.principal
         issued = None
         if own and "provisioned_credentials" in session.features:
             issued = await self._credentials.outstanding(spec.job_id)
         old = session.feeds.get(spec.job_id)
-        ended_before = entry is not None and entry.ended and tail is not None and tail[0] == last
         session.send_message(
             "job.subscribed",
             Subscribed(
@@ -176,10 +177,8 @@ class JobListing:
             trace=spec.trace,
             job_id=spec.job_id,
         )
-        if ended_before and not history:
-            return
-        if old is not None and not history:
-            # The session is already subscribed and keeps its feed.
+        if not history and (entry.ended or old is not None):
+            # Nothing follows, or the session is already subscribed and keeps its feed.
             return
         # A session that submitted the job may still cancel it after subscribing again.
         feed = Feed(session, spec.job_id, spec.trace, start, 0 if old is None else old.mode & SUBMITTED)
