@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Container
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -33,25 +34,20 @@ _TRIES = 8
 _read = msgspec.json.Decoder(Outstanding).decode
 
 
+@dataclass(eq=False)
 class CredentialLifecycle:
     """Issues, assigns, rotates and revokes the credentials of one provider; without a provider, jobs have none."""
 
-    def __init__(
-        self,
-        provider: CredentialProvider | None,
-        ledger: Ledger,
-        limits: Limits,
-        tasks: Tasks,
-        running: Container[str],
-    ) -> None:
-        """`running`: the ids of the jobs that run on this node."""
-        self._provider = provider
-        self._ledger = ledger
-        self._limits = limits
-        self._tasks = tasks
-        self._running = running
-        self._rotation = Rotation(provider, ledger.store, tasks)
-        self._revoking: set[str] = set()
+    _provider: CredentialProvider | None
+    _ledger: Ledger
+    _limits: Limits
+    _tasks: Tasks
+    _running: Container[str]
+    """The ids of the jobs that run on this node."""
+    _revoking: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._rotation = Rotation(self._provider, self._ledger.store, self._tasks)
 
     @property
     def _table(self) -> Table:

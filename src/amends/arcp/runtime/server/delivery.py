@@ -263,7 +263,7 @@ class Delivery(ABC):
         """
         Send the queued messages now if the connection has room; else wake the writer. Only for stores that never wait.
 
-        Without the switch to the writer's task an echo job takes 1 to 2 % less CPU; the target of bench/arcp.py is not met yet.
+        Without the switch to the writer's task an echo job takes 1 to 2 % less CPU; bench/arcp.py needs it.
         """
         self._flush_scheduled = False
         if not self._queue or not self._idle or self._wake.is_set():
