@@ -29,7 +29,7 @@ class Peer:
     async def send(self, type, payload=None, **envelope):
         """Send a message."""
         frame = {"arcp": "1.1", "id": message_id(), "type": type, "payload": payload or {}, **envelope}
-        await self.connection.send(json.dumps(frame))
+        await self.connection.send(json.dumps(frame).encode())
 
     async def raw(self, data):
         """Send data as it is."""

@@ -25,10 +25,10 @@ class Echo:
     async def serve(self, connection):
         self.served.append(connection)
         while (frame := await connection.receive()) is not None:
-            text = frame.decode() if isinstance(frame, bytes) else frame
-            if text == "go":
+            data = frame if isinstance(frame, bytes) else frame.encode()
+            if data == b"go":
                 break
-            await connection.send_all([text, text.encode()])
+            await connection.send_all([data, data])
         await connection.close()
 
 
@@ -81,7 +81,7 @@ class Echo:
         while (frame := await connection.receive()) is not None:
             if frame == b"go":
                 break
-            await connection.send_all([frame.decode(), frame])
+            await connection.send_all([frame, frame])
 
 asyncio.run(stdio.serve(Echo(), max_frame=1000))
 print("after")
@@ -107,12 +107,12 @@ def text(frame):
 
 @ALL
 async def test_frames_travel_in_order(over):
-    """One by one, several at once, and posted without waiting; texts and bytes are equivalent."""
+    """One by one, several at once, and posted without waiting."""
     async with over(Echo()) as connection:
-        await connection.send("ä")
-        await connection.send_all(["b", b"c"])
-        if not connection.post([b"d", "e"]):
-            await connection.send_all(["d", "e"])
+        await connection.send("ä".encode())
+        await connection.send_all([b"b", b"c"])
+        if not connection.post([b"d", b"e"]):
+            await connection.send_all([b"d", b"e"])
         got = [text(await connection.receive()) for _ in range(10)]
         assert got == ["ä", "ä", "b", "b", "c", "c", "d", "d", "e", "e"]
         assert connection.peer
@@ -123,21 +123,21 @@ async def test_closing_ends_both_sides(over):
     """Frames sent before are received, then always None; sending raises."""
     echo = Echo()
     async with over(echo) as connection:
-        await connection.send("last")
-        await connection.send("go")
+        await connection.send(b"last")
+        await connection.send(b"go")
         assert [text(await connection.receive()) for _ in range(2)] == ["last", "last"]
         while (frame := await connection.receive()) is not None:
             assert frame == b"after"  # printed by the child on its stdout
         assert await connection.receive() is None
         with pytest.raises(ConnectionLost):
             for _ in range(100):
-                await connection.send("x")
+                await connection.send(b"x")
                 await asyncio.sleep(0.01)
         await connection.close()
-        assert not connection.post(["x"])
+        assert not connection.post([b"x"])
         assert await connection.receive() is None
         with pytest.raises(ConnectionLost):
-            await connection.send_all(["x"])
+            await connection.send_all([b"x"])
         await connection.close()
 
 
@@ -146,7 +146,7 @@ async def test_a_frame_too_large_ends_the_connection(over):
     """The frame is not delivered."""
     async with over(Echo()) as connection:
         try:
-            await connection.send("x" * (LIMIT + 200))
+            await connection.send(b"x" * (LIMIT + 200))
         except ConnectionLost:
             pass
         frames = []

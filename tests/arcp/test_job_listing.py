@@ -145,3 +145,18 @@ async def test_may_observe_is_a_policy(begin, caplog):
     request = await other.send("job.cancel", {}, job_id=job_id)
     assert (await other.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
     await asyncio.gather(raw.close(), other.close())
+
+
+async def test_a_policy_that_fails(begin, caplog):
+    """The request is answered, and the session goes on."""
+
+    def policy(observer, owner):
+        raise RuntimeError("secret")
+
+    runtime = await begin(may_observe=policy)
+    alice, bob = await connected(runtime), await connected(runtime, "bob-token")
+    job_id = (await alice.run("echo", 1))["job_id"]
+    answer = await bob.answer(await bob.send("job.subscribe", {"job_id": job_id}))
+    assert (answer["type"], answer["payload"]["code"]) == ("job.error", "INTERNAL_ERROR")
+    assert "secret" not in str(answer)
+    assert (await bob.run("echo", 2))["payload"]["result"] == 2

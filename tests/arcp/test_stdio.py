@@ -57,7 +57,7 @@ async def test_stdio_in_this_process(monkeypatch):
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(our_out, "wb", 0)
         )
         connection = stdio.LineConnection(reader, asyncio.StreamWriter(transport, protocol, None, loop))
-        await connection.send("a")
+        await connection.send(b"a")
         assert [await connection.receive() for _ in range(2)] == [b"a", b"a"]
         assert errors.read(100) == b"stray output\n"
         await connection.close()
@@ -74,7 +74,7 @@ async def test_a_child_that_does_not_read(monkeypatch):
     while connection.post([frame]):
         pass
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(connection.send("more"), 0.05)
+        await asyncio.wait_for(connection.send(b"more"), 0.05)
     await connection.close()
 
 
@@ -84,6 +84,6 @@ async def test_a_child_that_has_exited():
     assert await connection.receive() is None
     with pytest.raises(ConnectionLost):
         while True:
-            await connection.send("x" * 100_000)
+            await connection.send(b"x" * 100_000)
             await asyncio.sleep(0)
     await connection.close()

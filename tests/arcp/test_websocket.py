@@ -115,7 +115,7 @@ async def test_tls(certificate):
     async with websocket.serve(Echo(), ssl=server) as listening:
         assert listening.url.startswith("wss://127.0.0.1:")
         connection = await websocket.dial(listening.url, ssl=client)
-        await connection.send("a")
+        await connection.send(b"a")
         assert await connection.receive() == b"a"
         await connection.close()
         with pytest.raises(ConnectionLost):
@@ -140,8 +140,8 @@ async def test_connections_with_extensions_are_written_by_the_library():
     """If the client requests compression, it is used in both directions."""
     async with websocket.serve(Echo(), compression="deflate") as listening:
         connection = await websocket.dial(listening.url, compression="deflate")
-        assert not connection.post(["x"])
-        await connection.send("ä" * 5000)
+        assert not connection.post([b"x"])
+        await connection.send(("ä" * 5000).encode())
         assert [await connection.receive() for _ in range(2)] == [("ä" * 5000).encode()] * 2
         await connection.close()
 

@@ -1,10 +1,12 @@
 """The key of the running effect: what HTTP requests inside it carry."""
 
+import asyncio
+
 import httpx2
 
 from amends.bindings.httpx import Transport
 from amends.effects import Effects, current_key
-from amends.effects.current import current_scope, request_key, running_as, within_scope
+from amends.effects.current import current_scope, enter_scope, request_key, running_as, within_scope
 
 
 def test_scopes_nest():
@@ -57,3 +59,12 @@ def test_http_requests_carry_the_key_of_the_effect():
         pay(5, again="a second one")
     assert seen[0] == seen[1] != seen[2]
     assert None not in seen
+
+
+async def test_a_scope_that_a_task_enters_ends_with_the_task():
+    async def work():
+        enter_scope("task")
+        return current_scope()
+
+    assert await asyncio.create_task(work()) == "task"
+    assert current_scope() == ""

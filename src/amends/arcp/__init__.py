@@ -44,28 +44,14 @@ __all__ = [
     "connect",
 ]
 
-# Each name is imported when it is first used.
-_HOMES = {
-    "Client": "client",
-    "Event": "client",
-    "Handle": "client",
-    "Settings": "client",
-    "Ticket": "client",
-    "connect": "client",
-    "Context": "runtime",
-    "Credential": "runtime",
-    "CredentialProvider": "runtime",
-    "Grant": "runtime",
-    "Limits": "runtime",
-    "RotatingCredentialProvider": "runtime",
-    "Runtime": "runtime",
-}
+_OF_CLIENT = frozenset({"Client", "Event", "Handle", "Settings", "Ticket", "connect"})
 
 
 def __getattr__(name: str) -> Any:
-    module = _HOMES.get(name)
-    if module is None:
+    if name not in __all__:
         raise AttributeError(f"module 'amends.arcp' has no attribute {name!r}")
+    # Imported when it is first used.
+    module = "client" if name in _OF_CLIENT else "runtime"
     value = getattr(import_module(f"amends.arcp.{module}"), name)
     globals()[name] = value
     return value

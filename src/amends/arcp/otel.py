@@ -71,7 +71,7 @@ def _instruments() -> None:
 
 
 def _callback(read: Callable[[Node], _Numbers]) -> Callable[[Any], list[metrics.Observation]]:
-    def observe(_: Any) -> list[metrics.Observation]:
+    def observe(_: object) -> list[metrics.Observation]:
         return [
             metrics.Observation(value, {"amends.node": node.name, **attributes})
             for node in [runtime.node for runtime in list(_instrumented)]

@@ -18,7 +18,8 @@ __all__ = ["Batch", "check_expired", "run_without_waiting"]
 _IMMEDIATELY = 0.001
 
 _InTransaction = Callable[[Transaction], object]
-_OnStore = Callable[[Store], Awaitable[object]]
+_OnStore = Callable[[Store], object]
+"""Returns an awaitable, as the methods of a store do."""
 
 
 class Batch:
@@ -29,32 +30,21 @@ class Batch:
     def __init__(self) -> None:
         self._changes: list[tuple[_InTransaction, _OnStore]] = []
 
+    def _both(self, change: Callable[[Store | Transaction], object]) -> None:
+        """Add a change that is written the same way in a transaction and on a store."""
+        self._changes.append((change, change))
+
     def append(self, log: str, value: bytes, *, last: int | None = None) -> None:
         """See `Log.append`."""
-        self._changes.append(
-            (
-                lambda tx: tx.log(log).append(value, last=last),
-                lambda store: store.log(log).append(value, last=last),
-            )
-        )
+        self._both(lambda on: on.log(log).append(value, last=last))
 
     def put(self, table: str, key: str, value: bytes, *, expires_in: float | None = None) -> None:
         """See `Table.put`."""
-        self._changes.append(
-            (
-                lambda tx: tx.table(table).put(key, value, expires_in=expires_in),
-                lambda store: store.table(table).put(key, value, expires_in=expires_in),
-            )
-        )
+        self._both(lambda on: on.table(table).put(key, value, expires_in=expires_in))
 
     def create(self, table: str, key: str, value: bytes) -> None:
         """See `Table.create`."""
-        self._changes.append(
-            (
-                lambda tx: tx.table(table).create(key, value),
-                lambda store: store.table(table).create(key, value),
-            )
-        )
+        self._both(lambda on: on.table(table).create(key, value))
 
     def delete(self, table: str, key: str) -> None:
         """See `Table.delete`."""
@@ -84,12 +74,7 @@ class Batch:
 
     def enqueue(self, queue: str, value: bytes, key: str) -> None:
         """See `Queue.put`."""
-        self._changes.append(
-            (
-                lambda tx: tx.queue(queue).put(value, key=key),
-                lambda store: store.queue(queue).put(value, key=key),
-            )
-        )
+        self._both(lambda on: on.queue(queue).put(value, key=key))
 
     def check_lease(self, lease: Lease) -> None:
         """
@@ -131,7 +116,9 @@ class Batch:
 
     async def _perform_in_order(self, store: Store) -> None:
         for _, on_store in self._changes:
-            await on_store(store)
+            change = on_store(store)
+            if isinstance(change, Awaitable):
+                await change
 
 
 def check_expired(tx: Transaction, lease: Lease) -> None:

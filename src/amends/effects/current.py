@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from hashlib import sha256
 from uuid import UUID
 
-__all__ = ["current_key", "current_scope", "request_key", "running_as", "within_scope"]
+__all__ = ["current_key", "current_scope", "enter_scope", "request_key", "running_as", "within_scope"]
 
 _SCOPE: ContextVar[str] = ContextVar("amends_effects_scope", default="")
 
@@ -58,6 +58,11 @@ def request_key(method: str, address: str) -> str | None:
     running.sent[method, address] += 1
     text = f"{running.key}\0{method}\0{address}\0{running.sent[method, address]}"
     return str(UUID(bytes=sha256(text.encode("utf-8", "surrogatepass")).digest()[:16], version=4))
+
+
+def enter_scope(name: str) -> None:
+    """Set the scope for the rest of the current context, such as a task."""
+    _SCOPE.set(name)
 
 
 @contextmanager

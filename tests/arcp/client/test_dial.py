@@ -183,7 +183,8 @@ async def closes(connection):
 async def reports(connection):
     details = '{"amends": {"retry_after_ms": 20}}'
     error = f'{{"code": "INTERNAL_ERROR", "message": "full", "retryable": true, "details": {details}}}'
-    await connection.send(f'{{"arcp": "1.1", "id": "m", "type": "session.error", "payload": {error}}}')
+    frame = f'{{"arcp": "1.1", "id": "m", "type": "session.error", "payload": {error}}}'
+    await connection.send(frame.encode())
     await connection.close(1013)
 
 

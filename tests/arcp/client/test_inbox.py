@@ -4,9 +4,12 @@ import asyncio
 
 import pytest
 
+from amends.arcp.client.inbox import PendingRequests
+from amends.arcp.wire import envelope
 from amends.errors.arcp import (
     AgentNotAvailableError,
     DuplicateKeyError,
+    HeartbeatLostError,
     InvalidRequestError,
     JobNotFoundError,
     PermissionDeniedError,
@@ -156,3 +159,20 @@ async def test_a_refusal_of_a_request_that_timed_out():
         )
         assert isinstance(refused, InvalidRequestError)
         assert await fine.done == "fine"
+
+
+async def test_each_request_has_its_own_time():
+    """One timer serves all requests: the oldest fails first, an answered one never, and a later one after its own time."""
+    requests = PendingRequests(0.05)
+    first, second = (requests.add(envelope(type), repeatable=True) for type in ("a", "b"))
+    assert requests.answer("fine", "b")
+    await asyncio.sleep(0.02)
+    third = requests.add(envelope("c"), repeatable=True)
+    with pytest.raises(HeartbeatLostError) as caught:
+        await first
+    assert caught.value.details == {"reason": "no_answer"}
+    assert await second == "fine"
+    assert not third.done()
+    with pytest.raises(HeartbeatLostError):
+        await third
+    assert not requests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from asyncio import Future, Lock, Task
+from asyncio import Lock, Task
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,11 +16,10 @@ from amends.arcp.client.inbox import Inbox
 from amends.arcp.client.job import Job
 from amends.arcp.client.recovery import submit_with_recovery
 from amends.arcp.client.session import Session
-from amends.arcp.client.session_faults import connection_lost, error_of, result_gone
+from amends.arcp.client.session_faults import connection_lost, result_gone
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import messages as m
 from amends.arcp.wire import text_of
-from amends.core.enums import Executed
 from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 from amends.recovery.origins import PER_ORIGIN, Upstreams
@@ -137,7 +136,7 @@ class Client:
     async def submit(
         self,
         agent: str,
-        input: Any = None,
+        input: object = None,
         *,
         idempotency_key: str | None = None,
         max_runtime_sec: float | None = None,
@@ -173,7 +172,7 @@ class Client:
             lease_request={name: list(patterns) for name, patterns in lease.items()} if lease else None,
             lease_constraints=constraints,
             idempotency_key=idempotency_key,
-            max_runtime_sec=_whole(max_runtime_sec),
+            max_runtime_sec=None if max_runtime_sec is None else _whole(max_runtime_sec),
             parent_job_id=parent_job_id,
         )
         trace, keyed = trace_id or current_trace_id(), idempotency_key is not None
@@ -200,7 +199,7 @@ class Client:
                 del self._jobs[job_id]
             job.fail(result_gone(job_id) if error.code == "JOB_NOT_FOUND" else error.fault)
 
-    async def submit_with_recovery(self, agent: str, input: Any = None, **options: Any) -> Any:
+    async def submit_with_recovery(self, agent: str, input: object = None, **options: Any) -> Any:
         """
         Submit, wait for the result, and repeat where that can help, within the limits of a policy.
 
@@ -246,12 +245,12 @@ class Client:
             raise
         job.trace_id = job.trace_id or subscribed.trace_id
         accepted = m.Accepted(
-            job_id=job_id,
-            agent=subscribed.agent,
-            lease=subscribed.lease,
-            lease_constraints=subscribed.lease_constraints,
-            budget=subscribed.budget,
-            credentials=subscribed.credentials,
+            job_id,
+            subscribed.agent,
+            subscribed.lease,
+            subscribed.lease_constraints,
+            subscribed.budget,
+            subscribed.credentials,
             trace_id=subscribed.trace_id,
             parent_job_id=subscribed.parent_job_id or None,
         )
@@ -327,7 +326,7 @@ class Client:
     async def _request(
         self,
         type: str,
-        payload: Any,
+        payload: object,
         *,
         repeatable: bool,
         job_id: str | None = None,
@@ -339,15 +338,9 @@ class Client:
         message = session.message(type, payload, job_id=job_id, trace_id=trace_id)
         # Posted before it is registered: an input that is not JSON raises here. A single request saves a turn of the loop.
         session.post(message, alone=not self._requests)
-        answer: Future[Any] = self._requests.add(message, repeatable=repeatable, job_id=job_id)
+        answer = self._requests.add(message, repeatable=repeatable, job_id=job_id)
         try:
-            async with asyncio.timeout(self._settings.request_timeout):
-                return await answer
-        except TimeoutError as error:
-            # A fault with the code TIMEOUT is a TimeoutError too.
-            if isinstance(error, FaultError):
-                raise
-            raise error_of(connection_lost("no_answer", executed=Executed.MAYBE)) from None
+            return await answer
         finally:
             self._requests.remove(message)
 
@@ -369,9 +362,9 @@ class Client:
                 raise
 
 
-def _whole(seconds: float | None) -> float | None:
+def _whole(seconds: float) -> float:
     """A whole number as an int, because published runtimes accept only those."""
-    return int(seconds) if seconds is not None and float(seconds).is_integer() else seconds
+    return int(seconds) if float(seconds).is_integer() else seconds
 
 
 def current_trace_id() -> str | None:

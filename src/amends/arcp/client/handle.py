@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from amends.arcp.client.events import Event
@@ -12,6 +13,7 @@ from amends.arcp.wire import messages as m
 __all__ = ["Handle"]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Handle:
     """
     A job.
@@ -19,15 +21,10 @@ class Handle:
     `await handle.done` returns its result or raises its failure, any number of times and from any number of tasks.
     """
 
-    __slots__ = ("_cancel", "_job", "accepted")
-
-    def __init__(
-        self, cancel: Callable[[Job, str | None], Awaitable[None]], job: Job, accepted: m.Accepted
-    ) -> None:
-        self._cancel = cancel
-        self._job = job
-        self.accepted = accepted
-        """What the runtime granted: agent and version, lease, budget and credentials."""
+    _cancel: Callable[[Job, str | None], Awaitable[None]]
+    _job: Job
+    accepted: m.Accepted
+    """What the runtime granted: agent and version, lease, budget and credentials."""
 
     @property
     def job_id(self) -> str:
@@ -54,7 +51,7 @@ class Handle:
         return self.accepted.agent
 
     @property
-    def lease(self) -> dict[str, Any]:
+    def lease(self) -> Mapping[str, Any]:
         """What the job may do."""
         return self.accepted.lease or {}
 
@@ -65,13 +62,12 @@ class Handle:
 
         They are secrets, and invalid after the job has ended: do not log or store them.
         """
-        newest = self._job.rotated
-        return [
-            {**credential, "value": newest[credential["id"]]}
-            if credential.get("id") in newest
-            else dict(credential)
-            for credential in self.accepted.credentials or ()
-        ]
+        credentials = [dict(credential) for credential in self.accepted.credentials or ()]
+        for credential in credentials:
+            newest = self._job.rotated.get(str(credential.get("id")))
+            if newest is not None:
+                credential["value"] = newest
+        return credentials
 
     @property
     def trace_id(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from amends.arcp.wire import message_id, now_text
 from amends.arcp.wire import messages as m
@@ -15,35 +16,25 @@ _ACK_WITHIN = 0.25
 """Acknowledge at most this often, or after that many events, so that a fast runtime need not pause."""
 
 
+@dataclass(eq=False)
 class Heartbeat:
-    """The timers of one session."""
+    """The timers of one session; `start` starts them."""
 
-    def __init__(
-        self,
-        send: Callable[[str, m.Message], None],
-        last_sent: Callable[[], float],
-        on_silence: Callable[[], None],
-    ) -> None:
-        """
-        Create the timers without starting them.
-
-        Args:
-            send: sends a message of a type.
-            last_sent: the time of the last sent message, by the loop's clock.
-            on_silence: called when nothing was received for two intervals.
-
-        """
-        self._send = send
-        self._last_sent = last_sent
-        self._on_silence = on_silence
-        self._loop = asyncio.get_running_loop()
-        self._interval: float | None = None
-        self._acks = False
-        self._beat_timer: asyncio.TimerHandle | None = None
-        self._ack_timer: asyncio.TimerHandle | None = None
-        self._seq = self._acked = 0
-        self.last_received = 0.0
-        """The time of the last received message, by the loop's clock."""
+    _send: Callable[[str, m.Message], None]
+    """Sends a message of a type."""
+    _last_sent: Callable[[], float]
+    """Returns the time of the last sent message, by the loop's clock."""
+    _on_silence: Callable[[], None]
+    """Called when nothing was received for two intervals."""
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _interval: float | None = None
+    _acks: bool = False
+    _beat_timer: asyncio.TimerHandle | None = None
+    _ack_timer: asyncio.TimerHandle | None = None
+    _seq: int = 0
+    _acked: int = 0
+    last_received: float = 0.0
+    """The time of the last received message, by the loop's clock."""
 
     def start(self, interval: float | None, *, acks: bool) -> None:
         """Start on a new connection: `interval` in seconds if heartbeats were negotiated, and whether acks were."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -45,7 +45,7 @@ class Inbox:
         """Jobs with events while a submission is pending, whose answer may have been lost with a connection."""
         self._ended: WeakValueDictionary[str, Job] = WeakValueDictionary()
         """Ended jobs of runtimes that do not repeat the end of a job, as long as they have a handle."""
-        self.requests = PendingRequests()
+        self.requests = PendingRequests(settings.request_timeout)
 
     def receive(self, message: Envelope, size: int) -> Any:
         """Handle a message about a job or an answer; returns an awaitable if the connection must wait."""
@@ -125,9 +125,10 @@ class Inbox:
         del self.jobs[job.job_id]
         if job.in_doubt:
             self._ended[job.job_id] = job
-        self.requests.answer_all("job.cancel", job.job_id, None)
+        if self.requests:
+            self.requests.answer_all("job.cancel", job.job_id, None)
 
-    def _is_refusal(self, payload: dict[str, Any], job: Job) -> bool:
+    def _is_refusal(self, payload: dict[str, object], job: Job) -> bool:
         """Whether a `job.error` with the id of a known job rejects a request and does not end the job."""
         if _request_id(payload) is not None:
             return True
@@ -140,7 +141,7 @@ class Inbox:
         asked_to_follow = job.last_seq == 0 and self.requests.any("job.subscribe", job.job_id)
         return asked_to_follow or self.requests.any("job.cancel", job.job_id)
 
-    def _refused(self, message: Envelope, payload: dict[str, Any]) -> None:
+    def _refused(self, message: Envelope, payload: dict[str, object]) -> None:
         """Reject the request that a `job.error` names by its id, by its job, or, with a new job's id, the oldest submission."""
         fault = reported_fault("job.error", payload, message.trace_id)
         request_id, job_id = _request_id(payload), message.job_id
@@ -163,13 +164,9 @@ class Inbox:
         job_id = getattr(payload, "job_id", None) or message.job_id
         self.requests.answer(payload, request, payload.request_id, job_id)
 
-    def reject(self, fault: Fault, payload: dict[str, Any]) -> None:
+    def reject(self, fault: Fault, payload: dict[str, object]) -> None:
         """Handle a session.error: reject the request it names, or the oldest (published runtimes answer in order)."""
         self.requests.reject(fault, _request_id(payload))
-
-    def requests_to_repeat(self) -> Iterable[Envelope]:
-        """The requests to send again after a resumption; the others fail, because it is unknown whether they arrived."""
-        return self.requests.take_repeatable()
 
     def end(self, fault: Fault) -> None:
         """Fail all jobs and pending requests."""
@@ -189,7 +186,7 @@ _ANSWERS = {
 }
 
 
-def _request_id(payload: dict[str, Any]) -> str | None:
+def _request_id(payload: dict[str, object]) -> str | None:
     request_id = payload.get("request_id")
     return request_id if isinstance(request_id, str) else None
 
@@ -203,13 +200,17 @@ class PendingRequest:
     repeatable: bool
     """Whether it may be sent again if it is unknown whether it arrived."""
     job_id: str | None
+    due: float
+    """When it fails without an answer, by the loop's clock."""
 
 
 class PendingRequests:
-    """The requests without an answer, in the order in which they were sent."""
+    """The requests without an answer, in the order in which they were sent. One timer serves all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: float) -> None:
         self._loop = asyncio.get_running_loop()
+        self._timeout = timeout
+        self._timer: asyncio.TimerHandle | None = None
         self._waiting: dict[str, PendingRequest] = {}
 
     def __bool__(self) -> bool:
@@ -225,14 +226,27 @@ class PendingRequests:
     def add(self, message: Envelope, *, repeatable: bool, job_id: str | None = None) -> Future[Any]:
         """Add a request that is being sent, and return the future of its answer."""
         answer: Future[Any] = self._loop.create_future()
-        self._waiting[message.id] = PendingRequest(message, answer, repeatable, job_id)
+        due = self._loop.time() + self._timeout
+        self._waiting[message.id] = PendingRequest(message, answer, repeatable, job_id, due)
+        if self._timer is None:
+            self._timer = self._loop.call_at(due, self._expire)
         return answer
+
+    def _expire(self) -> None:
+        """Fail the requests that are due, and set the timer for the oldest of the others."""
+        self._timer = None
+        for id, request in list(self._waiting.items()):
+            if request.due > self._loop.time():
+                self._timer = self._loop.call_at(request.due, self._expire)
+                return
+            del self._waiting[id]
+            _fail(request, connection_lost("no_answer"))
 
     def remove(self, message: Envelope) -> None:
         """Remove a request, answered or not."""
         self._waiting.pop(message.id, None)
 
-    def answer(self, value: Any, type: str, request_id: object = None, job_id: str | None = None) -> bool:
+    def answer(self, value: object, type: str, request_id: object = None, job_id: str | None = None) -> bool:
         """Answer the request with this id, else the oldest of its type (and job); returns whether there was one."""
         request = self._find(type, request_id, job_id)
         if request is None:
@@ -251,7 +265,7 @@ class PendingRequests:
         _fail(request, fault)
         return True
 
-    def answer_all(self, type: str, job_id: str, value: Any) -> None:
+    def answer_all(self, type: str, job_id: str, value: object) -> None:
         """Answer every request of a type about a job."""
         while self.answer(value, type, job_id=job_id):
             pass
@@ -269,6 +283,9 @@ class PendingRequests:
 
     def fail_all(self, fault: Fault) -> None:
         """Answer all requests with a failure."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         waiting, self._waiting = self._waiting, {}
         for request in waiting.values():
             _fail(request, fault)

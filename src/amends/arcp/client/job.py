@@ -18,7 +18,7 @@ __all__ = ["Job", "Outcome"]
 
 # The statuses that peers use for success. No status counts as success, because job.result reports a success.
 _SUCCESS = frozenset({None, "success", "succeeded", "completed", "ok"})
-_NOTHING: Any = object()
+_NOTHING: object = object()
 
 
 class Job:
@@ -78,7 +78,7 @@ class Job:
         event = Event(payload.kind, body, payload.ts, self.job_id, message.event_seq, self.run)
         self.events.put(event, size)
 
-    def _record_rotation(self, body: dict[str, Any]) -> None:
+    def _record_rotation(self, body: dict[str, object]) -> None:
         id, value = body.get("id"), body.get("value")
         if isinstance(id, str) and isinstance(value, str):
             self.rotated[id] = value
@@ -126,7 +126,7 @@ class Job:
             return _NOTHING
         return value
 
-    def _record_run(self, payload: dict[str, Any] | None) -> None:
+    def _record_run(self, payload: dict[str, object] | None) -> None:
         run = payload.get("run") if payload else None
         if isinstance(run, int) and not isinstance(run, bool):
             self.run = run
@@ -142,7 +142,7 @@ class Job:
             self._events.end()
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
@@ -155,7 +155,7 @@ class Outcome:
     """
 
     def __init__(self) -> None:
-        self.value: Any = None
+        self.value: object = None
         self.fault: Fault | None = None
         self._ended = asyncio.Event()
 
@@ -164,7 +164,7 @@ class Outcome:
         """Whether the job has ended."""
         return self._ended.is_set()
 
-    def succeed(self, value: Any) -> None:
+    def succeed(self, value: object) -> None:
         """End with a result."""
         self.value = value
         self._ended.set()

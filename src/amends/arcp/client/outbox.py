@@ -51,10 +51,10 @@ class Outbox:
             raise InvalidRequestError("The message is larger than a frame may be", details=details)
         self._frames.append(frame)
         if not self._flushing:
-            self._flushing = True
             if alone:
                 self._flush()
             else:
+                self._flushing = True
                 self._loop.call_soon(self._flush)
 
     async def close(self) -> None:
@@ -67,9 +67,8 @@ class Outbox:
         frames, self._frames = self._frames, []
         connection = self.connection
         self.last_sent = self._loop.time()
-        if connection is None or connection.post(frames):
-            self._flushing = False
-        else:
+        self._flushing = connection is not None and not connection.post(frames)
+        if connection is not None and self._flushing:
             self._keep(asyncio.create_task(self._write(connection, frames)))
 
     async def _write(self, connection: Connection, frames: list[bytes]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass, field
 from random import random
 
 from amends.arcp.client.dial import Dial
@@ -24,21 +25,22 @@ _STABLE_AFTER = 10.0
 """Seconds after which a connection counts as useful even if nothing was received over it."""
 
 
+@dataclass(eq=False)
 class Reconnect:
     """The attempts to resume one session, counted since its last useful connection."""
 
-    def __init__(self, dial: Dial, token: str | None, settings: Settings) -> None:
-        self._dial = dial
-        self._token = token
-        self._settings = settings
-        self._loop = asyncio.get_running_loop()
-        self._retry_now = asyncio.Event()
-        self._lost_at = self._opened_at = 0.0
-        self._tries = 0
-        self.received_anything = True
-        """Whether anything was received over the connection."""
-        self.window = _WINDOW
-        """Seconds within which the runtime allows the session to be resumed."""
+    _dial: Dial
+    _token: str | None
+    _settings: Settings
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _retry_now: asyncio.Event = field(default_factory=asyncio.Event)
+    _lost_at: float = 0.0
+    _opened_at: float = 0.0
+    _tries: int = 0
+    received_anything: bool = True
+    """Whether anything was received over the connection."""
+    window: float = _WINDOW
+    """Seconds within which the runtime allows the session to be resumed."""
 
     def connected(self, welcome: m.Welcome) -> None:
         """Record a new connection and the window in its welcome."""

@@ -28,7 +28,7 @@ async def submit_with_recovery(
     upstream: Upstream | PerOrigin | None = PER_ORIGIN,
     fallback: Any | Iterable[Any] | None = None,
     history: list[Attempt] | None = None,
-    **job: Any,
+    **job: object,
 ) -> Any:
     """
     Submit a job and return its result, with as many attempts as the policy allows.
@@ -54,7 +54,7 @@ async def submit_with_recovery(
     """
     key = idempotency_key or f"amends-{uuid4()}"
 
-    async def once(*_arguments: Any) -> Any:
+    async def once(*_arguments: object) -> Any:
         try:
             return await attempt(key, **job)
         except ResumeWindowExpiredError as error:

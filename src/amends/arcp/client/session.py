@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from amends.arcp.client.dial import Dial
 from amends.arcp.client.handshake import OpenedSession, Ticket, open_when_free
 from amends.arcp.client.heartbeat import Heartbeat
+from amends.arcp.client.inbox import Inbox
 from amends.arcp.client.outbox import Outbox
 from amends.arcp.client.reconnect import Reconnect
 from amends.arcp.client.session_faults import connection_lost, error_of, reported_fault, resume_expired
@@ -32,7 +33,7 @@ from amends.arcp.wire import (
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
 
-__all__ = ["Receiver", "Session"]
+__all__ = ["Session"]
 
 _logger = logging.getLogger("amends.arcp")
 
@@ -40,38 +41,19 @@ _DEFAULT_INTERVAL = 30.0
 _MAX_MALFORMED = 16
 """Consecutive malformed frames after which the connection counts as broken."""
 _CLOSE_TIMEOUT = 2.0
-_CONNECTION_OVER: Any = object()
+_CONNECTION_OVER: object = object()
 _YIELD_EVERY = 64
 """Messages handled before the reading task yields to other tasks."""
-
-
-class Receiver(Protocol):
-    """What a session passes to its owner."""
-
-    def receive(self, message: Envelope, size: int) -> Any:
-        """Handle a message; returns an awaitable if the connection must wait."""
-
-    def reject(self, fault: Fault, payload: dict[str, Any]) -> None:
-        """Handle a `session.error`, which may belong to a request."""
-
-    def requests_to_repeat(self) -> Iterable[Envelope]:
-        """The requests to send again after a resumption."""
-
-    def resumed(self) -> None:
-        """Handle a resumption, after the requests were sent again."""
-
-    def end(self, fault: Fault) -> None:
-        """Handle the end of the session."""
 
 
 class Session:
     """The client's session with a runtime."""
 
-    def __init__(self, dial: Dial, token: str | None, settings: Settings, receiver: Receiver) -> None:
+    def __init__(self, dial: Dial, token: str | None, settings: Settings, inbox: Inbox) -> None:
         self._dial = dial
         self._token = token
         self._settings = settings
-        self._receiver = receiver
+        self._inbox = inbox
         self._loop = asyncio.get_running_loop()
         self._outbox = Outbox()
         self._heartbeat = Heartbeat(self._send, lambda: self._outbox.last_sent, self._on_silence)
@@ -193,7 +175,7 @@ class Session:
     # -- sending
 
     def message(
-        self, type: str, payload: Any, *, job_id: str | None = None, trace_id: str | None = None
+        self, type: str, payload: object, *, job_id: str | None = None, trace_id: str | None = None
     ) -> Envelope:
         """Create a message of this session."""
         return envelope(type, payload, session_id=self.session_id, job_id=job_id, trace_id=trace_id)
@@ -273,7 +255,7 @@ class Session:
                 return None
             self.last_seq = seq
             self._heartbeat.received_up_to(seq)
-        return self._receiver.receive(message, size)
+        return self._inbox.receive(message, size)
 
     async def _handle_early(self, opened: OpenedSession) -> None:
         """Handle the messages that came before the welcome."""
@@ -328,7 +310,7 @@ class Session:
             # Published runtimes do not know session.close; they end the session with v1.0's session.bye.
             self._send("session.bye", m.Bye("client_shutdown"))
             self._closed_by_runtime.set()
-        self._receiver.reject(fault, payload or {})
+        self._inbox.reject(fault, payload or {})
         self._session_error = fault
         return None
 
@@ -345,11 +327,11 @@ class Session:
             return opened
         self._attach(opened)
         # Before anything is awaited: requests made from now on are not in doubt.
-        for message in self._receiver.requests_to_repeat():
+        for message in self._inbox.requests.take_repeatable():
             message.session_id = self.session_id
             self.post(message)
         await self._handle_early(opened)
-        self._receiver.resumed()
+        self._inbox.resumed()
         return None
 
     def _attach(self, opened: OpenedSession) -> None:
@@ -381,7 +363,7 @@ class Session:
         self.fault = fault
         self._heartbeat.stop()
         self._open.set()
-        self._receiver.end(fault)
+        self._inbox.end(fault)
 
     @property
     def _interval(self) -> float | None:

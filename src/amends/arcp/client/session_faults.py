@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from amends.arcp.transports.connection import ConnectionLost
@@ -33,7 +31,7 @@ def error_of(fault: Fault) -> FaultError:
     return FaultError.from_fault(fault)
 
 
-def reported_fault(type: str, payload: dict[str, Any] | None, trace_id: str | None) -> Fault:
+def reported_fault(type: str, payload: dict[str, object] | None, trace_id: str | None) -> Fault:
     """The fault in a `session.error`, `job.error` or failed `job.result`; INTERNAL_ERROR if it cannot be read."""
     error = payload or {}
     if type != "job.result":
@@ -51,7 +49,7 @@ def reported_fault(type: str, payload: dict[str, Any] | None, trace_id: str | No
     )
 
 
-def connection_lost(reason: str, *, executed: Executed = Executed.MAYBE, **details: Any) -> Fault:
+def connection_lost(reason: str, *, executed: Executed = Executed.MAYBE, **details: object) -> Fault:
     """The runtime is gone or silent: HEARTBEAT_LOST, which is retryable."""
     return Fault(
         code="HEARTBEAT_LOST",
@@ -94,7 +92,7 @@ _MESSAGES = {
 }
 
 
-def resume_expired(**details: Any) -> Fault:
+def resume_expired(**details: object) -> Fault:
     """The session cannot be continued: its window has passed, or the runtime does not have it any more."""
     return Fault(
         code="RESUME_WINDOW_EXPIRED",
@@ -105,7 +103,7 @@ def resume_expired(**details: Any) -> Fault:
     )
 
 
-def result_unusable(reason: str, trace_id: str | None, **details: Any) -> Fault:
+def result_unusable(reason: str, trace_id: str | None, **details: object) -> Fault:
     """The job succeeded, but its result cannot be assembled (section 14). Submitting again would repeat the work."""
     return Fault(
         code="INTERNAL_ERROR",

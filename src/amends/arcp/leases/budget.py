@@ -25,7 +25,7 @@ _FINEST = Decimal(1).scaleb(-30)
 _EXACT = Context(prec=80, rounding=ROUND_CEILING)
 
 
-def parse_amount(text: Any) -> tuple[str, Decimal]:
+def parse_amount(text: object) -> tuple[str, Decimal]:
     """
     Currency and amount of a `cost.budget` pattern.
 
@@ -39,46 +39,36 @@ def parse_amount(text: Any) -> tuple[str, Decimal]:
     return found[1], Decimal(found[2])
 
 
-def amount_of(value: Any) -> Decimal | None:
+def amount_of(value: object) -> Decimal | None:
     """
     A reported or received amount: a number, `"5.00"` or `"USD:5.00"`. None if it is invalid or negative.
 
     >>> amount_of(0.1), amount_of("USD:5.00"), amount_of(-1), amount_of(True)
     (Decimal('0.1'), Decimal('5.00'), None, None)
     """
-    if isinstance(value, bool):
+    amount = _decimal(value)
+    if amount is None or not 0 <= amount < _LIMIT:
         return None
+    exponent = amount.as_tuple().exponent
+    fine = isinstance(exponent, int) and exponent >= -30
+    return amount if fine else amount.quantize(_FINEST, context=_EXACT)
+
+
+def _decimal(value: object) -> Decimal | None:
+    """A number of any size, or text that contains one; None if it is neither."""
     if isinstance(value, str):
         value = value.rpartition(":")[2]
         if not _NUMBER.fullmatch(value):
             return None
     elif isinstance(value, float):
         value = repr(value)
-    elif not isinstance(value, int | Decimal):
+    elif isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     try:
         amount = Decimal(value)
-        if not amount.is_finite() or amount < 0 or amount >= _LIMIT:
-            return None
-        exponent = amount.as_tuple().exponent
-        fine = isinstance(exponent, int) and exponent >= -30
-        return amount if fine else amount.quantize(_FINEST, context=_EXACT)
     except (InvalidOperation, ValueError):
         return None
-
-
-def _is_huge(value: Any) -> bool:
-    """Whether a cost is a number beyond the largest amount."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
-        return False
-    if isinstance(value, str):
-        value = value.rpartition(":")[2]
-        if not _NUMBER.fullmatch(value):
-            return False
-    try:
-        return Decimal(value) >= _LIMIT
-    except (InvalidOperation, ValueError):
-        return False
+    return None if amount.is_nan() else amount
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -110,12 +100,12 @@ class Budget(msgspec.Struct, frozen=True):
         return cls(left)
 
     @classmethod
-    def read(cls, counters: Mapping[str, Any] | None) -> Budget:
+    def read(cls, counters: Mapping[str, object] | None) -> Budget:
         """Counters from a peer or a store; invalid amounts are ignored."""
         amounts = {name: amount_of(value) for name, value in (counters or {}).items()}
         return cls({name: amount for name, amount in amounts.items() if amount is not None})
 
-    def spend(self, currency: Any, amount: Any) -> Budget:
+    def spend(self, currency: object, amount: object) -> Budget:
         """
         The budget after a cost. A currency without a counter, or an invalid cost, changes nothing.
 
@@ -124,10 +114,12 @@ class Budget(msgspec.Struct, frozen=True):
         >>> Budget.of(["USD:1.00"]).spend("USD", 10**40).exhausted
         'USD'
         """
+        if not isinstance(currency, str) or currency not in self.left:
+            return self
         cost = amount_of(amount)
-        if cost is None and isinstance(currency, str) and currency in self.left and _is_huge(amount):
+        if cost is None and (_decimal(amount) or 0) >= _LIMIT:
             cost = max(self.left[currency], Decimal(0))
-        if cost is None or not cost or not isinstance(currency, str) or currency not in self.left:
+        if not cost:
             return self
         return Budget({**self.left, currency: _EXACT.subtract(self.left[currency], cost)})
 

@@ -28,9 +28,9 @@ class _Star:
         return self._sign
 
 
-ANY: Any = _Star("*")
+ANY: object = _Star("*")
 """Any run of characters within a segment."""
-MANY: Any = _Star("**")
+MANY: object = _Star("**")
 """Any number of segments."""
 
 Segment = Any
@@ -66,12 +66,12 @@ def glob_covers(pattern: Sequence[Segment], segments: Sequence[Segment]) -> bool
     return _covers(pattern, segments, MANY, segment_covers)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     return bool(one == other)
 
 
 def _covers(
-    pattern: Sequence[Any], items: Sequence[Any], star: Any, covers: Callable[[Any, Any], bool]
+    pattern: Sequence[Any], items: Sequence[Any], star: object, covers: Callable[[Any, Any], bool]
 ) -> bool:
     at = taken = 0
     back = resume = -1

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Protocol
 
 import msgspec
 
@@ -48,17 +47,15 @@ def _letters(parts: tuple[str, ...]) -> tuple[Segment, ...]:
     return tuple(tuple(part) for part in parts)
 
 
-def _path(text: Any, *, pattern: bool) -> Pattern:
-    parts = path_segments(text)
-    return Pattern(globs=(_glob(parts) if pattern else _letters(parts),))
+def _path(text: object, *, pattern: bool) -> Pattern:
+    return Pattern(globs=((_glob if pattern else _letters)(path_segments(text)),))
 
 
-def _name(text: Any, *, pattern: bool) -> Pattern:
-    parts = name_segments(text)
-    return Pattern(globs=(_glob(parts) if pattern else _letters(parts),))
+def _name(text: object, *, pattern: bool) -> Pattern:
+    return Pattern(globs=((_glob if pattern else _letters)(name_segments(text)),))
 
 
-def _agent(text: Any, *, pattern: bool) -> Pattern:
+def _agent(text: object, *, pattern: bool) -> Pattern:
     """`name` covers every version of the agent, `name@version` only that one."""
     parts = name_segments(text)
     name, at, version = parts[-1].partition("@")
@@ -69,7 +66,7 @@ def _agent(text: Any, *, pattern: bool) -> Pattern:
     )
 
 
-def _url(text: Any, *, pattern: bool) -> Pattern:
+def _url(text: object, *, pattern: bool) -> Pattern:
     scheme, host, port, path = split_url(text)
     if not pattern:
         address, host = host_of(host)
@@ -93,11 +90,8 @@ def _url_globs(
     return parse(labels), parse((port,)), parse(segments)
 
 
-class Reader(Protocol):
-    """Parses a pattern or a target of one kind."""
-
-    def __call__(self, text: Any, *, pattern: bool) -> Pattern:
-        """Parse `text`, or raise Refused."""
+Reader = Callable[..., Pattern]
+"""Parses a `text` of one kind, as a `pattern` or as a target, or raises Refused."""
 
 
 CAPABILITIES: dict[str, Reader | None] = {
@@ -136,7 +130,7 @@ def parse_pattern(capability: str, pattern: str) -> Pattern:
     return reader(pattern, pattern=True)
 
 
-def parse_target(capability: str, target: Any) -> Pattern:
+def parse_target(capability: str, target: object) -> Pattern:
     """
     Parse the target of an operation.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -28,7 +27,7 @@ _SHOWN = 256
 """The most characters of a target that an error contains."""
 
 
-def read(request: Any, constraints: Any = None, *, now: float) -> Lease:
+def read(request: object, constraints: object = None, *, now: float) -> Lease:
     """
     Parse a requested lease.
 
@@ -65,7 +64,7 @@ class Lease(msgspec.Struct, frozen=True):
         return None if self.expires_at is None else {"expires_at": text_of(self.expires_at)}
 
     def check(
-        self, capability: str, target: Any, now: float, budget: Budget | None = None
+        self, capability: str, target: object, now: float, budget: Budget | None = None
     ) -> ARCPError | None:
         """
         Check an operation: returns None if it is allowed, else the error to raise or to send.
@@ -89,20 +88,20 @@ class Lease(msgspec.Struct, frozen=True):
         return _exhausted(budget, about)
 
     def check_bounds(
-        self, capability: str, target: Any, now: float, budget: Budget | None = None
+        self, capability: str, target: object, now: float, budget: Budget | None = None
     ) -> ARCPError | None:
         """Check only the expiry and the budget, for an operation that needs no grant; see `check`."""
         about = _about(capability, target)
         return self.expired(now, about) or _exhausted(budget, about)
 
-    def expired(self, now: float, about: Mapping[str, Any] | None = None) -> LeaseExpiredError | None:
+    def expired(self, now: float, about: Mapping[str, object] | None = None) -> LeaseExpiredError | None:
         """Return the error if the lease has expired at `now`, else None. `about` is added to its details."""
         if self.expires_at is None or now < self.expires_at:
             return None
         details = {**(about or {}), "expires_at": text_of(self.expires_at)}
         return LeaseExpiredError("The lease has expired", details=details)
 
-    def _refusal(self, capability: str, target: Any) -> str | None:
+    def _refusal(self, capability: str, target: object) -> str | None:
         patterns = self.grants.get(capability)
         if not patterns:
             return "the lease does not grant this capability"
@@ -157,11 +156,11 @@ class Lease(msgspec.Struct, frozen=True):
         return Lease(grants, expires_at)
 
 
-def _about(capability: str, target: Any) -> dict[str, Any]:
+def _about(capability: str, target: object) -> dict[str, object]:
     return {"capability": capability, "target": target[:_SHOWN] if isinstance(target, str) else None}
 
 
-def _exhausted(budget: Budget | None, about: Mapping[str, Any]) -> BudgetExhaustedError | None:
+def _exhausted(budget: Budget | None, about: Mapping[str, object]) -> BudgetExhaustedError | None:
     spent = None if budget is None else budget.exhausted
     if spent is None:
         return None
@@ -170,11 +169,11 @@ def _exhausted(budget: Budget | None, about: Mapping[str, Any]) -> BudgetExhaust
     )
 
 
-def _violation(why: str, **details: Any) -> LeaseSubsetViolationError:
+def _violation(why: str, **details: object) -> LeaseSubsetViolationError:
     return LeaseSubsetViolationError(f"The delegated lease {why}", details=details)
 
 
-def _grants(request: Any) -> dict[str, tuple[str, ...]]:
+def _grants(request: object) -> dict[str, tuple[str, ...]]:
     if request is None:
         return {}
     if not isinstance(request, Mapping):
@@ -199,7 +198,7 @@ def _grants(request: Any) -> dict[str, tuple[str, ...]]:
     return grants
 
 
-def _expiry(constraints: Any, now: float) -> float | None:
+def _expiry(constraints: object, now: float) -> float | None:
     if constraints is None:
         return None
     text = constraints.get("expires_at") if isinstance(constraints, Mapping) else constraints

@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from typing import Any
 from unicodedata import category, normalize
 from urllib.parse import unquote_to_bytes
 
@@ -65,7 +64,7 @@ class Refused(ValueError):
     """The text is ambiguous or invalid. The message is a fixed reason and does not contain the text."""
 
 
-def _check_text(text: Any) -> str:
+def _check_text(text: object) -> str:
     if not isinstance(text, str) or not text:
         raise Refused("not a string")
     if len(text) > MAX_TARGET:
@@ -127,7 +126,7 @@ def _segments(text: str) -> tuple[str, ...]:
     return parts
 
 
-def path_segments(path: Any) -> tuple[str, ...]:
+def path_segments(path: object) -> tuple[str, ...]:
     """
     The segments of an absolute path.
 
@@ -141,7 +140,7 @@ def path_segments(path: Any) -> tuple[str, ...]:
     return _segments(text)
 
 
-def name_segments(name: Any) -> tuple[str, ...]:
+def name_segments(name: object) -> tuple[str, ...]:
     """The segments of a name: `mcp:github/issues`."""
     text = _check_text(name)
     _check_encoding(text)
@@ -155,7 +154,7 @@ def name_segments(name: Any) -> tuple[str, ...]:
     return parts
 
 
-def split_url(url: Any) -> tuple[str, str, str, str]:
+def split_url(url: object) -> tuple[str, str, str, str]:
     """Scheme, host, port and path of a URL. The port is empty if it is the scheme's default."""
     text = _check_text(url)
     found = _URL.match(text)

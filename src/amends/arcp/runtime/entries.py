@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal
 
 import msgspec
 
@@ -30,7 +29,6 @@ __all__ = [
     "Control",
     "JobEntry",
     "JobSpec",
-    "Kind",
     "NodeRow",
     "SessionEntry",
     "SessionRow",
@@ -46,8 +44,6 @@ ACTIVE, JOBS, KEYS = "arcp.active", "arcp.jobs", "arcp.keys"
 SESSIONS, NODES, CREDENTIALS, CANCELS = "arcp.sessions", "arcp.nodes", "arcp.credentials", "arcp.cancels"
 CONTROL = "arcp.nodes/control"
 FAMILIES = "arcp.families"
-
-Kind = Literal["accepted", "annulled", "queued", "requeued", "started", "child", "event", "result", "error"]
 
 FRAME_TYPES: dict[str, str] = {"event": "job.event", "result": "job.result", "error": "job.error"}
 """Message types of the entries that are sent to clients; entries of other kinds are internal."""
@@ -91,7 +87,7 @@ class JobSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The agent as `name@version`; the version is resolved at submission."""
     created: float
     trace: str
-    input: Any = None
+    input: object = None
     grants: dict[str, tuple[str, ...]] = {}
     expires_at: float | None = None
     key: str | None = None
@@ -111,6 +107,7 @@ class JobEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An entry of a job's log."""
 
     kind: str
+    """accepted, annulled, queued, requeued, started, child, event, result or error."""
     run: int
     epoch: int
     node: str

@@ -17,10 +17,9 @@ from amends.arcp.runtime.cluster.retention import EndedJobs
 from amends.arcp.runtime.cluster.takeover import Takeover
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.credentials.provider import CredentialProvider
-from amends.arcp.runtime.entries import NodeRow
+from amends.arcp.runtime.entries import NODES, NodeRow
 from amends.arcp.runtime.jobs.cancel import Cancellation, follow_control
-from amends.arcp.runtime.jobs.delegate import Delegation
-from amends.arcp.runtime.jobs.family import Families
+from amends.arcp.runtime.jobs.delegate import Delegation, Families
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.jobs.submit import Submissions
@@ -32,7 +31,8 @@ from amends.arcp.runtime.server.heartbeat import ping_sessions
 from amends.arcp.runtime.server.job_listing import JobListing, MayObserve
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.runtime.tasks import Tasks
-from amends.arcp.wire import new_id
+from amends.arcp.wire import FEATURES, new_id
+from amends.durable.workers import Workers
 from amends.stores import Store, StoreError, Traits
 
 __all__ = ["Node"]
@@ -68,24 +68,25 @@ class Node:
         self.ledger = ledger = Ledger(store, self.id, limits)
         self.capacity = capacity = Capacity(limits)
         self.quota = quota = Quota(ledger, limits, exclusive=exclusive)
-        self.membership = members = Membership(
-            store, self.id, agents, self._row, lease=limits.node_lease, exclusive=exclusive
-        )
+        workers = Workers(store, NODES, NodeRow, expires_in=limits.node_lease)
+        self.membership = members = Membership(workers, self.id, agents, self._row, exclusive)
         self.ended = ended = EndedJobs(ledger, limits, tasks)
         self.jobs = jobs = RunningJobs(ledger, limits, tasks, members, capacity, quota, exclusive=exclusive)
         credentials = CredentialLifecycle(provider, ledger, limits, tasks, jobs)
         self.cancellation = cancel = Cancellation(jobs, ended, credentials)
         self.runner = runner = Runner(jobs, ended, cancel, credentials)
+        jobs.conclude_abandoned = runner.conclude_abandoned
         families = Families(jobs)
-        Delegation(jobs, members, quota, families, runner, cancel, credentials)
+        runner.delegate = Delegation(jobs, members, quota, families, runner, cancel, credentials).delegate
 
         self.sessions = sessions = Sessions(jobs)
         submissions = Submissions(jobs, members, quota, ended, runner, credentials)
         listing = JobListing(jobs, credentials, may_observe)
-        handshake = Handshake(name, limits, sessions, members, authenticate, credentials=credentials.offered)
+        features = tuple(one for one in FEATURES if provider is not None or one != "provisioned_credentials")
+        handshake = Handshake(name, limits, sessions, members, authenticate, features)
         self.server = Server(jobs, capacity, sessions, handshake, submissions, listing, cancel)
 
-        self.dispatcher = Dispatcher(agents, jobs, capacity, quota, runner, cancel, credentials, every=every)
+        self.dispatcher = Dispatcher(agents, jobs, capacity, quota, runner, cancel, credentials, every)
         self.takeover = Takeover(jobs, members, capacity, quota, ended, cancel, runner)
         self.maintenance = Maintenance(jobs, sessions, members, quota, ended, self.takeover, credentials)
         self._dispatching: asyncio.Task[None] | None = None

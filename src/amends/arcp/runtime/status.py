@@ -9,8 +9,9 @@ import msgspec
 
 from amends.arcp.runtime.agents import merge_offers
 from amends.arcp.runtime.cluster.takeover import waiting
-from amends.arcp.runtime.entries import ACTIVE, JOBS, NODES, NodeRow, Summary, job_log, queue_of
-from amends.arcp.runtime.ledger import read_entry
+from amends.arcp.runtime.entries import NODES, NodeRow, Summary, job_log, queue_of
+from amends.arcp.runtime.ledger import Ledger, read_entry
+from amends.arcp.runtime.limits import Limits
 from amends.durable.workers import Workers
 from amends.stores import Store
 
@@ -18,7 +19,6 @@ __all__ = ["NodeStatus", "QueueStatus", "Status", "read_status"]
 
 _FAILED = 1_000
 """Failed jobs whose codes are read; the newest first."""
-_read_summary = msgspec.json.Decoder(Summary).decode
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,18 +79,16 @@ async def read_status(store: Store) -> Status:
     alive = await Workers(store, NODES, NodeRow, expires_in=0.0).alive()
     holds: Counter[str] = Counter()
     queued: list[Summary] = []
-    async for row in store.table(ACTIVE).scan():
-        owner = row.key.partition("/")[0]
-        if not row.value:
-            continue
-        if owner == "-":
-            queued.append(_read_summary(row.value))
-        else:
+    ledger = Ledger(store, "", Limits())
+    async for owner, row in ledger.active():
+        if owner:
             holds[owner] += 1
+        else:
+            queued.append(row)
     ended: Counter[str] = Counter()
     for node_row, _ in alive.values():
         ended.update(node_row.ended)
-    ended |= await _stored_ends(store)
+    ended |= await _stored_ends(ledger)
     succeeded = ended.pop("", 0)
     return Status(
         nodes=tuple(_node(id, alive.get(id), holds[id]) for id in sorted({*alive, *holds})),
@@ -102,19 +100,18 @@ async def read_status(store: Store) -> Status:
     )
 
 
-async def _stored_ends(store: Store) -> Counter[str]:
+async def _stored_ends(ledger: Ledger) -> Counter[str]:
     """Count the ended jobs in the store by error code; a success has the code ""."""
     ends: Counter[str] = Counter()
     failed: list[Summary] = []
-    async for row in store.table(JOBS).scan():
-        summary = _read_summary(row.value)
+    async for summary in ledger.ended():
         if summary.status == "success":
             ends[""] += 1
         else:
             failed.append(summary)
     failed.sort(key=lambda one: one.ended, reverse=True)
     for one in failed[:_FAILED]:
-        last = await store.log(job_log(one.job_id)).tail()
+        last = await ledger.store.log(job_log(one.job_id)).tail()
         code = None if last is None else _error_code(last.value)
         if code is not None:
             ends[code] += 1

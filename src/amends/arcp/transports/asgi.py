@@ -34,25 +34,24 @@ class AsgiConnection:
         # The server sends frames in the order of its calls, so they must not overlap.
         self._turn = asyncio.Lock()
 
-    async def send(self, data: str | bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """Send one text frame."""
-        text = data if isinstance(data, str) else data.decode()
         async with self._turn:
             if self._closed:
                 raise ConnectionLost("the WebSocket is closed")
             try:
-                await self._send({"type": "websocket.send", "text": text})
+                await self._send({"type": "websocket.send", "text": data.decode()})
             except (OSError, RuntimeError):
                 # Servers raise either of them after the client has disconnected.
                 self._closed = True
                 raise ConnectionLost("the WebSocket is closed") from None
 
-    async def send_all(self, frames: Sequence[str | bytes]) -> None:
+    async def send_all(self, frames: Sequence[bytes]) -> None:
         """Send several frames in order."""
         for frame in frames:
             await self.send(frame)
 
-    def post(self, frames: Sequence[str | bytes]) -> bool:
+    def post(self, frames: Sequence[bytes]) -> bool:
         """Return False: an ASGI server can only be awaited."""
         return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 __all__ = ["Connection", "ConnectionLost", "Serves"]
 
@@ -23,7 +23,7 @@ class ConnectionLost(ConnectionError):
         reason: str = "unreachable",
         permanent: bool = False,
         retry_after: float | None = None,
-        details: dict[str, Any] | None = None,
+        details: dict[str, object] | None = None,
     ) -> None:
         """
         Create the exception.
@@ -53,7 +53,7 @@ class Connection(Protocol):
     peer: str
     """The address of the other side, for logs."""
 
-    async def send(self, data: str | bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """
         Send one frame, and wait while the other side is slow.
 
@@ -62,7 +62,7 @@ class Connection(Protocol):
 
         """
 
-    async def send_all(self, frames: Sequence[str | bytes]) -> None:
+    async def send_all(self, frames: Sequence[bytes]) -> None:
         """
         Send several frames in order, with one write if the transport can.
 
@@ -71,7 +71,7 @@ class Connection(Protocol):
 
         """
 
-    def post(self, frames: Sequence[str | bytes]) -> bool:
+    def post(self, frames: Sequence[bytes]) -> bool:
         """
         Send frames at once, without waiting, if there is room.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 from socket import gaierror
-from typing import Any
 from urllib.parse import urlsplit
 
 from websockets.exceptions import InvalidMessage, InvalidStatus
@@ -118,7 +117,7 @@ def _status(error: InvalidStatus, path: str) -> ConnectionLost:
     )
 
 
-def _seconds(header: Any) -> float | None:
+def _seconds(header: object) -> float | None:
     """The number of seconds in a Retry-After header; its dates are not used here."""
     return float(header) if isinstance(header, str) and header.isascii() and header.isdigit() else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import Future, get_running_loop
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from amends.arcp.transports.connection import ConnectionLost
 from amends.arcp.wire.envelope import MAX_FRAME
@@ -15,17 +16,15 @@ FRAMES = 256
 """Frames in one direction before a sender has to wait."""
 
 
+@dataclass(slots=True, eq=False)
 class _Lane:
     """One direction."""
 
-    __slots__ = ("closed", "frames", "limit", "reader", "writers")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.frames: deque[str | bytes] = deque()
-        self.closed = False
-        self.reader: Future[None] | None = None
-        self.writers: deque[Future[None]] = deque()
+    limit: int
+    frames: deque[bytes] = field(default_factory=deque)
+    closed: bool = False
+    reader: Future[None] | None = None
+    writers: deque[Future[None]] = field(default_factory=deque)
 
     def wake_reader(self) -> None:
         if self.reader is not None and not self.reader.done():
@@ -45,17 +44,16 @@ class _Lane:
             self.wake_writer()
 
 
+@dataclass(eq=False)
 class MemoryConnection:
     """One end of a pair."""
 
-    peer = "memory"
+    _incoming: _Lane
+    _outgoing: _Lane
+    _max_frame: int
+    peer: str = "memory"
 
-    def __init__(self, incoming: _Lane, outgoing: _Lane, max_frame: int) -> None:
-        self._incoming = incoming
-        self._outgoing = outgoing
-        self._max_frame = max_frame
-
-    async def send(self, data: str | bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """Send one frame, and wait while the other side is slow."""
         lane = self._outgoing
         while len(lane.frames) >= lane.limit and not lane.closed:
@@ -73,12 +71,12 @@ class MemoryConnection:
         lane.frames.append(data)
         lane.wake_reader()
 
-    async def send_all(self, frames: Sequence[str | bytes]) -> None:
+    async def send_all(self, frames: Sequence[bytes]) -> None:
         """Send several frames in order."""
         for frame in frames:
             await self.send(frame)
 
-    def post(self, frames: Sequence[str | bytes]) -> bool:
+    def post(self, frames: Sequence[bytes]) -> bool:
         """Send frames at once if there is room for all of them."""
         lane = self._outgoing
         if lane.closed or lane.writers or len(lane.frames) + len(frames) > lane.limit:

@@ -49,11 +49,11 @@ class LineConnection:
         self._on_close = on_close
         self._closed = False
 
-    async def send(self, data: str | bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """Write one line, and wait while the other side is slow."""
         await self.send_all((data,))
 
-    async def send_all(self, frames: Sequence[str | bytes]) -> None:
+    async def send_all(self, frames: Sequence[bytes]) -> None:
         """Write several lines at once."""
         if self._closed or self._writer.is_closing():
             raise ConnectionLost("the pipe is closed")
@@ -63,7 +63,7 @@ class LineConnection:
         except (OSError, RuntimeError):
             raise ConnectionLost("the pipe is closed") from None
 
-    def post(self, frames: Sequence[str | bytes]) -> bool:
+    def post(self, frames: Sequence[bytes]) -> bool:
         """Write lines at once, if the pipe is not full."""
         transport = self._writer.transport
         if self._closed or transport.is_closing() or transport.get_write_buffer_size() > _ROOM:
@@ -106,10 +106,8 @@ class LineConnection:
 _ROOM = 64 * 1024
 
 
-def _lines(frames: Sequence[str | bytes]) -> bytes:
-    return b"".join(
-        line for frame in frames for line in ((frame.encode() if isinstance(frame, str) else frame), b"\n")
-    )
+def _lines(frames: Sequence[bytes]) -> bytes:
+    return b"".join([frame + b"\n" for frame in frames])
 
 
 def command(*argv: str, max_frame: int = MAX_FRAME, **options: Any) -> Callable[[], Awaitable[Connection]]:

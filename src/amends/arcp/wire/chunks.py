@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as BadBase64
-from typing import Any
+from dataclasses import dataclass, field
 
 __all__ = ["Assembly"]
 
@@ -17,13 +17,11 @@ _RESULTS = 8
 """Results that one job may begin; the protocol expects one."""
 
 
+@dataclass(slots=True)
 class _Parts:
-    __slots__ = ("binary", "parts", "size")
-
-    def __init__(self) -> None:
-        self.parts: list[str | bytes] = []
-        self.binary = False
-        self.size = 0
+    parts: list[str | bytes] = field(default_factory=list)
+    binary: bool = False
+    size: int = 0
 
 
 class Assembly:
@@ -38,7 +36,7 @@ class Assembly:
         self.problem: str | None = None
         """Why the result is unusable."""
 
-    def add(self, body: dict[str, Any]) -> None:
+    def add(self, body: dict[str, object]) -> None:
         """Add a chunk."""
         if self.problem is not None:
             return
@@ -46,7 +44,7 @@ class Assembly:
         if self.problem is not None:
             self._results.clear()
 
-    def _append(self, body: dict[str, Any]) -> str | None:
+    def _append(self, body: dict[str, object]) -> str | None:
         """Add a chunk, or return what is wrong with it."""
         result_id, number, data = body.get("result_id"), body.get("chunk_seq"), body.get("data")
         if not isinstance(result_id, str) or not isinstance(data, str):

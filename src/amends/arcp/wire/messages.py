@@ -14,6 +14,7 @@ Two messages need an explanation:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -187,8 +188,8 @@ class JobEntry(Message):
     job_id: str
     agent: str = ""
     status: str = ""
-    lease: dict[str, Any] | None = None
-    lease_constraints: dict[str, Any] | None = None
+    lease: Mapping[str, object] | None = None
+    lease_constraints: Mapping[str, object] | None = None
     parent_job_id: str | None = None
     created_at: str | None = None
     submitted_at: str | None = None
@@ -209,9 +210,9 @@ class Submit(Message):
     """job.submit"""
 
     agent: str
-    input: Any = None
-    lease_request: dict[str, Any] | None = None
-    lease_constraints: dict[str, Any] | None = None
+    input: object = None
+    lease_request: Mapping[str, object] | None = None
+    lease_constraints: Mapping[str, object] | None = None
     idempotency_key: str | None = None
     max_runtime_sec: float | None = None
     parent_job_id: str | None = None
@@ -223,10 +224,10 @@ class Accepted(Message):
 
     job_id: str
     agent: str | None = None
-    lease: dict[str, Any] | None = None
-    lease_constraints: dict[str, Any] | None = None
-    budget: dict[str, Any] | None = None
-    credentials: list[dict[str, Any]] | None = None
+    lease: Mapping[str, object] | None = None
+    lease_constraints: Mapping[str, object] | None = None
+    budget: Mapping[str, object] | None = None
+    credentials: list[dict[str, object]] | None = None
     accepted_at: str | None = None
     """*peer*"""
     trace_id: str | None = None
@@ -260,7 +261,7 @@ class Event(Message):
 
     kind: str
     ts: str | None = None
-    body: dict[str, Any] | None = None
+    body: dict[str, object] | None = None
     run: int | None = None
     """An extension of amends: the run of a job that ran again, from 2 on."""
 
@@ -269,14 +270,14 @@ class Result(Message):
     """job.result; a published peer also ends failed jobs with it."""
 
     final_status: str | None = None
-    result: Any = None
+    result: object = None
     result_id: str | None = None
     result_size: int | None = None
     summary: str | None = None
     completed_at: str | None = None
     """*peer*"""
     status: str | None = None
-    error: Any = None
+    error: object = None
     run: int | None = None
 
 
@@ -290,7 +291,7 @@ class Error(Message):
     code: str
     message: str
     retryable: bool | None = None
-    details: dict[str, Any] | None = None
+    details: dict[str, object] | None = None
     final_status: str | None = None
     completed_at: str | None = None
     """*peer*"""
@@ -314,15 +315,15 @@ class Subscribed(Message):
     """*peer*"""
     current_status: str | None = None
     agent: str | None = None
-    lease: dict[str, Any] | None = None
-    lease_constraints: dict[str, Any] | None = None
-    budget: dict[str, Any] | None = None
-    credentials: list[dict[str, Any]] | None = None
+    lease: Mapping[str, object] | None = None
+    lease_constraints: Mapping[str, object] | None = None
+    budget: Mapping[str, object] | None = None
+    credentials: list[dict[str, object]] | None = None
     parent_job_id: str | msgspec.UnsetType | None = msgspec.UNSET
     """Written as null if the job has no parent (7.6)."""
     trace_id: str | None = None
     subscribed_from: int | None = None
-    replayed: Any = None
+    replayed: object = None
     """Whether history was replayed; a published peer sends a number."""
 
     def __repr__(self) -> str:

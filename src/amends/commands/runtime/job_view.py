@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -187,7 +187,7 @@ def describe(event: Event) -> str:
     return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
 
 
-def budget_text(budget: dict[str, Any] | None) -> str:
+def budget_text(budget: Mapping[str, object] | None) -> str:
     """
     Return what is left of a job's budget.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import RLock
 
 from amends.stores.arguments import check_key, check_seconds, check_value
@@ -24,13 +25,15 @@ Undo = list[Callable[[], object]]
 
 
 class LogState:
-    """Entries by number, in a dictionary because trimming removes them from the front."""
+    """The entries in the order of their numbers. A runtime keeps one log per job, so it is small."""
+
+    __slots__ = ("_entries", "_ids", "_undo", "first", "last", "name")
 
     def __init__(self, name: str, undo: Undo) -> None:
         self.name = name
         self.first = 1
         self.last = 0
-        self._entries: dict[int, Entry] = {}
+        self._entries: list[tuple[bytes, str | None]] = []
         self._ids: dict[str, int] = {}
         self._undo = undo
 
@@ -41,16 +44,16 @@ class LogState:
         if last is not None and last != self.last:
             raise ConflictError(self.name, last, self.last)
         self.last += 1
-        self._entries[self.last] = Entry(self.last, value, dedupe)
+        self._entries.append((value, dedupe))
         if dedupe is not None:
             self._ids[dedupe] = self.last
         self._undo.append(self._undo_append)
         return self.last
 
     def _undo_append(self) -> None:
-        entry = self._entries.pop(self.last)
-        if entry.dedupe is not None:
-            del self._ids[entry.dedupe]
+        _, dedupe = self._entries.pop()
+        if dedupe is not None:
+            del self._ids[dedupe]
         self.last -= 1
 
     def read(self, start: int | None, limit: int) -> list[Entry]:
@@ -58,25 +61,25 @@ class LogState:
             start = self.first
         elif start < self.first:
             raise TrimmedError(self.name, start, self.first)
-        return [self._entries[seq] for seq in range(start, min(self.last, start + limit - 1) + 1)]
+        at = start - self.first
+        page = self._entries[at : at + limit]
+        return [Entry(seq, value, dedupe) for seq, (value, dedupe) in enumerate(page, start)]
 
     def bounds(self) -> Bounds:
         return Bounds(self.first, self.last)
 
     def trim(self, before: int) -> int:
-        for seq in range(self.first, min(before, self.last + 1)):
-            entry = self._entries.pop(seq)
-            if entry.dedupe is not None:
-                del self._ids[entry.dedupe]
-            self.first = seq + 1
+        count = max(0, min(before, self.last + 1) - self.first)
+        for _, dedupe in self._entries[:count]:
+            if dedupe is not None:
+                del self._ids[dedupe]
+        del self._entries[:count]
+        self.first += count
         return self.first
 
 
-@dataclass(slots=True)
-class _Cell:
-    value: bytes
-    revision: int
-    expires: float | None
+_Cell = tuple[bytes, int, float | None]
+"""Value, revision, and the time at which it expires."""
 
 
 class TableState:
@@ -93,30 +96,34 @@ class TableState:
         cell = self._cells.get(check_key(key))
         if cell is None:
             return None
-        if cell.expires is None:
-            return Row(key, cell.value, cell.revision)
-        left = cell.expires - self._clock.wall()
+        value, revision, expires = cell
+        if expires is None:
+            return Row(key, value, revision)
+        left = expires - self._clock.wall()
         if left <= 0:
             del self._cells[key]
             return None
-        return Row(key, cell.value, cell.revision, left)
+        return Row(key, value, revision, left)
 
     def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
         value = check_value(value)
         expires = None if expires_in is None else self._clock.wall() + check_seconds(expires_in, "expires_in")
-        self._expect(check_key(key), revision)
+        check_key(key)
+        if revision is not None:
+            self._expect(key, revision)
         self._record_undo(key)
         number = next(self._revisions)
-        self._cells[key] = _Cell(value, number, expires)
+        self._cells[key] = (value, number, expires)
         return number
 
     def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
         return self.put(key, value, revision=0, expires_in=expires_in)
 
     def delete(self, key: str, *, revision: int | None = None) -> bool:
-        self._expect(key, revision)
+        if revision is not None:
+            self._expect(key, revision)
         if self.get(key) is None:
             return False
         self._record_undo(key)
@@ -127,19 +134,18 @@ class TableState:
         rows = (self.get(key) for key in sorted(self._cells) if key.startswith(prefix))
         return [row for row in rows if row is not None]
 
-    def _expect(self, key: str, revision: int | None) -> None:
-        if revision is not None:
-            row = self.get(key)
-            actual = 0 if row is None else row.revision
-            if actual != revision:
-                raise ConflictError(self.name, revision, actual, key)
+    def _expect(self, key: str, revision: int) -> None:
+        row = self.get(key)
+        actual = 0 if row is None else row.revision
+        if actual != revision:
+            raise ConflictError(self.name, revision, actual, key)
 
     def _record_undo(self, key: str) -> None:
         before = self._cells.get(key)
         if before is None:
-            self._undo.append(lambda: self._cells.pop(key, None))
+            self._undo.append(partial(self._cells.pop, key, None))
         else:
-            self._undo.append(lambda: self._cells.__setitem__(key, before))
+            self._undo.append(partial(self._cells.__setitem__, key, before))
 
 
 @dataclass(slots=True)

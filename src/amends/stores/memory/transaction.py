@@ -23,10 +23,10 @@ class MemoryTransaction:
         self._state = state
 
     def log(self, name: str) -> LogState:
-        return self._state.log(check_name(name, "log"))
+        return self._state.logs.get(name) or self._state.log(check_name(name, "log"))
 
     def table(self, name: str) -> TableState:
-        return self._state.table(check_name(name, "table"))
+        return self._state.tables.get(name) or self._state.table(check_name(name, "table"))
 
     def queue(self, name: str) -> QueueState:
         return self._state.queue(check_name(name, "queue"))

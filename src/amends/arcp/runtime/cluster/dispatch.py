@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from amends.arcp.runtime.agents import Agent, Agents
@@ -36,49 +37,29 @@ _TAKERS = 16
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Dispatcher:
     """Starts queued jobs on one node."""
 
-    def __init__(
-        self,
-        agents: Agents,
-        jobs: RunningJobs,
-        capacity: Capacity,
-        quota: Quota,
-        runner: Runner,
-        cancel: Cancellation,
-        credentials: CredentialLifecycle,
-        *,
-        every: float | None,
-    ) -> None:
-        """
-        Args:
-            agents: the agents of this node.
-            jobs: the jobs that run here.
-            capacity: the places for them.
-            quota: the jobs per principal.
-            runner: runs them.
-            cancel: ends queued jobs that were cancelled.
-            credentials: the credentials of jobs.
-            every: seconds between two reads of the queues; None if only `Capacity.queue_wakeup` causes a read. On
-                stores that notify, tasks wait at the queues instead.
-        """
-        self._agents = agents
-        self._jobs = jobs
-        self._ledger = jobs.ledger
-        self.capacity = capacity
-        self._quota = quota
-        self._runner = runner
-        self._cancel = cancel
-        self._credentials = credentials
-        self._every = every
-        self._interruptible: set[asyncio.Task[None]] = set()
-        """Tasks that wait for a queue and hold no message; they may be cancelled when the node stops."""
+    _agents: Agents
+    _jobs: RunningJobs
+    capacity: Capacity
+    _quota: Quota
+    _runner: Runner
+    _cancel: Cancellation
+    _credentials: CredentialLifecycle
+    _every: float | None
+    """
+    Seconds between two reads of the queues; None if only `Capacity.queue_wakeup` causes a read. On stores that notify,
+    tasks wait at the queues instead.
+    """
+    _interruptible: set[asyncio.Task[None]] = field(default_factory=set)
+    """Tasks that wait for a queue and hold no message; they may be cancelled when the node stops."""
 
     async def dispatch(self) -> None:
         """Take jobs while there is capacity, until the node stops."""
         capacity = self.capacity
-        if self._ledger.store.traits.notifies:
+        if self._jobs.ledger.store.traits.notifies:
             await self._wait_at_all_queues()
         while not capacity.draining:
             with suppress(TimeoutError):
@@ -109,7 +90,7 @@ class Dispatcher:
 
     def queue(self, agent: Agent) -> Queue:
         """Return the queue of an agent."""
-        return self._ledger.store.queue(queue_of(agent.ref), lease=self._jobs.limits.node_lease)
+        return self._jobs.ledger.store.queue(queue_of(agent.ref), lease=self._jobs.limits.node_lease)
 
     async def _wait_at_all_queues(self) -> None:
         """Wait at the queue of every agent, including agents that are registered later."""
@@ -162,7 +143,7 @@ class Dispatcher:
             return
         try:
             if job.run > 1 or job.epoch > 1:
-                await restore(self._ledger, job)
+                await restore(self._jobs.ledger, job)
             await self._credentials.assign_stored(job)
         except BaseException:
             # The run is in the store but does not start here; the takeover of orphans handles it.
@@ -174,7 +155,7 @@ class Dispatcher:
 
     async def _start(self, agent: Agent, lease: Lease) -> Job | None:
         """Write to the job's log that this node runs it. Returns None if the job cannot be started."""
-        ledger, writing = self._ledger, self.capacity.being_written
+        ledger = self._jobs.ledger
         job_id = lease.value.decode()
         spec, tail = await ledger.spec_and_tail(job_id)
         if spec is None or tail is None or tail[1].ended or tail[1].node:
@@ -186,15 +167,12 @@ class Dispatcher:
             ended = await self._cancel.end_queued(spec, tail, cancellation(None))
             await (lease.done() if ended else lease.give_back())
             return None
-        # While the store is slow, this job must not be considered abandoned.
-        writing.add(job_id)
         try:
-            entry = await ledger.start(spec, tail)
+            # While the store is slow, this job must not be considered abandoned. Its place is reserved already.
+            entry = await self.capacity.write(job_id, ledger.start(spec, tail), here=False)
         except ConflictError:
             await lease.give_back()
             return None
-        finally:
-            writing.discard(job_id)
         job = self._jobs.create(spec, agent, entry, tail[0] + 1)
         self._quota.job_dequeued(spec.principal)
         self._quota.job_started(spec.principal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from dataclasses import dataclass
 
 from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.cluster.quota import Quota
@@ -22,26 +23,17 @@ _FULL_SCAN = 9
 """Every so many rounds the jobs of all nodes are checked; the jobs of a dead node are checked as soon as it is noticed."""
 
 
+@dataclass(eq=False)
 class Maintenance:
     """Does all periodic work except the heartbeats, three times per lease unless a round takes longer."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        sessions: Sessions,
-        membership: Membership,
-        quota: Quota,
-        ended: EndedJobs,
-        takeover: Takeover,
-        credentials: CredentialLifecycle,
-    ) -> None:
-        self._jobs = jobs
-        self._sessions = sessions
-        self._membership = membership
-        self._quota = quota
-        self._ended = ended
-        self._takeover = takeover
-        self._credentials = credentials
+    _jobs: RunningJobs
+    _sessions: Sessions
+    _membership: Membership
+    _quota: Quota
+    _ended: EndedJobs
+    _takeover: Takeover
+    _credentials: CredentialLifecycle
 
     async def maintain(self) -> None:
         """Do one round after another, for as long as the node lives."""

@@ -6,11 +6,11 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from amends.arcp.runtime.agents import Agents, Offer, merge_offers
-from amends.arcp.runtime.entries import NODES, NodeRow
+from amends.arcp.runtime.entries import NodeRow
 from amends.durable.workers import Workers
-from amends.stores import Store
 
 __all__ = ["Membership"]
 
@@ -19,44 +19,28 @@ _FRESH = 1.0
 """Seconds for which the rows of other nodes are used without reading them again."""
 
 
+@dataclass(eq=False)
 class Membership:
     """This node among the nodes that share a store."""
 
-    def __init__(
-        self,
-        store: Store,
-        id: str,
-        agents: Agents,
-        row: Callable[[], NodeRow],
-        *,
-        lease: float,
-        exclusive: bool,
-    ) -> None:
-        """
-        Args:
-            store: where the rows are.
-            id: this node's id.
-            agents: the agents of this node.
-            row: returns this node's current row.
-            lease: seconds after which a node that does not renew its row counts as dead.
-            exclusive: whether no other node uses this store.
-        """
-        self.id = id
-        self.agents = agents
-        self.exclusive = exclusive
-        """Whether no other node uses this store, so that it need not be polled."""
-        self._row = row
-        self._workers = Workers(store, NODES, NodeRow, expires_in=lease)
-        self.peers: dict[str, tuple[Offer, ...]] = {}
-        """The other live nodes and the agents they offer."""
-        self._free_peers: set[str] = set()
-        """The other nodes that have a free place, as of their last heartbeat."""
-        self.peer_jobs: list[dict[str, int]] = []
-        """The jobs per principal that other nodes reported; see `quota`."""
-        self.dead_peers: set[str] = set()
-        """Nodes whose rows have disappeared and that maintenance has not handled yet."""
-        self._read_at = 0.0
-        self._loop = asyncio.get_running_loop()
+    _workers: Workers[NodeRow]
+    id: str
+    agents: Agents
+    """The agents of this node."""
+    _row: Callable[[], NodeRow]
+    """Returns this node's current row."""
+    exclusive: bool
+    """Whether no other node uses this store, so that it need not be polled."""
+    peers: dict[str, tuple[Offer, ...]] = field(default_factory=dict)
+    """The other live nodes and the agents they offer."""
+    _free_peers: set[str] = field(default_factory=set)
+    """The other nodes that have a free place, as of their last heartbeat."""
+    peer_jobs: list[dict[str, int]] = field(default_factory=list)
+    """The jobs per principal that other nodes reported; see `quota`."""
+    dead_peers: set[str] = field(default_factory=set)
+    """Nodes whose rows have disappeared and that maintenance has not handled yet."""
+    _read_at: float = 0.0
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     # -- this node
 

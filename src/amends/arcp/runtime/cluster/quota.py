@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Awaitable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from amends.arcp.runtime.entries import Summary
 from amends.arcp.runtime.ledger import Ledger
@@ -27,6 +29,8 @@ _REPORTED_SHARE = 10
 _FRESH = 0.25
 """Seconds for which a count is reused, because clients that are rejected often repeat the submission."""
 _REMEMBERED = 1_000
+
+T = TypeVar("T")
 
 
 class Quota:
@@ -135,21 +139,21 @@ class Quota:
         self.elsewhere = elsewhere
 
 
+@dataclass(eq=False)
 class Capacity:
     """The places for running jobs on one node."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self.running = 0
-        """Places that are taken: running jobs, and jobs that are about to run."""
-        self.draining = False
-        """Whether the node stops and takes no more jobs."""
-        self.backlog: set[str] = set()
-        """Agents whose queues are known to have jobs."""
-        self.queue_wakeup = asyncio.Event()
-        """Set when the queues should be read."""
-        self.being_written: set[str] = set()
-        """Jobs that are being written to the store by this node."""
+    _limits: Limits
+    running: int = 0
+    """Places that are taken: running jobs, and jobs that are about to run."""
+    draining: bool = False
+    """Whether the node stops and takes no more jobs."""
+    backlog: set[str] = field(default_factory=set)
+    """Agents whose queues are known to have jobs."""
+    queue_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the queues should be read."""
+    being_written: set[str] = field(default_factory=set)
+    """Jobs that are being written to the store by this node."""
 
     @property
     def full(self) -> bool:
@@ -160,14 +164,13 @@ class Capacity:
         """Whether a new job of this agent can start here at once, without overtaking jobs in its queue."""
         return not self.full and not self.draining and agent not in self.backlog
 
-    @contextmanager
-    def writing(self, job_id: str, *, here: bool) -> Generator[None]:
+    async def write(self, job_id: str, write: Awaitable[T], *, here: bool) -> T:
         """Mark a job as being written, and reserve its place if it starts here; the place is freed if the write fails."""
         if here:
             self.reserve()
         self.being_written.add(job_id)
         try:
-            yield
+            return await write
         except BaseException:
             if here:
                 self.release()

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.cluster.quota import Capacity, Quota
@@ -38,39 +39,28 @@ def waiting(rows: Iterable[Summary]) -> dict[str, tuple[int, float]]:
     return found
 
 
+@dataclass(eq=False)
 class Takeover:
     """Finds jobs of dead nodes, and jobs that were lost between two writes."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        membership: Membership,
-        capacity: Capacity,
-        quota: Quota,
-        ended: EndedJobs,
-        cancel: Cancellation,
-        runner: Runner,
-    ) -> None:
-        self._jobs = jobs
-        self._ledger = jobs.ledger
-        self._lease = jobs.limits.node_lease
-        self._membership = membership
-        self._capacity = capacity
-        self._quota = quota
-        self._ended = ended
-        self._cancel = cancel
-        self._counts = runner.counts
-        self.taken_over = 0
-        """Jobs of dead nodes that this node has taken over."""
-        self.waiting: dict[str, tuple[int, float]] = {}
-        """For each agent the number of queued jobs and the creation time of the oldest, as of the last round."""
-        self._queued_since: dict[str, float] = {}
-        """By the event loop's clock: when this node first saw each queued job in the store."""
+    _jobs: RunningJobs
+    _membership: Membership
+    _capacity: Capacity
+    _quota: Quota
+    _ended: EndedJobs
+    _cancel: Cancellation
+    _runner: Runner
+    taken_over: int = 0
+    """Jobs of dead nodes that this node has taken over."""
+    waiting: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """For each agent the number of queued jobs and the creation time of the oldest, as of the last round."""
+    _queued_since: dict[str, float] = field(default_factory=dict)
+    """By the event loop's clock: when this node first saw each queued job in the store."""
 
     async def drop_lost_jobs(self) -> None:
         """Drop jobs that another node took over while this node did not renew its row."""
         for job in self._jobs:
-            tail = await self._ledger.tail(job.spec.job_id)
+            tail = await self._jobs.ledger.tail(job.spec.job_id)
             if tail is None or (tail[1].epoch, tail[1].node) != (job.epoch, job.node):
                 job.drop()
 
@@ -84,7 +74,7 @@ class Takeover:
         selected = [None] if owners is None else sorted(owners)
         peer_jobs = membership.peer_jobs
         with self._quota.counting() as meanwhile:
-            rows = [found for owner in selected async for found in self._ledger.active(owner)]
+            rows = [found for owner in selected async for found in self._jobs.ledger.active(owner)]
             # Read the nodes after the jobs: a node writes its row before it takes its first job, so an owner without a
             # row is dead and cannot be a node that has just started.
             await membership.refresh_peers()
@@ -112,15 +102,15 @@ class Takeover:
         has seen the job in its queue counts too.
         """
         seen_for = self._jobs.tasks.loop.time() - self._queued_since[row.job_id]
-        return time.time() - row.created > self._lease or seen_for > self._lease
+        return max(time.time() - row.created, seen_for) > self._jobs.limits.node_lease
 
     async def _recover_own(self, row: Summary) -> None:
         """Take over a job of this node that it does not run, because the store failed when the job was started."""
         if row.job_id in self._jobs or row.job_id in self._capacity.being_written:
             return
-        tail = await self._ledger.tail(row.job_id)
+        tail = await self._jobs.ledger.tail(row.job_id)
         # A younger job may be about to start.
-        if tail is None or time.time() - tail[1].at > self._lease:
+        if tail is None or time.time() - tail[1].at > self._jobs.limits.node_lease:
             with suppress(ConflictError):
                 await self.take_over(self._membership.id, row)
 
@@ -132,7 +122,7 @@ class Takeover:
             ConflictError: another node has the job.
 
         """
-        ledger = self._ledger
+        ledger = self._jobs.ledger
         spec, tail = await ledger.spec_and_tail(row.job_id)
         active, stale = ledger.store.table(ACTIVE), f"{owner or '-'}/{row.job_id}"
         if spec is None or tail is None:
@@ -166,10 +156,10 @@ class Takeover:
             error = in_doubt("The node that ran the job is gone; the job may have had its effect")
             await self.end_orphan(spec, tail, error)
             self.taken_over += 1
-            self._counts["INTERNAL_ERROR"] += 1
+            self._runner.counts["INTERNAL_ERROR"] += 1
 
     async def end_orphan(self, spec: JobSpec, tail: tuple[int, JobEntry], error: ARCPError) -> None:
         """End a run on behalf of its dead node, and cancel the jobs that it delegated."""
         await self._cancel.end(spec, tail, error, node=self._membership.id)
-        children = [row.job_id async for _, row in self._ledger.active() if row.parent == spec.job_id]
+        children = [row.job_id async for _, row in self._jobs.ledger.active() if row.parent == spec.job_id]
         await self._cancel.cancel_children(children)

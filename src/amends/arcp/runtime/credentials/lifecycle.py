@@ -12,13 +12,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Container
-from typing import Any
+from dataclasses import dataclass, field
 
 import msgspec
 
-from amends.arcp.runtime.credentials.provider import CredentialProvider, Holder, Outstanding, grant_of
+from amends.arcp.runtime.credentials.provider import CredentialProvider, Outstanding, grant_of
 from amends.arcp.runtime.credentials.rotation import Rotation
 from amends.arcp.runtime.entries import CREDENTIALS, JobSpec, encode
+from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
@@ -33,34 +34,24 @@ _TRIES = 8
 _read = msgspec.json.Decoder(Outstanding).decode
 
 
+@dataclass(eq=False)
 class CredentialLifecycle:
     """Issues, assigns, rotates and revokes the credentials of one provider; without a provider, jobs have none."""
 
-    def __init__(
-        self,
-        provider: CredentialProvider | None,
-        ledger: Ledger,
-        limits: Limits,
-        tasks: Tasks,
-        running: Container[str],
-    ) -> None:
-        """`running`: the ids of the jobs that run on this node."""
-        self._provider = provider
-        self._ledger = ledger
-        self._limits = limits
-        self._tasks = tasks
-        self._running = running
-        self._rotation = Rotation(provider, ledger.store, tasks)
-        self._revoking: set[str] = set()
+    _provider: CredentialProvider | None
+    _ledger: Ledger
+    _limits: Limits
+    _tasks: Tasks
+    _running: Container[str]
+    """The ids of the jobs that run on this node."""
+    _revoking: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._rotation = Rotation(self._provider, self._ledger.store, self._tasks)
 
     @property
     def _table(self) -> Table:
         return self._ledger.store.table(CREDENTIALS)
-
-    @property
-    def offered(self) -> bool:
-        """Whether the runtime can provision credentials."""
-        return self._provider is not None
 
     async def issue(self, spec: JobSpec) -> Outstanding | None:
         """
@@ -90,17 +81,17 @@ class CredentialLifecycle:
         await self._table.put(spec.job_id, encode(outstanding))
         return outstanding
 
-    def assign(self, job: Holder, outstanding: Outstanding | None) -> None:
+    def assign(self, job: Job, outstanding: Outstanding | None) -> None:
         """Give a job that runs on this node its credentials, and schedule their rotation."""
         if outstanding is not None:
             job.credentials = outstanding.wire()
             self._rotation.schedule(job, outstanding)
 
-    async def assign_stored(self, job: Holder) -> None:
+    async def assign_stored(self, job: Job) -> None:
         """Assign the credentials in the store to a job that was taken from a queue."""
         self.assign(job, await self.outstanding(job.spec.job_id))
 
-    async def rotate(self, job: Holder, id: str) -> dict[str, Any]:
+    async def rotate(self, job: Job, id: str) -> dict[str, object]:
         """
         Rotate a credential of a job that runs on this node. Returns it in its wire form.
 

@@ -6,8 +6,8 @@ A runtime with a provider offers the feature and revokes what was issued: see `l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,6 @@ __all__ = [
     "Credential",
     "CredentialProvider",
     "Grant",
-    "Holder",
     "Outstanding",
     "RotatingCredentialProvider",
     "grant_of",
@@ -51,7 +50,7 @@ class Credential(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     endpoint: str
     scheme: str = "bearer"
     profile: str | None = None
-    constraints: dict[str, Any] | None = None
+    constraints: dict[str, object] | None = None
     rotate_after: float | None = None
     """Seconds until the runtime rotates the value; needs a `RotatingCredentialProvider`. Not sent to clients."""
 
@@ -83,23 +82,6 @@ class RotatingCredentialProvider(CredentialProvider, Protocol):
         """Invalidate this value of a credential and no other. It may be called more than once."""
 
 
-class Holder(Protocol):
-    """A job that runs on this node and has credentials."""
-
-    spec: JobSpec
-    credentials: list[dict[str, Any]] | None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the job has not begun to end."""
-
-    def emit(self, kind: str, body: dict[str, Any]) -> None:
-        """Report an event of the job."""
-
-    def after(self, seconds: float, act: Callable[..., Any], *given: Any) -> None:
-        """Call a function after some seconds, unless the job has ended by then."""
-
-
 class Outstanding(msgspec.Struct, frozen=True, omit_defaults=True):
     """The row of a job's credentials; it exists from before they are issued until all of them are revoked."""
 
@@ -111,14 +93,14 @@ class Outstanding(msgspec.Struct, frozen=True, omit_defaults=True):
     due: dict[str, float] = {}
     """When to rotate each credential, by id."""
 
-    def wire(self) -> list[dict[str, Any]]:
+    def wire(self) -> list[dict[str, object]]:
         """Return the credentials as the submitter and the agent get them."""
         return [to_wire(credential) for credential in self.credentials]
 
 
-def to_wire(credential: Credential) -> dict[str, Any]:
+def to_wire(credential: Credential) -> dict[str, object]:
     """Return a credential's wire form; it always has the scheme, also the default one (9.8.1)."""
-    members: dict[str, Any] = msgspec.to_builtins(credential) | {"scheme": credential.scheme}
+    members: dict[str, object] = msgspec.to_builtins(credential) | {"scheme": credential.scheme}
     members.pop("rotate_after", None)
     return members
 

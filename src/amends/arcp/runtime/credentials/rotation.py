@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -21,12 +22,12 @@ from amends.arcp.runtime.credentials.provider import (
     ROTATED,
     Credential,
     CredentialProvider,
-    Holder,
     Outstanding,
     grant_of,
     to_wire,
 )
 from amends.arcp.runtime.entries import CREDENTIALS, encode
+from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.tasks import Tasks
 from amends.errors.arcp import ARCPError, InternalError
 from amends.stores import ConflictError, Store, StoreError
@@ -48,7 +49,7 @@ class Rotation:
         self._provider: Any = provider
         self._store = store
         self._tasks = tasks
-        self._in_progress: dict[tuple[str, str], asyncio.Task[dict[str, Any] | InternalError]] = {}
+        self._in_progress: dict[tuple[str, str], asyncio.Task[dict[str, object] | InternalError]] = {}
         self._retiring: set[tuple[str, str]] = set()
 
     def due(self, minted: Iterable[Credential]) -> dict[str, float]:
@@ -68,7 +69,7 @@ class Rotation:
             raise TypeError("a credential with rotate_after needs a provider with rotate() and retire()")
         return due
 
-    def schedule(self, job: Holder, outstanding: Outstanding) -> None:
+    def schedule(self, job: Job, outstanding: Outstanding) -> None:
         """Schedule the rotations of a job's credentials, and retire values that were already replaced."""
         for id, due in outstanding.due.items():
             self._schedule_one(job, id, due)
@@ -79,7 +80,7 @@ class Rotation:
         for credential in outstanding.replaced:
             self._tasks.spawn(self._retire(job_id, credential))
 
-    async def rotate(self, job: Holder, id: str) -> dict[str, Any]:
+    async def rotate(self, job: Job, id: str) -> dict[str, object]:
         """
         Rotate a credential now. A call during a rotation of the same credential waits for that one.
 
@@ -106,7 +107,7 @@ class Rotation:
 
     # -- one rotation
 
-    async def _rotate(self, job: Holder, id: str) -> dict[str, Any] | InternalError:
+    async def _rotate(self, job: Job, id: str) -> dict[str, object] | InternalError:
         job_id = job.spec.job_id
         old: Credential | None = None
         fresh: Credential | None = None
@@ -140,7 +141,7 @@ class Rotation:
         self._tasks.spawn(self._retire(job_id, old))
         return to_wire(fresh)
 
-    async def _mint(self, job: Holder, old: Credential) -> Credential:
+    async def _mint(self, job: Job, old: Credential) -> Credential:
         async with asyncio.timeout(_MINT_TIMEOUT):
             fresh: Credential = await self._provider.rotate(grant_of(job.spec), old)
         if fresh.id != old.id:
@@ -150,31 +151,38 @@ class Rotation:
 
     async def _store_new_value(self, job_id: str, old: Credential, fresh: Credential) -> Outstanding | None:
         """Store a new value in place of the old one. Returns None if the job has ended or the value was replaced."""
-        table = self._store.table(CREDENTIALS)
-        while (row := await table.get(job_id)) is not None:
-            outstanding = _read(row.value)
+
+        def change(outstanding: Outstanding) -> Outstanding | None:
             if _by_id(outstanding, old.id) != old:
-                break
-            due = {id: at for id, at in outstanding.due.items() if id != old.id} | self.due([fresh])
-            changed = replace(
+                return None
+            return replace(
                 outstanding,
                 credentials=tuple(fresh if one.id == old.id else one for one in outstanding.credentials),
                 replaced=(*outstanding.replaced, old),
-                due=due,
+                due={id: at for id, at in outstanding.due.items() if id != old.id} | self.due([fresh]),
             )
-            try:
+
+        return await self._change_row(job_id, change)
+
+    async def _change_row(
+        self, job_id: str, change: Callable[[Outstanding], Outstanding | None]
+    ) -> Outstanding | None:
+        """Replace the row of a job. Returns the new row, or None if there is no row or `change` returned None."""
+        table = self._store.table(CREDENTIALS)
+        while (row := await table.get(job_id)) is not None:
+            if (changed := change(_read(row.value))) is None:
+                return None
+            with suppress(ConflictError):
                 await table.put(job_id, encode(changed), revision=row.revision)
-            except ConflictError:
-                continue
-            return changed
+                return changed
         return None
 
     # -- scheduled rotation
 
-    def _schedule_one(self, job: Holder, id: str, due: float) -> None:
+    def _schedule_one(self, job: Job, id: str, due: float) -> None:
         job.after(max(0.0, due - time.time()), lambda: self._tasks.spawn(self._rotate_until_done(job, id)))
 
-    async def _rotate_until_done(self, job: Holder, id: str) -> None:
+    async def _rotate_until_done(self, job: Job, id: str) -> None:
         """Rotate a credential that is due, repeating until it succeeds or the job ends."""
         pause = _FIRST_PAUSE
         while job.is_running:
@@ -210,7 +218,7 @@ class Rotation:
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE)
                 else:
-                    await self._remove_replaced(job_id, credential)
+                    await self._change_row(job_id, lambda outstanding: _without(outstanding, credential))
                     return
             _log.error(
                 "an old value of credential %s of job %s could not be retired and is still valid",
@@ -226,18 +234,11 @@ class Rotation:
         finally:
             self._retiring.discard(key)
 
-    async def _remove_replaced(self, job_id: str, credential: Credential) -> None:
-        table = self._store.table(CREDENTIALS)
-        while (row := await table.get(job_id)) is not None:
-            outstanding = _read(row.value)
-            if credential not in outstanding.replaced:
-                return
-            left = tuple(one for one in outstanding.replaced if one != credential)
-            try:
-                await table.put(job_id, encode(replace(outstanding, replaced=left)), revision=row.revision)
-            except ConflictError:
-                continue
-            return
+
+def _without(outstanding: Outstanding, credential: Credential) -> Outstanding | None:
+    """The row without a value that was retired; None if it does not have it."""
+    left = tuple(one for one in outstanding.replaced if one != credential)
+    return None if left == outstanding.replaced else replace(outstanding, replaced=left)
 
 
 def _by_id(outstanding: Outstanding, id: str) -> Credential | None:

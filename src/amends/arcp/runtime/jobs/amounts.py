@@ -24,7 +24,7 @@ _read_event = msgspec.json.Decoder(float_hook=Decimal).decode
 """Decodes an event with its numbers exact."""
 
 
-def number_on_wire(value: Any, field: str = "value") -> Any:
+def number_on_wire(value: object, field: str = "value") -> Any:
     """
     Return a measured value as it is encoded: a number, with every digit of a Decimal.
 
@@ -48,14 +48,14 @@ def number_on_wire(value: Any, field: str = "value") -> Any:
     return value
 
 
-def counters_on_wire(budget: Budget, *, as_text: bool = False) -> dict[str, Any] | None:
+def counters_on_wire(budget: Budget, *, as_text: bool = False) -> dict[str, object] | None:
     """Return the rest of a budget as numbers (7.1), or as text; None if there is no budget."""
     if as_text:
         return dict(budget.counters()) or None
     return {name: number_on_wire(amount) for name, amount in budget.left.items()} or None
 
 
-def is_cost(name: Any) -> bool:
+def is_cost(name: object) -> bool:
     """Whether a metric of this name reduces the budget (9.6)."""
     return isinstance(name, str) and name.startswith("cost.") and name != "cost.budget.remaining"
 

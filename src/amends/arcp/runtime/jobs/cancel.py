@@ -14,6 +14,7 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 import msgspec
 
@@ -44,14 +45,13 @@ def cancellation(reason: str | None) -> CancelledError:
     return CancelledError("The job was cancelled", details=details)
 
 
+@dataclass(eq=False)
 class Cancellation:
     """Cancels jobs on behalf of one node."""
 
-    def __init__(self, jobs: RunningJobs, ended: EndedJobs, credentials: CredentialLifecycle) -> None:
-        self._jobs = jobs
-        self._ledger = jobs.ledger
-        self._ended = ended
-        self._credentials = credentials
+    _jobs: RunningJobs
+    _ended: EndedJobs
+    _credentials: CredentialLifecycle
 
     async def cancel(self, spec: JobSpec, reason: str | None) -> None:
         """
@@ -68,13 +68,8 @@ class Cancellation:
                     raise _already_ended()
                 job.stop(cancellation(reason))
                 return
-            tail = await self._ledger.tail(spec.job_id)
-            if tail is None or tail[1].ended:
-                raise _already_ended()
-            if tail[1].node:
-                await _ask_its_node(self._ledger, spec, reason)
-                return
-            if await self.end_queued(spec, tail, cancellation(reason)):
+            tail = await _tail_to_end(self._jobs.ledger, spec, reason)
+            if tail is None or await self.end_queued(spec, tail, cancellation(reason)):
                 return
 
     async def end_queued(self, spec: JobSpec, tail: tuple[int, JobEntry], error: ARCPError) -> bool:
@@ -94,14 +89,14 @@ class Cancellation:
             ConflictError: another node has the job.
 
         """
-        entry = await _end(self._ledger, spec, tail, error, node, self._jobs.limits)
+        entry = await _end(self._jobs.ledger, spec, tail, error, node, self._jobs.limits)
         self._ended.add(EndedJob(spec.job_id, spec.principal, spec.key, entry.at))
         self._credentials.revoke_later(spec.job_id)
 
     async def cancel_children(self, children: list[str]) -> None:
         """Cancel the jobs that were delegated by a job that has ended."""
         for job_id in children:
-            spec = await self._ledger.spec(job_id)
+            spec = await self._jobs.ledger.spec(job_id)
             if spec is not None:
                 with suppress(InvalidRequestError):
                     await self.cancel(spec, "the job that delegated it has ended")
@@ -115,21 +110,22 @@ async def cancel_in_store(ledger: Ledger, spec: JobSpec, reason: str | None, lim
         InvalidRequestError: the job has already ended.
 
     """
-    while True:
-        tail = await ledger.tail(spec.job_id)
-        if tail is None or tail[1].ended:
-            raise _already_ended()
-        if tail[1].node:
-            await _ask_its_node(ledger, spec, reason)
-            return
+    while (tail := await _tail_to_end(ledger, spec, reason)) is not None:
         with suppress(ConflictError):
             await _end(ledger, spec, tail, cancellation(reason), "", limits)
             return
 
 
-async def _ask_its_node(ledger: Ledger, spec: JobSpec, reason: str | None) -> None:
+async def _tail_to_end(ledger: Ledger, spec: JobSpec, reason: str | None) -> tuple[int, JobEntry] | None:
+    """Return the newest entry of a job that waits in its queue; ask the node that runs it, and return None."""
+    tail = await ledger.tail(spec.job_id)
+    if tail is None or tail[1].ended:
+        raise _already_ended()
+    if not tail[1].node:
+        return tail
     await ledger.store.table(CANCELS).put(spec.job_id, b"", expires_in=_CANCEL_KEPT)
     await ledger.store.log(CONTROL).append(encode(Control(cancel=spec.job_id, reason=reason)))
+    return None
 
 
 async def _end(

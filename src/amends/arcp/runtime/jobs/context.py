@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.jobs.amounts import is_cost, number_on_wire
@@ -19,20 +19,8 @@ from amends.foreign import from_exception
 __all__ = ["Context", "Delegate"]
 
 
-class Delegate(Protocol):
-    """Runs a delegated job, and returns its result."""
-
-    def __call__(
-        self,
-        context: Context,
-        agent: str,
-        input: Any,
-        *,
-        lease: Mapping[str, Any] | None,
-        expires_at: str | None,
-        max_runtime: float | None,
-    ) -> Awaitable[Any]:
-        """See `Context.delegate`."""
+Delegate = Callable[..., Awaitable[object]]
+"""Runs a delegated job, and returns its result; see `Context.delegate`."""
 
 
 class Context:
@@ -165,7 +153,11 @@ class Context:
         await self._emit("progress", body | _present(units=units, message=message))
 
     async def metric(
-        self, name: str, value: Any, unit: str | None = None, dimensions: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        value: object,
+        unit: str | None = None,
+        dimensions: Mapping[str, object] | None = None,
     ) -> None:
         """
         Report a measurement. A metric whose name begins with `cost.` reduces the budget in its unit (9.6).
@@ -194,13 +186,13 @@ class Context:
             "artifact_ref", _present(uri=uri, content_type=content_type, byte_size=byte_size, sha256=sha256)
         )
 
-    async def event(self, kind: str, body: Mapping[str, Any]) -> None:
+    async def event(self, kind: str, body: Mapping[str, object]) -> None:
         """Report an event of a vendor-specific kind; the kind begins with `x-vendor.`."""
         if not kind.startswith("x-vendor."):
             raise ValueError("the kind of a vendor-specific event must begin with 'x-vendor.'")
         await self._emit(kind, dict(body))
 
-    async def tool_call(self, tool: str, args: Any = None, *, call_id: str | None = None) -> str:
+    async def tool_call(self, tool: str, args: object = None, *, call_id: str | None = None) -> str:
         """
         Report that a tool is about to be called, and return the call's id for `tool_result`.
 
@@ -227,9 +219,9 @@ class Context:
     async def tool_result(
         self,
         call_id: str,
-        result: Any = None,
+        result: object = None,
         *,
-        error: BaseException | type[BaseException] | Mapping[str, Any] | None = None,
+        error: BaseException | type[BaseException] | Mapping[str, object] | None = None,
     ) -> None:
         """
         Report the result of a tool call. An error here does not end the job; the agent handles it (R7).
@@ -275,9 +267,9 @@ class Context:
     async def delegate(
         self,
         agent: str,
-        input: Any = None,
+        input: object = None,
         *,
-        lease: Mapping[str, Any] | None = None,
+        lease: Mapping[str, Sequence[str]] | None = None,
         expires_at: str | None = None,
         max_runtime_sec: float | None = None,
     ) -> Any:
@@ -323,18 +315,20 @@ class Context:
         """Id and size of the streamed result; None if the job did not stream one."""
         return None if self._stream is None else (self._stream.result_id, self._stream.size)
 
-    async def _emit(self, kind: str, body: dict[str, Any]) -> None:
+    async def _emit(self, kind: str, body: dict[str, object]) -> None:
         job = self._job
         job.emit(kind, body)
         if job.followers or job.outbox:
             await job.wait_for_room()
 
 
-def _present(**members: Any) -> dict[str, Any]:
+def _present(**members: object) -> dict[str, object]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _failed(call_id: str, error: BaseException | type[BaseException] | Mapping[str, Any]) -> dict[str, Any]:
+def _failed(
+    call_id: str, error: BaseException | type[BaseException] | Mapping[str, object]
+) -> dict[str, object]:
     if isinstance(error, type) and issubclass(error, BaseException):
         error = error()
     if isinstance(error, BaseException):

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,11 +23,10 @@ from amends.arcp.runtime.agents import resolve
 from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.cluster.quota import Quota
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
-from amends.arcp.runtime.entries import STREAMED, JobEntry, JobSpec, encode
+from amends.arcp.runtime.entries import FAMILIES, STREAMED, JobEntry, JobSpec, encode
 from amends.arcp.runtime.jobs.amounts import number_on_wire, remaining_budget
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.context import Context
-from amends.arcp.runtime.jobs.family import Families, check_not_stopping
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.result_stream import assemble
 from amends.arcp.runtime.jobs.run import Runner
@@ -34,44 +35,35 @@ from amends.arcp.runtime.jobs.submit import accepted_payload
 from amends.arcp.wire import new_id
 from amends.dialects import arcp as dialect
 from amends.errors import FaultError
-from amends.errors.arcp import ARCPError, InternalError
+from amends.errors.arcp import ARCPError, CancelledError, InternalError, PermissionDeniedError
+from amends.stores import ConflictError
 
-__all__ = ["Delegation"]
+__all__ = ["Delegation", "Families", "check_not_stopping"]
 
 _PAUSE = 0.05
+_KEPT = 7 * 86_400.0
+"""Seconds for which the number of a family's jobs is stored after its last delegation."""
 
 
+@dataclass(eq=False)
 class Delegation:
     """Runs the jobs that agents of this node delegate."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        membership: Membership,
-        quota: Quota,
-        families: Families,
-        runner: Runner,
-        cancellation: Cancellation,
-        credentials: CredentialLifecycle,
-    ) -> None:
-        self._jobs = jobs
-        self._ledger = jobs.ledger
-        self._tasks = jobs.tasks
-        self._membership = membership
-        self._quota = quota
-        self._families = families
-        self._cancellation = cancellation
-        self._runner = runner
-        self._credentials = credentials
-        runner.delegate = self.delegate
+    _jobs: RunningJobs
+    _membership: Membership
+    _quota: Quota
+    _families: Families
+    _runner: Runner
+    _cancellation: Cancellation
+    _credentials: CredentialLifecycle
 
     async def delegate(
         self,
         context: Context,
         agent: str,
-        input: Any,
+        input: object,
         *,
-        lease: Mapping[str, Any] | None,
+        lease: Mapping[str, Sequence[str]] | None,
         expires_at: str | None,
         max_runtime: float | None,
     ) -> Any:
@@ -79,7 +71,7 @@ class Delegation:
         job = context.job
         delegate_id = new_id("del")
         request = {name: list(patterns) for name, patterns in (lease or {}).items()}
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "delegate_id": delegate_id,
             "agent": agent,
             "input": input,
@@ -118,7 +110,7 @@ class Delegation:
         allotted = narrowed.budget
         job.budget = _adjust(job.budget, allotted, -1)
         job.children[spec.job_id] = None
-        started = await asyncio.shield(self._tasks.spawn(self._start(job, spec)))
+        started = await asyncio.shield(self._jobs.tasks.spawn(self._start(job, spec)))
         if isinstance(started, ARCPError):
             job.children.pop(spec.job_id, None)
             job.budget = _adjust(job.budget, allotted, 1)
@@ -155,9 +147,9 @@ class Delegation:
         started: _Started | None = None
         if child is not None:
             self._credentials.assign(child, issued)
-            waiter: asyncio.Future[JobEntry] = self._tasks.loop.create_future()
+            waiter: asyncio.Future[JobEntry] = self._jobs.tasks.loop.create_future()
             child.waiters.append(waiter)
-            self._tasks.spawn(self._runner.run(child))
+            self._jobs.tasks.spawn(self._runner.run(child))
             started = _Started(child, waiter)
         if not job.is_running:
             # The parent has ended meanwhile, and could not cancel a child that was not stored yet.
@@ -172,16 +164,16 @@ class Delegation:
                 return started.waiter.result(), started.job.budget
         while True:
             # The child runs on another node, or was taken over by one.
-            tail = await self._ledger.tail(spec.job_id)
+            tail = await self._jobs.ledger.tail(spec.job_id)
             if tail is not None and tail[1].ended:
-                return tail[1], await remaining_budget(self._ledger, spec)
+                return tail[1], await remaining_budget(self._jobs.ledger, spec)
             await asyncio.sleep(_PAUSE)
 
     async def _outcome(self, spec: JobSpec, end: JobEntry) -> Any:
         """Return the child's result, assembled from its chunks if it was streamed, or raise its error."""
         payload = msgspec.json.decode(end.payload)
         if end.label == STREAMED:
-            result = await assemble(self._ledger, spec.job_id, end.run, payload)
+            result = await assemble(self._jobs.ledger, spec.job_id, end.run, payload)
             if result is None:
                 raise InternalError("The result is no longer stored", details={"executed": "yes"})
             return result
@@ -198,7 +190,7 @@ class _Started(NamedTuple):
     waiter: asyncio.Future[JobEntry]
 
 
-def _narrow_lease(job: Job, name: str, request: dict[str, Any], constraints: Any) -> Lease:
+def _narrow_lease(job: Job, name: str, request: Mapping[str, object], constraints: object) -> Lease:
     now = job.now()
     error = job.lease.check("agent.delegate", name, now, job.budget)
     if error is not None:
@@ -213,3 +205,75 @@ def _adjust(budget: Budget, other: Budget, sign: int) -> Budget:
     """Return `budget` plus `sign` times `other`, in the currencies of `budget`."""
     left = {name: amount + sign * other.left.get(name, 0) for name, amount in budget.left.items()}
     return Budget(left)
+
+
+@dataclass(eq=False)
+class Families:
+    """
+    Admits delegated jobs. A family is all jobs that one submitted job, the root, has delegated directly or indirectly.
+
+    The number of its jobs is in a row of the store, because descendants may run on any node. It counts every job that was
+    admitted, also those that have ended.
+    """
+
+    _jobs: RunningJobs
+
+    async def admit(self, parent: Job) -> None:
+        """
+        Count another job that `parent` delegates.
+
+        Raises:
+            PermissionDeniedError: the job would be too deep, the family has too many jobs, or its root has ended.
+            ARCPError: the parent is being stopped; this is the error that it ends with.
+
+        """
+        check_not_stopping(parent)
+        limits = self._jobs.limits
+        if parent.spec.depth >= limits.delegation_depth:
+            raise _refused(
+                "The job would be delegated too deeply", "delegation_depth", limits.delegation_depth
+            )
+        root = parent.spec.root or parent.spec.job_id
+        if root != parent.spec.job_id and not await self._is_unfinished(root):
+            raise PermissionDeniedError(
+                "The job at the root of this delegation has ended", details={"root_job_id": root}
+            )
+        await self._count(root)
+        check_not_stopping(parent)
+
+    async def _is_unfinished(self, root: str) -> bool:
+        job = self._jobs.get(root)
+        if job is not None:
+            return job.is_running and job.stopping is None
+        tail = await self._jobs.ledger.tail(root)
+        return tail is not None and not tail[1].ended
+
+    async def _count(self, root: str) -> None:
+        limit, table = self._jobs.limits.jobs_per_root, self._jobs.ledger.store.table(FAMILIES)
+        while True:
+            row = await table.get(root)
+            count = 0 if row is None else int(row.value)
+            if count >= limit:
+                raise _refused("The root of this delegation has too many jobs", "jobs_per_root", limit)
+            revision = 0 if row is None else row.revision
+            with suppress(ConflictError):
+                await table.put(root, str(count + 1).encode(), revision=revision, expires_in=_KEPT)
+                return
+
+
+def check_not_stopping(job: Job) -> None:
+    """
+    Check that a job may still delegate.
+
+    Raises:
+        ARCPError: it is being stopped, or it has ended.
+
+    """
+    if job.stopping is not None:
+        raise job.stopping
+    if not job.is_running:
+        raise CancelledError("The job has ended")
+
+
+def _refused(why: str, limit: str, value: int) -> ARCPError:
+    return PermissionDeniedError(why, details={"limit": limit, "value": value})

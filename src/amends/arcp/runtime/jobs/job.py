@@ -74,7 +74,7 @@ class Job:
         self.outbox: list[JobEntry] = []
         self.events = 0
         self.children: dict[str, None] = {}
-        self.credentials: list[dict[str, Any]] | None = None
+        self.credentials: list[dict[str, object]] | None = None
         self.waiters: list[asyncio.Future[JobEntry]] = []
         self._flushing = False
         self._outbox_bytes = 0
@@ -106,7 +106,7 @@ class Job:
 
     # -- events
 
-    def emit(self, kind: str, body: dict[str, Any]) -> None:
+    def emit(self, kind: str, body: dict[str, object]) -> None:
         """
         Queue an event to be written to the job's log. Events after the end of the run are dropped.
 
@@ -243,7 +243,7 @@ class Job:
 
     # -- stopping
 
-    def after(self, seconds: float, act: Callable[..., Any], *given: Any) -> None:
+    def after(self, seconds: float, act: Callable[..., Any], *given: object) -> None:
         """Call a function after some seconds, unless the job has ended by then."""
         self._timers.append(self.host.tasks.loop.call_later(seconds, act, *given))
 

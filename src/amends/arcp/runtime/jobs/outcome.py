@@ -56,7 +56,7 @@ def in_doubt(why: str) -> InternalError:
 
 
 def result_outcome(
-    job_id: str, run: int, value: Any, streamed: tuple[str, int] | None, limits: Limits
+    job_id: str, run: int, value: object, streamed: tuple[str, int] | None, limits: Limits
 ) -> Outcome:
     """Return the outcome of an agent that returned; an error if the result is too large or not JSON."""
     this_run = run if run > 1 else None

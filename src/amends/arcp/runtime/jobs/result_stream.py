@@ -130,7 +130,7 @@ async def with_whole_result(ledger: Ledger, job_id: str, entry: JobEntry, limit:
     return replace(entry, payload=msgspec.Raw(payload), label="")
 
 
-def _not_sendable(entry: JobEntry, end: dict[str, Any], why: str, details: dict[str, Any]) -> JobEntry:
+def _not_sendable(entry: JobEntry, end: dict[str, Any], why: str, details: dict[str, object]) -> JobEntry:
     details |= {"feature": "result_chunk", "executed": "yes"}
     error = dialect.encode(InternalError(why, retryable=False, details=details).fault)
     error |= {"final_status": "error", "completed_at": end.get("completed_at")}

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass, field
 
 from amends.arcp.runtime.cluster.retention import EndedJob, EndedJobs
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
@@ -21,7 +21,7 @@ from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.outcome import error_outcome, result_outcome
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.core import recording
-from amends.effects.current import within_scope
+from amends.effects.current import enter_scope
 from amends.errors import FaultError
 from amends.errors import arcp as errors
 
@@ -32,32 +32,27 @@ _EXPIRY_SLACK = 0.5
 """Seconds in which an agent can notice the end of its lease before it is cancelled (9.5)."""
 
 
+@dataclass(eq=False)
 class Runner:
     """Runs the agents of one node."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        ended: EndedJobs,
-        cancellation: Cancellation,
-        credentials: CredentialLifecycle,
-    ) -> None:
-        self._jobs = jobs
-        self._ended = ended
-        self._cancellation = cancellation
-        self._credentials = credentials
-        self.delegate: Delegate
-        """Implements `Context.delegate`; set by `Delegation`, which itself runs jobs."""
-        self.counts: Counter[str] = Counter()
-        """Jobs that ended on this node, by error code; successful jobs under ""."""
-        self.closed = False
-        """Whether the node was stopped, so that agents are cancelled without an end."""
-        jobs.conclude_abandoned = self._conclude_abandoned
+    _jobs: RunningJobs
+    _ended: EndedJobs
+    _cancellation: Cancellation
+    _credentials: CredentialLifecycle
+    delegate: Delegate = field(init=False)
+    """Implements `Context.delegate`; set by the node, because delegation itself runs jobs."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Jobs that ended on this node, by error code; successful jobs under ""."""
+    closed: bool = False
+    """Whether the node was stopped, so that agents are cancelled without an end."""
 
     async def run(self, job: Job) -> None:
-        """Run a started job to its end, in the current task."""
+        """Run a started job to its end, in the current task, which is the job's own."""
         job.task = asyncio.current_task()
-        limit = _shorter(job.spec.max_runtime, self._jobs.limits.max_runtime)
+        limit, most = job.spec.max_runtime, self._jobs.limits.max_runtime
+        if most is not None:
+            limit = most if limit is None else min(limit, most)
         deadline = None if limit is None else self._jobs.tasks.loop.time() + limit
         context = Context(job, deadline, self._credentials, self.delegate)
         if limit is not None:
@@ -70,15 +65,15 @@ class Runner:
             )
         if job.spec.expires_at is not None:
             job.after(max(0.0, job.spec.expires_at - job.now()) + _EXPIRY_SLACK, self._expire, job)
-        value: Any = None
+        value: object = None
         error: FaultError | None = None
         try:
             # A job that runs again under its key has the same id, so that its effects are recognised.
-            with within_scope(f"arcp/{job.spec.job_id}"):
-                if job.agent.streams:
-                    await context.stream_from(job.agent.function(job.spec.input, context))
-                else:
-                    value = await job.agent.function(job.spec.input, context)
+            enter_scope(f"arcp/{job.spec.job_id}")
+            if job.agent.streams:
+                await context.stream_from(job.agent.function(job.spec.input, context))
+            else:
+                value = await job.agent.function(job.spec.input, context)
             if context.streamed is not None:
                 await context.close()
         except FaultError as raised:
@@ -109,7 +104,11 @@ class Runner:
         job.task = None
 
     async def conclude(
-        self, job: Job, error: FaultError | None, value: Any = None, streamed: tuple[str, int] | None = None
+        self,
+        job: Job,
+        error: FaultError | None,
+        value: object = None,
+        streamed: tuple[str, int] | None = None,
     ) -> None:
         """End a job: write its terminal entry, send it to subscribers, and release the job's resources."""
         limits = self._jobs.limits
@@ -131,7 +130,8 @@ class Runner:
         if error is not None and job.expired is None:
             job.stop(error)
 
-    def _conclude_abandoned(self, job: Job) -> None:
+    def conclude_abandoned(self, job: Job) -> None:
+        """End a job whose agent did not stop within the grace period."""
         self._jobs.tasks.spawn(self.conclude(job, job.stopping))
 
     def _clean_up(self, job: Job) -> None:
@@ -143,7 +143,3 @@ class Runner:
             self._jobs.tasks.spawn(self._cancellation.cancel_children(list(job.children)))
         if job.credentials is not None:
             self._credentials.revoke_later(spec.job_id)
-
-
-def _shorter(wanted: float | None, most: float | None) -> float | None:
-    return min((limit for limit in (wanted, most) if limit is not None), default=None)

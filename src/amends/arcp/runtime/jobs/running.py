@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from amends.arcp.leases import Budget
 from amends.arcp.runtime.agents import Agent
@@ -19,32 +20,22 @@ from amends.errors.arcp import InternalError
 __all__ = ["RunningJobs", "restore"]
 
 
+@dataclass(eq=False)
 class RunningJobs:
     """The running jobs of one node, the places they take, and the followers of jobs that wait in a queue."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        limits: Limits,
-        tasks: Tasks,
-        membership: Membership,
-        capacity: Capacity,
-        quota: Quota,
-        *,
-        exclusive: bool,
-    ) -> None:
-        self.ledger = ledger
-        self.limits = limits
-        self.tasks = tasks
-        self.exclusive = exclusive
-        """Whether no other node uses the store, so that only this node can start a queued job."""
-        self._membership = membership
-        self._capacity = capacity
-        self._quota = quota
-        self._jobs: dict[str, Job] = {}
-        self._waiting: dict[str, list[Follower]] = {}
-        self.conclude_abandoned: Callable[[Job], None] = lambda _: None
-        """Ends a job whose agent did not stop; set by the runner."""
+    ledger: Ledger
+    limits: Limits
+    tasks: Tasks
+    _membership: Membership
+    _capacity: Capacity
+    _quota: Quota
+    exclusive: bool
+    """Whether no other node uses the store, so that only this node can start a queued job."""
+    _jobs: dict[str, Job] = field(default_factory=dict)
+    _waiting: dict[str, list[Follower]] = field(default_factory=dict)
+    conclude_abandoned: Callable[[Job], None] = lambda _: None
+    """Ends a job whose agent did not stop; set by the node."""
 
     def __contains__(self, job_id: object) -> bool:
         return job_id in self._jobs
@@ -90,8 +81,7 @@ class RunningJobs:
                     "No node has a place for the delegated job",
                     details={"limit": "running", "value": self.limits.running},
                 )
-        with self._capacity.writing(spec.job_id, here=here):
-            entry = await self.ledger.accept(spec, here=here)
+        entry = await capacity.write(spec.job_id, self.ledger.accept(spec, here=here), here=here)
         if here and agent is not None:
             return self.create(spec, agent, entry, 1)
         self._quota.job_ended(spec.principal)
@@ -111,8 +101,8 @@ class RunningJobs:
         """
         agent = self._membership.agents.lookup(spec.agent)
         here = agent is not None and self._capacity.has_room(spec.agent)
-        with self._capacity.writing(spec.job_id, here=here):
-            entry = await self.ledger.rerun(spec, tail, here=here)
+        rerun = self.ledger.rerun(spec, tail, here=here)
+        entry = await self._capacity.write(spec.job_id, rerun, here=here)
         if here and agent is not None:
             self._quota.job_started(spec.principal)
             return self.create(spec, agent, entry, tail[0] + 1)

@@ -12,9 +12,9 @@ of two submissions came first, so they may arrive through different nodes, proce
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from hashlib import sha256
 from random import getrandbits
-from typing import Any
 
 import msgspec
 
@@ -47,25 +47,16 @@ _NO_LEASE = Lease()
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
+@dataclass(eq=False)
 class Submissions:
     """Serves the submissions of all sessions of one node."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        membership: Membership,
-        quota: Quota,
-        ended: EndedJobs,
-        runner: Runner,
-        credentials: CredentialLifecycle,
-    ) -> None:
-        self._jobs = jobs
-        self._ledger = jobs.ledger
-        self._membership = membership
-        self._quota = quota
-        self._ended = ended
-        self._runner = runner
-        self._credentials = credentials
+    _jobs: RunningJobs
+    _membership: Membership
+    _quota: Quota
+    _ended: EndedJobs
+    _runner: Runner
+    _credentials: CredentialLifecycle
 
     async def submit(self, session: Session, message: Envelope, request: Submit) -> None:
         """
@@ -116,7 +107,7 @@ class Submissions:
 
     async def _join_existing(self, session: Session, message: Envelope, spec: JobSpec) -> bool:
         """Answer a submission with the job that its key belongs to. Returns False if there is no such job."""
-        ledger = self._ledger
+        ledger = self._jobs.ledger
         for _ in range(_TRIES):
             owner = await ledger.keys.get(str(spec.key))
             if owner is None:
@@ -156,12 +147,12 @@ class Submissions:
         self, session: Session, message: Envelope, existing: JobSpec, tail: tuple[int, JobEntry]
     ) -> None:
         last, entry = tail
-        if not self._ledger.store.traits.transactions:
+        if not self._jobs.ledger.store.traits.transactions:
             # The node may have crashed after writing the log. Write the row that maintenance looks for.
             if not entry.node:
-                await self._ledger.put_in_queue(existing)
+                await self._jobs.ledger.put_in_queue(existing)
             elif existing.job_id not in self._jobs:
-                await self._ledger.write_owner(existing, entry)
+                await self._jobs.ledger.write_owner(existing, entry)
         feed = Feed(session, existing.job_id, existing.trace, last + 1, SUBMITTED)
         issued = None
         if "provisioned_credentials" in session.features:
@@ -172,7 +163,7 @@ class Submissions:
         """Start another run of a job on this node, with the rest of its budget and new credentials."""
         spec = job.spec
         try:
-            await restore(self._ledger, job)
+            await restore(self._jobs.ledger, job)
             issued = await self._issue_credentials(session, spec)
         except ARCPError as error:
             _send_accepted(session, message, spec, feed)
@@ -194,7 +185,7 @@ class Submissions:
         if entry.label != STREAMED:
             return last
         if entry.run > 1:
-            async for number, found in self._ledger.history(job_id):
+            async for number, found in self._jobs.ledger.history(job_id):
                 if found.run == entry.run:
                     return number
         return 1
@@ -333,7 +324,7 @@ def check_lease_not_expired(spec: JobSpec) -> None:
 def accepted_payload(
     spec: JobSpec,
     request_id: str | None,
-    credentials: list[dict[str, Any]] | None = None,
+    credentials: list[dict[str, object]] | None = None,
     *,
     amounts_as_text: bool = False,
 ) -> Accepted:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -34,7 +35,6 @@ from amends.errors.arcp import (
     JobNotFoundError,
     PermissionDeniedError,
 )
-from amends.stores import StoreError
 
 __all__ = ["Handler", "Server"]
 
@@ -42,38 +42,30 @@ _log = logging.getLogger("amends.arcp")
 _POLICY, _TRY_LATER = 1008, 1013
 
 
+@dataclass(eq=False)
 class Server:
     """Serves the connections of one node."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        capacity: Capacity,
-        sessions: Sessions,
-        handshake: Handshake,
-        submissions: Submissions,
-        listing: JobListing,
-        cancellation: Cancellation,
-    ) -> None:
-        self._tasks = jobs.tasks
-        self._ledger = jobs.ledger
-        self._capacity = capacity
-        self._sessions = sessions
-        self._handshake = handshake
-        self._submissions = submissions
-        self._listing = listing
-        self._cancellation = cancellation
-        self.handshakes = Handshakes(jobs.limits)
+    _jobs: RunningJobs
+    _capacity: Capacity
+    _sessions: Sessions
+    _handshake: Handshake
+    _submissions: Submissions
+    _listing: JobListing
+    _cancellation: Cancellation
+
+    def __post_init__(self) -> None:
+        self.handshakes = Handshakes(self._jobs.limits)
         """Connections that have no session yet."""
         self._handlers: dict[str, Handler] = {
             "session.ping": _ping,
             "session.ack": _ack,
-            "session.list_jobs": _requires("list_jobs", listing.list_jobs),
+            "session.list_jobs": _requires("list_jobs", self._listing.list_jobs),
             "session.close": _close,
             "session.bye": _close,
             "job.cancel": self._cancel,
-            "job.subscribe": _requires("subscribe", listing.subscribe),
-            "job.unsubscribe": _requires("subscribe", listing.unsubscribe),
+            "job.subscribe": _requires("subscribe", self._listing.subscribe),
+            "job.unsubscribe": _requires("subscribe", self._listing.unsubscribe),
         }
         """By message type; `job.submit` gets a task. Unknown types, also of later versions, are ignored (section 5)."""
 
@@ -108,7 +100,7 @@ class Server:
             if frame is None or session.closing:
                 # The client repeats requests that arrive on an abandoned connection when it reconnects.
                 return
-            session.last_received = self._tasks.loop.time()
+            session.last_received = self._jobs.tasks.loop.time()
             message = read(frame)
             if isinstance(message, Malformed):
                 await _close_with_error(session, InvalidRequestError(message.reason))
@@ -121,7 +113,10 @@ class Server:
                 await self._sessions.confirm_token(session)
             if message.type == "job.submit":
                 submitting = True
-                self._tasks.spawn(self._submit(session, message, read_payload(message)))
+                submit = self._submissions.submit
+                self._jobs.tasks.spawn(_handle(submit, session, message, read_payload(message)))
+                # Behind the task's first step, so that an answer of that step is sent in the same turn of the loop.
+                session.flush_soon()
             else:
                 if submitting:
                     # Let the submissions that arrived earlier start first.
@@ -135,7 +130,7 @@ class Server:
 
     async def _cancel(self, session: Session, message: Envelope, request: Cancel) -> None:
         job_id = message.job_id or request.job_id
-        spec = None if job_id is None else await self._ledger.spec(job_id)
+        spec = None if job_id is None else await self._jobs.ledger.spec(job_id)
         if spec is None or not await self._listing.may_observe(session.principal, spec.principal):
             raise JobNotFoundError
         feed = session.feeds.get(spec.job_id)
@@ -149,31 +144,25 @@ class Server:
             "job.cancelled", Cancelled(spec.job_id, message.id), job_id=spec.job_id, trace=spec.trace
         )
 
-    async def _submit(self, session: Session, message: Envelope, request: Any) -> None:
-        if session.closing:
-            # The client repeats the request when it reconnects.
-            return
-        try:
-            await _handle(self._submissions.submit, session, message, request)
-        except Exception:  # noqa: BLE001 - no other task sees this failure, so the client is answered here
-            _log.exception("session %s: the submission %s failed unexpectedly", session.id, message.id)
-            _refuse(session, message, request, InternalError())
 
-
-async def _handle(handler: Handler, session: Session, message: Envelope, request: Any) -> None:
+async def _handle(handler: Handler, session: Session, message: Envelope, request: object) -> None:
     """Serve a request; a failure is sent as a `job.error` that carries the request's id."""
+    if session.closing:
+        # The client repeats the request when it reconnects.
+        return
+    if isinstance(request, Malformed) and message.type not in _NEVER_REFUSED:
+        _refuse(session, message, request, InvalidRequestError(request.reason))
+        return
     try:
-        if isinstance(request, Malformed) and message.type not in _NEVER_REFUSED:
-            raise InvalidRequestError(request.reason)
         await handler(session, message, request)
     except ARCPError as error:
         _refuse(session, message, request, error)
-    except StoreError:
-        _log.exception("session %s: the request %s failed because the store failed", session.id, message.id)
+    except Exception:  # noqa: BLE001 - of the store, or unexpected; the client is answered in any case
+        _log.exception("session %s: the request %s failed", session.id, message.id)
         _refuse(session, message, request, InternalError())
 
 
-def _refuse(session: Session, message: Envelope, request: Any, error: ARCPError) -> None:
+def _refuse(session: Session, message: Envelope, request: object, error: ARCPError) -> None:
     job_id: str | None = message.job_id or getattr(request, "job_id", None)
     if message.type == "job.submit":
         # An id that no job has, for clients that look for one.
@@ -195,7 +184,7 @@ def _refuse_for_python(
     the second one for ever. It does not wait for the answer to a cancellation, which must not end a job that it follows.
     """
     if message.type != "job.cancel":
-        facts: dict[str, Any] = {"job_id": job_id, "request_id": message.id, "lease": {}}
+        facts: dict[str, object] = {"job_id": job_id, "request_id": message.id, "lease": {}}
         facts["agent"] = agent or "unknown"
         more = {"accepted_at": now_text(), "current_status": "error", "subscribed_from": 0, "replayed": False}
         session.send_message(_ANSWERS[message.type], facts | more, job_id=job_id, trace=message.trace_id)
@@ -241,7 +230,7 @@ async def _ack(session: Session, message: Envelope, ack: Ack | Malformed) -> Non
         session.acknowledge(ack.last_processed_seq)
 
 
-async def _close(session: Session, message: Envelope, request: Any) -> None:
+async def _close(session: Session, message: Envelope, request: object) -> None:
     """End the connection. Jobs continue, and the session can be resumed within its window (6.7)."""
     if message.type == "session.close":
         session.send_message("session.closed", Bye("client asked"))
@@ -250,7 +239,7 @@ async def _close(session: Session, message: Envelope, request: Any) -> None:
 
 
 def _requires(feature: str, handler: Handler) -> Handler:
-    async def checked(session: Session, message: Envelope, request: Any) -> None:
+    async def checked(session: Session, message: Envelope, request: object) -> None:
         if feature not in session.features:
             raise InvalidRequestError("The feature was not negotiated", details={"feature": feature})
         await handler(session, message, request)

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
@@ -39,15 +39,15 @@ _SNAPSHOT_EVERY = 128
 """Number of entries between two snapshots."""
 
 
+@dataclass(eq=False)
 class Subscription:
     """The position of a session in the log of a job."""
 
-    def __init__(self, job_id: str, trace: str, start: int, mode: int) -> None:
-        self.job_id = job_id
-        self.trace = trace
-        self.numbered = start
-        """The number of the first entry that has no event number in the session yet."""
-        self.mode = mode
+    job_id: str
+    trace: str
+    numbered: int
+    """The number of the first entry that has no event number in the session yet."""
+    mode: int
 
 
 class QueuedEvent(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class SessionLog:
 
     def __init__(self, store: Store, name: str, next_event: int, end: int) -> None:
         self._store = store
-        self._name = name
+        self._log = store.log(name)
         self._end = end
         self._snapshots: list[tuple[int, int]] = [(next_event, end)] if end else []
         self._kept_from = 0
@@ -99,7 +99,7 @@ class SessionLog:
         """
         steps = Batch()
         for number, entry in enumerate(entries, self._end):
-            steps.append(self._name, encode(entry), last=number)
+            steps.append(self._log.name, encode(entry), last=number)
         await steps.commit(self._store)
         self._end += len(entries)
         self.since_snapshot += len(entries)
@@ -113,7 +113,7 @@ class SessionLog:
         if found > 0 or (found == 0 and self._snapshots[0][1] > self._kept_from):
             self._kept_from = self._snapshots[found][1]
             del self._snapshots[:found]
-            await self._store.log(self._name).trim(self._kept_from)
+            await self._log.trim(self._kept_from)
 
 
 def session_entries(items: Sequence[Item], number: int) -> list[SessionEntry]:
@@ -162,7 +162,9 @@ class Delivery(ABC):
         budgets only as text, though 7.1 has numbers."""
         self.assembles = False
         """Whether streamed results are sent as a whole, because the client did not negotiate `result_chunk`."""
-        self.last_sent = jobs.tasks.loop.time()
+        self._immediate = jobs.tasks.immediate
+        self._loop = jobs.tasks.loop
+        self.last_sent = self._loop.time()
         self.sending_since: float | None = None
         """Time since which a message has been waiting for the connection to accept it; None if none waits."""
         self._session_log = SessionLog(jobs.ledger.store, session_log(id), next_event, log_end)
@@ -192,14 +194,19 @@ class Delivery(ABC):
             return
         self._queue.append(item)
         self._bytes += size
-        if not self.jobs.tasks.immediate:
+        if not self._immediate:
             self._wake.set()
         elif not self._flush_scheduled:
+            self.flush_soon()
+
+    def flush_soon(self) -> None:
+        """On a store that never waits: send what is queued in the next turn of the loop, with what is queued until then."""
+        if self._immediate and not self._flush_scheduled:
             self._flush_scheduled = True
-            self.jobs.tasks.loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush)
 
     def send_message(
-        self, type: str, payload: Any, *, job_id: str | None = None, trace: str | None = None
+        self, type: str, payload: object, *, job_id: str | None = None, trace: str | None = None
     ) -> None:
         """Encode and queue a message that has no number."""
         frame = write(Envelope(VERSION, message_id(), type, self.id, trace, job_id, None, payload))
@@ -256,12 +263,14 @@ class Delivery(ABC):
         """
         Send the queued messages now if the connection has room; else wake the writer. Only for stores that never wait.
 
-        Without the switch to the writer's task an echo job takes 1 to 2 % less CPU; the target of bench/arcp.py is not met yet.
+        Without the switch to the writer's task an echo job takes 1 to 2 % less CPU; bench/arcp.py needs it.
         """
         self._flush_scheduled = False
         if not self._queue or not self._idle or self._wake.is_set():
             return
-        if self._session_log.since_snapshot >= _SNAPSHOT_EVERY or any(map(self._must_assemble, self._queue)):
+        if self._session_log.since_snapshot >= _SNAPSHOT_EVERY or (
+            self.assembles and any(map(self._must_assemble, self._queue))
+        ):
             self._wake.set()
             return
         items = self._take_queue()
@@ -272,7 +281,7 @@ class Delivery(ABC):
             return
         frames = self._frames(items)
         if self.connection.post(frames):
-            self.last_sent = self.jobs.tasks.loop.time()
+            self.last_sent = self._loop.time()
             self._sent.set()
         else:
             # These frames are numbered already, so they stay in front.
@@ -289,13 +298,13 @@ class Delivery(ABC):
         """Send frames over the connection; `heartbeat` closes a connection that does not accept them in time."""
         if not frames:
             return
-        self.sending_since = self.jobs.tasks.loop.time()
+        self.sending_since = self._loop.time()
         self._in_flight = len(frames)
         try:
             await self.connection.send_all(frames)
         finally:
             self._in_flight = 0
-            self.last_sent = self.jobs.tasks.loop.time()
+            self.last_sent = self._loop.time()
             self.sending_since = None
 
     async def _number(self, items: Sequence[Item]) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from amends._version import __version__
 from amends.arcp.runtime.agents import inventory
@@ -22,7 +23,6 @@ from amends.arcp.runtime.server.session import Session
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import (
-    FEATURES,
     Envelope,
     Malformed,
     envelope,
@@ -42,40 +42,25 @@ __all__ = ["Handshake", "Handshakes", "Waiting", "address_of"]
 
 _log = logging.getLogger("amends.arcp")
 
-_WITHOUT_CREDENTIALS = tuple(feature for feature in FEATURES if feature != "provisioned_credentials")
 _ULID = 26
 _TYPESCRIPT = ["agent_versions", "model.use", "provisioned_credentials"]
 """How the list of features of the TypeScript SDK ends; the specification has another order."""
 
 
+@dataclass(eq=False)
 class Handshake:
     """Opens or resumes the session that a connection asks for."""
 
-    def __init__(
-        self,
-        name: str,
-        limits: Limits,
-        sessions: Sessions,
-        membership: Membership,
-        authenticate: Callable[[str], Awaitable[str | None]],
-        *,
-        credentials: bool,
-    ) -> None:
-        """
-        Args:
-            name: the runtime's name for the welcome.
-            limits: the limits of this node.
-            sessions: the sessions of this node.
-            membership: the agents of all nodes, for the welcome.
-            authenticate: returns the principal of a token, or None.
-            credentials: whether the runtime can provision credentials.
-        """
-        self._name = name
-        self._limits = limits
-        self._sessions = sessions
-        self._membership = membership
-        self._authenticate = authenticate
-        self._features = FEATURES if credentials else _WITHOUT_CREDENTIALS
+    _name: str
+    """The runtime's name for the welcome."""
+    _limits: Limits
+    _sessions: Sessions
+    _membership: Membership
+    """The agents of all nodes, for the welcome."""
+    _authenticate: Callable[[str], Awaitable[str | None]]
+    """Returns the principal of a token, or None."""
+    _features: tuple[str, ...]
+    """Those that the runtime offers."""
 
     async def open_session(self, connection: Connection, spoke: Callable[[], None]) -> Session | None:
         """
@@ -198,16 +183,14 @@ async def _send_refusal(connection: Connection, error: FaultError) -> None:
 _TRY_LATER = 1013
 
 
+@dataclass(eq=False, slots=True)
 class Waiting:
     """One connection without a session."""
 
-    __slots__ = ("address", "connection", "dropped")
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.address: str | None = address_of(connection.peer)
-        self.dropped = False
-        """Whether it was closed to make room for another one."""
+    connection: Connection
+    address: str | None
+    dropped: bool = False
+    """Whether it was closed to make room for another one."""
 
 
 class Handshakes:
@@ -224,7 +207,8 @@ class Handshakes:
 
     async def enter(self, connection: Connection) -> Waiting | None:
         """Add a connection, and close a silent one if there are too many. Returns None if there is no room."""
-        new, address = Waiting(connection), address_of(connection.peer)
+        address = address_of(connection.peer)
+        new = Waiting(connection, address)
         dropped: Waiting | None = None
         crowded = self._per_address[address] >= self._limits.handshakes_per_address
         if crowded or len(self) >= self._limits.handshakes:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
 from amends.arcp.leases import Lease
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
+from amends.arcp.runtime.entries import JobEntry as JobLogEntry
 from amends.arcp.runtime.entries import JobSpec, Summary
 from amends.arcp.runtime.jobs.amounts import counters_on_wire, remaining_budget
 from amends.arcp.runtime.jobs.outcome import status_of
@@ -31,19 +32,13 @@ _ANSWER_SEEN = 0.1
 _PAGE, _LARGEST = 100, 1_000
 
 
+@dataclass(eq=False)
 class JobListing:
     """Serves the requests about jobs of other sessions."""
 
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        credentials: CredentialLifecycle,
-        may_observe: MayObserve | None,
-    ) -> None:
-        self._jobs = jobs
-        self._ledger = jobs.ledger
-        self._credentials = credentials
-        self._policy = may_observe
+    _jobs: RunningJobs
+    _credentials: CredentialLifecycle
+    _policy: MayObserve | None
 
     async def may_observe(self, principal: str, owner: str) -> bool:
         """Whether one principal may see another's jobs; without a policy it may not (section 14)."""
@@ -65,14 +60,14 @@ class JobListing:
         page = rows[:limit]
         more = len(rows) > limit
         # Dicts rather than the message structs, because clients need the empty members too.
-        answer: dict[str, Any] = {
+        answer: dict[str, object] = {
             "request_id": message.id,
             "jobs": [self._listing_row(row) for row in page],
             "next_cursor": f"{page[-1].created!r}/{page[-1].job_id}" if more else None,
         }
         session.send_message("session.jobs", answer)
 
-    def _listing_row(self, row: Summary) -> dict[str, Any]:
+    def _listing_row(self, row: Summary) -> dict[str, object]:
         lease = Lease(row.grants, row.expires_at)
         created = text_of(row.created)
         here = self._jobs.get(row.job_id)
@@ -101,9 +96,9 @@ class JobListing:
         found: dict[str, Summary] = {}
         # Read ended jobs first: a job that ends in between is then found at least once.
         own = principal if self._policy is None else None
-        async for row in self._ledger.ended(own):
+        async for row in self._jobs.ledger.ended(own):
             found[row.job_id] = row
-        async for _, row in self._ledger.active():
+        async for _, row in self._jobs.ledger.active():
             found[row.job_id] = row
         rows: list[Summary] = []
         allowed: dict[str, bool] = {}
@@ -123,8 +118,8 @@ class JobListing:
 
     async def subscribe(self, session: Session, message: Envelope, request: Subscribe) -> None:
         """Serve `job.subscribe`. A subscription gives no authority over the job (7.6)."""
-        spec = await self._ledger.spec(request.job_id)
-        tail = None if spec is None else await self._ledger.tail(request.job_id)
+        spec = await self._jobs.ledger.spec(request.job_id)
+        tail = None if spec is None else await self._jobs.ledger.tail(request.job_id)
         if spec is None or tail is None:
             raise JobNotFoundError
         allowed = await self.may_observe(session.principal, spec.principal)
@@ -142,27 +137,27 @@ class JobListing:
         start = (request.from_event_seq or 0) + 1 if history else tail[0] + 1
         # A client that claims to have seen entries beyond the end still gets the end.
         start = max(1, min(start, tail[0] if tail[1].ended and history else tail[0] + 1))
-        await self._send_subscribed(session, message, spec, tail[0], start, history=history)
+        await self._send_subscribed(session, message, spec, tail[1], start, history=history)
 
     async def _send_subscribed(
-        self, session: Session, message: Envelope, spec: JobSpec, last: int, start: int, *, history: bool
+        self,
+        session: Session,
+        message: Envelope,
+        spec: JobSpec,
+        entry: JobLogEntry,
+        start: int,
+        *,
+        history: bool,
     ) -> None:
         lease = Lease(spec.grants, spec.expires_at)
         running = self._jobs.get(spec.job_id)
-        tail = await self._ledger.tail(spec.job_id)
-        entry = None if tail is None else tail[1]
-        status = "pending"
-        if entry is not None and entry.node:
-            status = "running"
-        if entry is not None and entry.ended:
-            status = status_of(entry)
-        budget = running.budget if running is not None else await remaining_budget(self._ledger, spec)
+        status = status_of(entry) if entry.ended else "running" if entry.node else "pending"
+        budget = running.budget if running is not None else await remaining_budget(self._jobs.ledger, spec)
         own = session.principal == spec.principal
         issued = None
         if own and "provisioned_credentials" in session.features:
             issued = await self._credentials.outstanding(spec.job_id)
         old = session.feeds.get(spec.job_id)
-        ended_before = entry is not None and entry.ended and tail is not None and tail[0] == last
         session.send_message(
             "job.subscribed",
             Subscribed(
@@ -182,10 +177,8 @@ class JobListing:
             trace=spec.trace,
             job_id=spec.job_id,
         )
-        if ended_before and not history:
-            return
-        if old is not None and not history:
-            # The session is already subscribed and keeps its feed.
+        if not history and (entry.ended or old is not None):
+            # Nothing follows, or the session is already subscribed and keeps its feed.
             return
         # A session that submitted the job may still cancel it after subscribing again.
         feed = Feed(session, spec.job_id, spec.trace, start, 0 if old is None else old.mode & SUBMITTED)

@@ -72,9 +72,7 @@ class Sessions:
             principal=principal, token=_digest(token), features=tuple(sorted(features)), node=self._node
         )
         session = Session(self._jobs, session_id, row, connection, self.detach)
-        session.revision = await self._rows.create(
-            session_id, encode(row), expires_in=self._limits.resume_window
-        )
+        session.revision = await self._put(session_id, row, 0)
         self._attach(session)
         return session, token
 
@@ -115,12 +113,7 @@ class Sessions:
             state = await read_state(self._store, wanted.session_id)
             await check_replayable(self._store, state, wanted.last_event_seq)
             try:
-                revision = await self._rows.put(
-                    wanted.session_id,
-                    encode(rotated),
-                    revision=found.revision,
-                    expires_in=self._limits.resume_window,
-                )
+                revision = await self._put(wanted.session_id, rotated, found.revision)
             except ConflictError:
                 continue
             state = await fence(self._store, wanted.session_id, state)
@@ -171,16 +164,15 @@ class Sessions:
         """Extend the session by another resume window."""
         began = self._loop.time()
         try:
-            session.revision = await self._rows.put(
-                session.id,
-                encode(session.row),
-                revision=session.revision,
-                expires_in=self._limits.resume_window,
-            )
+            session.revision = await self._put(session.id, session.row, session.revision)
             session.renewed = began
         except ConflictError:
             # The session was resumed elsewhere. An active session notices that in its writer, an idle one here.
             await session.drop()
+
+    async def _put(self, session_id: str, row: SessionRow, revision: int) -> int:
+        window = self._limits.resume_window
+        return await self._rows.put(session_id, encode(row), revision=revision, expires_in=window)
 
     # -- expiring
 
@@ -190,12 +182,7 @@ class Sessions:
             del self.attached[session.id]
             self._detached[session.id] = (session.row, self._loop.time() + self._limits.resume_window)
             try:
-                await self._rows.put(
-                    session.id,
-                    encode(session.row),
-                    revision=session.revision,
-                    expires_in=self._limits.resume_window,
-                )
+                await self._put(session.id, session.row, session.revision)
             except ConflictError:
                 found = await self._rows.get(session.id)
                 if found is not None and _read_row(found.value).node == self._node:
