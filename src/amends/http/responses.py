@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -153,8 +154,11 @@ def problem_document(
     fault = complete(outgoing(fault, "problem"), request, settings, trace_id)
     problem = document(fault)
     _log(fault, problem["status"], request, cause, span)
-    name = f"{request.method} {quote_path(request.root + request.path)}"
-    recording.emit("http server", "sent", fault, name=name, trace_id=fault.trace_id, status=problem["status"])
+    if recording.active():
+        name = f"{request.method} {quote_path(request.root + request.path)}"
+        recording.emit(
+            "http server", "sent", fault, name=name, trace_id=fault.trace_id, status=problem["status"]
+        )
     return problem
 
 
@@ -197,7 +201,12 @@ def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: s
         changes["instance"] = quote_path(request.root + request.path)
     if not fault.suggestions and fault.origin is None:
         changes["suggestions"] = (source_row(fault).suggestion,)
-    return with_wait(replace(fault, **changes))
+    changes |= _missing_waits(fault)
+    # `replace` would check every field again: an error response would take 2.1 of the framework's time, not 2.0 (bench http).
+    completed = copy(fault)
+    for name, value in changes.items():
+        force_setattr(completed, name, value)
+    return completed
 
 
 # Seconds to wait before a retry, by everyday code, if the author named no wait.
@@ -211,13 +220,18 @@ def with_wait(fault: Fault) -> Fault:
 
     The wait is no invitation to repeat a request that may have had its effect: `executed` is written beside it (M3).
     """
+    changes = _missing_waits(fault)
+    return replace(fault, **changes) if changes else fault
+
+
+def _missing_waits(fault: Fault) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if fault.errors:
         changes["errors"] = tuple(with_wait(part) for part in fault.errors)
     if fault.retryable and not fault.retry_after and fault.code != EFFECT_UNKNOWN:
         row = source_row(fault)
         changes["retry_after"] = row.wait or _WAITS.get(row.everyday, _WAIT)
-    return replace(fault, **changes) if changes else fault
+    return changes
 
 
 def _base_url(request: RequestInfo, settings: Settings) -> str | None:
