@@ -21,6 +21,7 @@ from sys import exception
 
 import msgspec
 
+from amends.dialects.outgoing import outgoing
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
     fault_for,
@@ -244,7 +245,7 @@ class _Failure(msgspec.Struct):
             when,
             id,
             exc_info=exc,
-            extra={"trace_id": id, "code": fault_for(exc).code},
+            extra={"trace_id": id, "code": outgoing(fault_for(exc), "telemetry").code},
         )
 
 

@@ -187,7 +187,9 @@ def check_adcp_details(fault: Fault) -> None:
     for warning in check_details(fault.code, fault.details):
         import logging
 
-        logging.getLogger("amends").warning("AdCP details of %s: %s", fault.code, warning)
+        logging.getLogger("amends").warning(
+            "AdCP details of %s: %s", _clean_text(fault.code, _CREDENTIALS), warning
+        )
 
 
 def _warn_of_leaks(fault: Fault, format: str) -> None:
@@ -205,5 +207,8 @@ def _warn_of_leaks(fault: Fault, format: str) -> None:
         import logging
 
         logging.getLogger("amends").warning(
-            "a %s error with code %s carries what looks like: %s", format, fault.code, ", ".join(kinds)
+            "a %s error with code %s carries what looks like: %s",
+            format,
+            _clean_text(fault.code, _CREDENTIALS),
+            ", ".join(kinds),
         )
