@@ -73,8 +73,8 @@ EQUIVALENT = {
     "durable/loop_thread.py LoopThread.__init__: 0 -> -1": "read only after a loop has been set with its process",
     "durable/loop_thread.py LoopThread.__init__: 0 -> 1": "read only after a loop has been set with its process",
     "durable/worker.py Worker._take: 2 -> 3": "how many messages are taken at once, not which",
-    "http/negotiation.py _quality: 0.0 -> -1.0": "the caller takes the largest of the result and 0",
-    "http/negotiation.py _quality: 0.0 -> -1.0 (3)": "the caller takes the largest of the result and 0",
+    "http/request_info.py _quality: 0.0 -> -1.0": "the caller takes the largest of the result and 0",
+    "http/request_info.py _quality: 0.0 -> -1.0 (3)": "the caller takes the largest of the result and 0",
     "recovery/stepper.py Stepper.failed: 1 -> 0 (2)": "max(0, …) follows",
 }
 

@@ -12,7 +12,8 @@ from amends import FaultError, Policy, Upstream, chain, extract, recover
 from amends.core.vocabulary import vocabulary
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.http.application_errors import INTERNAL, exception_response, fault_for
-from amends.http.responses import RequestInfo, Settings
+from amends.http.request_info import RequestInfo
+from amends.http.responses import Settings
 from amends.testing import FakeClock
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from amends.core.fault import Fault
 from amends.http.application_errors import fault_from_status
-from amends.http.negotiation import HTML, preferred_form
+from amends.http.request_info import HTML, preferred_form
 from amends.http.validation import Mistake, fault_from_validation, pydantic_mistake
 
 __all__ = ["LIMIT", "fault_from_body", "may_rewrite"]

@@ -25,7 +25,8 @@ from amends.http.idempotency_request import (
     verified_response,
 )
 from amends.http.idempotency_store import Claim, Keys, Record
-from amends.http.responses import LOG, RawResponse, RequestInfo, Settings, error_response
+from amends.http.request_info import RequestInfo
+from amends.http.responses import LOG, RawResponse, Settings, error_response
 from amends.http.storage import Storage
 from amends.stores import Store, StoreError
 

@@ -24,15 +24,13 @@ from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import EFFECT_UNKNOWN, MEDIA_TYPE, document
 from amends.foreign.registry import Known, known_errors
-from amends.http.hosts import is_trusted
-from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, preferred_form
-from amends.http.pages import has_page, html_document, page, slug
+from amends.http.pages import html_document, page, page_url
+from amends.http.request_info import CONTENT_TYPES, HTML, JSON, RequestInfo, preferred_form
 from amends.serving import tracing
 
 __all__ = [
     "LOG",
     "RawResponse",
-    "RequestInfo",
     "Settings",
     "complete",
     "error_response",
@@ -64,23 +62,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.errors:
             force_setattr(self, "errors", known_errors(self.errors))  # type: ignore[arg-type]
-
-
-class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a request that an error response depends on."""
-
-    method: str = "GET"
-    path: str = "/"
-    """Without the root that the application is mounted at, and without the query."""
-    root: str = ""
-    scheme: str = "http"
-    host: str = ""
-    server: str = ""
-    """The address that the server is bound to."""
-    trusted: bool = False
-    """Whether the framework has checked the host against a list of its own."""
-    accept: str | None = None
-    traceparent: str | None = None
 
 
 class RawResponse(NamedTuple):
@@ -191,8 +172,9 @@ def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: s
     if fault.trace_id is None or fault.origin is not None:
         # P5: our own id, even if an upstream sent one.
         changes["trace_id"] = trace_id
-    base = _base_url(request, settings)
-    url = _page_url(fault, base, settings)
+    base = request.base_url(settings.base_url, settings.hosts)
+    served = base is not None and settings.pages is not None
+    url = page_url(f"{base}{settings.pages}", fault.vocabulary, fault.code) if served else None
     changes["doc_uri"] = url if fault.doc_uri is None else _absolute(fault.doc_uri, base)
     if fault.type is None:
         # An author's type is compared as a whole by clients, so it stays as written.
@@ -232,24 +214,6 @@ def _missing_waits(fault: Fault) -> dict[str, Any]:
         row = source_row(fault)
         changes["retry_after"] = row.wait or _WAITS.get(row.everyday, _WAIT)
     return changes
-
-
-def _base_url(request: RequestInfo, settings: Settings) -> str | None:
-    """Return the URL that the application's paths are added to; None if the request's host may not be used."""
-    if settings.base_url is not None:
-        return settings.base_url.rstrip("/")
-    listed = settings.hosts
-    trusted = is_trusted(request.host, listed, request.server) or (
-        request.trusted and listed is None and is_trusted(request.host, ("*",))
-    )
-    return f"{request.scheme}://{request.host}{request.root}" if trusted else None
-
-
-def _page_url(fault: Fault, base: str | None, settings: Settings) -> str | None:
-    """Return the URL of the code's page; None if the code has no page."""
-    if base is None or settings.pages is None or not has_page(fault.vocabulary, fault.code):
-        return None
-    return f"{base}{settings.pages}/{slug(fault.vocabulary, fault.code)}"
 
 
 def _absolute(url: str, base: str | None) -> str | None:
