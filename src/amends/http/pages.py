@@ -98,7 +98,7 @@ def _code_page(name: str, last: str) -> _Page | None:
     return None
 
 
-def _example(name: str, row: Row) -> dict[str, Any]:
+def _example(name: str, row: Row) -> dict[str, object]:
     """Return a problem document for the code."""
     wait = 5.0 if row.everyday == "RATE_LIMITED" else None
     fault = Fault(
@@ -176,7 +176,7 @@ p code{padding:.1em .3em;background:var(--sheet);border-radius:.25rem}
 def html_document(
     title: str,
     markdown: str,
-    example: Any = None,
+    example: object = None,
     link: str | None = None,
     alternatives: Mapping[str, str] | None = None,
 ) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
 import msgspec
@@ -27,6 +27,9 @@ from amends.foreign.registry import Known, known_errors
 from amends.http.pages import html_document, page, page_url
 from amends.http.request_info import CONTENT_TYPES, HTML, JSON, RequestInfo, preferred_form
 from amends.serving import tracing
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 __all__ = [
     "LOG",
@@ -130,7 +133,7 @@ def problem_document(
 ) -> dict[str, Any]:
     """Return the redacted and completed problem document of a fault, and log it with the document's trace id."""
     span = tracing.current_span()
-    trace_id = tracing.trace_id(request.traceparent, span)
+    trace_id = tracing.trace_id_of(span, request.traceparent)
     # What `complete` adds comes from us and needs no redaction.
     fault = complete(outgoing(fault, "problem"), request, settings, trace_id)
     problem = document(fault)
@@ -168,7 +171,7 @@ def _header_value(value: str) -> str:
 
 def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: str) -> Fault:
     """Add what the request contributes to a redacted fault: trace id, type, documentation page, instance and wait."""
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     if fault.trace_id is None or fault.origin is not None:
         # P5: our own id, even if an upstream sent one.
         changes["trace_id"] = trace_id
@@ -206,8 +209,8 @@ def with_wait(fault: Fault) -> Fault:
     return replace(fault, **changes) if changes else fault
 
 
-def _missing_waits(fault: Fault) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
+def _missing_waits(fault: Fault) -> dict[str, object]:
+    changes: dict[str, object] = {}
     if fault.errors:
         changes["errors"] = tuple(with_wait(part) for part in fault.errors)
     if fault.retryable and not fault.retry_after and fault.code != EFFECT_UNKNOWN:
@@ -248,7 +251,7 @@ def _vary(headers: Iterable[tuple[str, str]]) -> str:
     return ", ".join(fields)
 
 
-def _json(document: dict[str, Any]) -> bytes:
+def _json(document: dict[str, object]) -> bytes:
     """Encode the document; members that cannot be written as JSON are left out."""
     try:
         return _encode_json(document)
@@ -257,7 +260,7 @@ def _json(document: dict[str, Any]) -> bytes:
         return (compact(kept) or b"{}").decode("utf-8", "replace").encode()
 
 
-def _to_builtin(value: Any) -> Any:
+def _to_builtin(value: object) -> object:
     """Convert subclasses of str and int, and mappings that are not dicts, which msgspec does not encode."""
     if isinstance(value, str):
         return str.__str__(value)  # not str(): Django's SafeString returns itself
@@ -272,7 +275,7 @@ _encode_json = msgspec.json.Encoder(enc_hook=_to_builtin).encode
 _NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a value that `compact` can encode, or None."""
     try:
         plain = msgspec.to_builtins(value, enc_hook=_to_builtin)
@@ -322,7 +325,9 @@ def _page_response(request: RequestInfo, settings: Settings) -> RawResponse | No
     return RawResponse(200, headers, body)
 
 
-def _log(fault: Fault, status: int, request: RequestInfo, cause: BaseException | None, span: Any) -> None:
+def _log(
+    fault: Fault, status: int, request: RequestInfo, cause: BaseException | None, span: Span | None
+) -> None:
     """Write one log line with the trace id, and record the failure on the span."""
     if span is not None:
         tracing.mark(span, fault, status, source_row(fault).message)
