@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import httpx2
+import pytest
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
@@ -19,6 +20,12 @@ ROOT = Path(__file__).parents[1]
 SOURCE = str(ROOT / "src" / "amends")
 # Classes and tables, which are read and not called.
 NOT_CALLED = {"errors/__init__.py", "core/vocabularies/everyday.py"}
+
+
+@pytest.fixture(autouse=True)
+def without_quart(monkeypatch):
+    """Other tests load Quart, whose exceptions `Problems` then remembers."""
+    monkeypatch.delitem(sys.modules, "quart", raising=False)
 
 
 def page():

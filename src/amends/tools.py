@@ -118,7 +118,7 @@ def log_and_describe(
 
     """
     if isinstance(exc, FaultError):
-        LOG.info("tool %s failed with %s", name, exc.fault.code)
+        LOG.info("tool %s failed with %s", name, outgoing(exc.fault, "telemetry").code)
     else:
         LOG.error("tool %s failed", name, exc_info=exc)
     return failure_text(exc, repeats=repeats, hosts=hosts, arguments=arguments)

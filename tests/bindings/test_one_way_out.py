@@ -6,6 +6,7 @@ The fields come from the class: a field added to Fault is tested in every bindin
 
 import asyncio
 import json
+import logging
 import pickle
 import subprocess
 import sys
@@ -19,6 +20,8 @@ import httpx2
 import mcp
 import msgspec
 import pytest
+import structlog
+from django.test import RequestFactory
 from google.protobuf.json_format import MessageToJson
 from mcp.server.mcpserver import MCPServer
 from opentelemetry.sdk.trace import TracerProvider
@@ -33,9 +36,11 @@ import amends.bindings.fastmcp
 import amends.bindings.flask
 import amends.bindings.mcp
 import amends.bindings.starlette
+import amends.bindings.structlog
 from amends import Fault, FaultError, encode
 from amends.bindings import otel
 from amends.bindings.asgi import Problems
+from amends.bindings.django import ProblemMiddleware
 from amends.bindings.tool_calls import ToolCalls
 from amends.core.enums import Executed
 from amends.core.fault import Origin
@@ -44,7 +49,9 @@ from amends.recorder.clean import event_of
 from amends.recovery import NONE, recover
 from tests.bindings.agents import Agent, application, failing, request
 from tests.each import each
+from tests.http import django_site
 
+assert django_site.settings.configured
 SECRET = "hunter2Xq9"
 TEXT = f"password={SECRET}"
 NOT_TEXT = {"recovery", "actor", "executed", "origin"}
@@ -246,6 +253,137 @@ async def test_a_secret_leaves_through_no_binding(binding, field):
     text = await binding(error(field))
     assert text
     assert SECRET not in text
+
+
+async def django_view(raised):
+    def view(request):
+        raise AssertionError("process_exception is called without the view")
+
+    middleware = ProblemMiddleware(view)
+    answers = [
+        middleware.process_exception(RequestFactory(HTTP_ACCEPT=accept).get("/"), raised)
+        for accept in ("application/json", "text/html", "text/markdown")
+    ]
+    return "".join(answer.content.decode() + str(answer.headers) for answer in answers)
+
+
+async def structlog_record(raised):
+    def call():
+        raise raised
+
+    amends.bindings.structlog.install()
+    try:
+        with structlog.testing.capture_logs() as records, pytest.raises(FaultError):
+            recover(call, policy=NONE)
+    finally:
+        amends.bindings.structlog.remove()
+    assert records
+    return repr(records)
+
+
+async def server_span(raised):
+    exporter, tracers = InMemorySpanExporter(), TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    with tracers.get_tracer("t").start_as_current_span("request"):
+        await asgi(raised)
+    return "".join(span.to_json() for span in exporter.get_finished_spans())
+
+
+CREDENTIALS = {
+    "password": TEXT,
+    "json": f'{{"password": "{SECRET}"}}',
+    "bearer": f"Bearer {SECRET}aB3dE5fG7hI9jK1l",
+    "cookie": f"Cookie: sessionid={SECRET}",
+    "dsn": f"postgresql://app:{SECRET}@db.example.com/shop",
+    "connection": f"Server=db;User Id=sa;Password={SECRET};",
+    "user": f"https://app:{SECRET}@shop.example/docs",
+    "query": f"https://shop.example/back?access_token={SECRET}",
+    "fragment": f"/back#access_token={SECRET}",
+    "key": f"sk-proj-{SECRET}abcdef0123456789ABCDEF",
+}
+INTERNALS = {
+    "path": f"/srv/app/{SECRET}/settings.py",
+    "sql": f"SELECT * FROM users WHERE name = '{SECRET}'",
+    "trace": f'File "/srv/app/{SECRET}.py", line 3, in pay',
+}
+IDENTIFIERS = {"code", "vocabulary", "strategy", "field", "trace_id", "type", "doc_uri", "instance"}
+"""Identifiers and URLs lose credentials only (`dialects/outgoing.py`)."""
+
+
+def places(kind, text):
+    """Values of a field's type with the text in every place that a value of this type has."""
+    if kind is str:
+        return [text]
+    if kind is Fault:
+        part = Fault(code="X", message=text, details={"note": text}, suggestions=(text,), user_message=text)
+        return [part, Fault(code="Y", message="Two things", errors=(part,))]
+    origin = typing.get_origin(kind)
+    if origin in {typing.Union, types.UnionType}:
+        return [value for one in typing.get_args(kind) for value in places(one, text)]
+    if origin is tuple:
+        return [(value,) for value in places(typing.get_args(kind)[0], text)]
+    if origin is not dict:
+        return []
+    inside = [
+        text,
+        [{"b": ({"c": text},)}],
+        text.encode(),
+        {text},
+        ValueError(text),
+        Fault(code="X", message=text),
+    ]
+    return [*({"note": value} for value in inside), {text: "x"}]
+
+
+def faults():
+    """Every secret in every place of every field, with a description."""
+    for field in msgspec.structs.fields(Fault):
+        if field.name in FIELDS:
+            texts = CREDENTIALS if field.name in IDENTIFIERS else CREDENTIALS | INTERNALS
+            for name, text in texts.items():
+                for value in places(field.type, text):
+                    yield (
+                        f"{name} in {field.name}: {value!r}",
+                        Fault(**{"code": "CONFLICT", "message": "It changed", field.name: value}),
+                        name,
+                    )
+
+
+class AllRecords(logging.Handler):
+    """Keeps the text of every record of ours, with its extra members."""
+
+    def __init__(self):
+        super().__init__(level=0)
+        self.records = []
+
+    def emit(self, record):
+        if record.name.startswith("amends"):
+            self.records.append(repr({**record.__dict__, "exc_info": None, "text": record.getMessage()}))
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [asgi, starlette, flask_app, django_view, server_span, structlog_record, recorded, model_text],
+)
+async def test_no_kind_of_secret_leaves_from_any_place(binding, caplog):
+    """A19: passwords, tokens, addresses, paths and SQL in every place of every field; neither do they reach our log."""
+    caplog.set_level(logging.DEBUG, logger="amends")
+    kept = AllRecords()
+    logging.getLogger().addHandler(kept)
+    tried = 0
+    try:
+        for description, fault, name in faults():
+            if binding is model_text and name in INTERNALS:
+                continue  # an agent's own model may read them
+            tried += 1
+            text = await binding(FaultError.from_fault(fault))
+            assert SECRET not in text, description
+            assert not any(SECRET in record for record in kept.records), description
+            kept.records.clear()
+            caplog.clear()
+    finally:
+        logging.getLogger().removeHandler(kept)
+    assert tried > 200
 
 
 SUGGESTION = "Choose a day after the first of March"

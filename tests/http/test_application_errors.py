@@ -18,7 +18,8 @@ from amends.http.application_errors import (
     fault_for,
     fault_from_status,
 )
-from amends.http.responses import RequestInfo, Settings
+from amends.http.request_info import RequestInfo
+from amends.http.responses import Settings
 from amends.testing import FakeClock
 
 

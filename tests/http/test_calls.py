@@ -23,7 +23,8 @@ from amends.http.calls import (
     raise_if_mistake,
 )
 from amends.http.key_support import KEY, KeySupport
-from amends.http.responses import RequestInfo, Settings, error_response
+from amends.http.request_info import RequestInfo
+from amends.http.responses import Settings, error_response
 from amends.recovery.scope import SCOPE, Scope
 from amends.serving.effect_unknown import EFFECT_UNKNOWN, EffectUnknownError
 from amends.testing import FakeClock

@@ -1,7 +1,8 @@
 """The request that is being handled."""
 
 from amends.http.current import CURRENT, current_request
-from amends.http.responses import RequestInfo, Settings
+from amends.http.request_info import RequestInfo
+from amends.http.responses import Settings
 
 
 def test_the_current_request():

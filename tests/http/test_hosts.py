@@ -4,13 +4,13 @@ import doctest
 
 import pytest
 
-from amends.http import hosts
-from amends.http.hosts import is_trusted
+from amends.http import request_info
+from amends.http.request_info import is_trusted
 
 
 def test_its_examples():
     """The examples in the docstrings hold."""
-    assert doctest.testmod(hosts).failed == 0
+    assert doctest.testmod(request_info).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 
 from amends import Fault
 from amends.http.pages import has_page, html_document, page
-from amends.http.responses import RequestInfo, Settings, error_response
+from amends.http.request_info import RequestInfo
+from amends.http.responses import Settings, error_response
 
 VOID = {"meta"}
 

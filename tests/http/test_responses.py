@@ -11,7 +11,8 @@ from amends import Fault, decode
 from amends.core.fault import Origin
 from amends.http.application_errors import fault_from_status
 from amends.http.openapi import problems
-from amends.http.responses import RequestInfo, Settings, complete, error_response, retry_after
+from amends.http.request_info import RequestInfo
+from amends.http.responses import Settings, complete, error_response, retry_after
 from amends.serving.effect_unknown import EffectUnknownError
 from tests.each import each
 

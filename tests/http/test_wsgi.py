@@ -3,7 +3,8 @@
 import httpx2
 
 from amends.bindings.asgi import Problems
-from amends.http.responses import RequestInfo, Settings
+from amends.http.request_info import RequestInfo
+from amends.http.responses import Settings
 from amends.http.wsgi import rewrite
 
 

@@ -49,8 +49,8 @@ def recovering(
     keyed: bool | None = None,
     raises: str = "fault",
     headers: Callable[[], Mapping[str, str]] | None = None,
-    refresh: Callable[..., Any] | None = None,
-    verify: Callable[..., Any] | None = None,
+    refresh: Callable[..., object] | None = None,
+    verify: Callable[..., object] | None = None,
     vendor: str | None = None,
 ) -> Middleware:
     """Return a client middleware that sends with recovery; takes the arguments of `httpx.AsyncTransport` here."""

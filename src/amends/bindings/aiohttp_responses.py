@@ -73,7 +73,7 @@ class _Content:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._content, name)
 
-    async def _read(self, method: str, *args: Any) -> Any:
+    async def _read(self, method: str, *args: object) -> Any:
         raise NotImplementedError
 
     async def read(self, n: int = -1) -> bytes:
@@ -123,7 +123,7 @@ class GuardedContent(_Content):
         super().__init__(content)
         self._reading = reading
 
-    async def _read(self, method: str, *args: Any) -> Any:
+    async def _read(self, method: str, *args: object) -> object:
         reading = self._reading
         try:
             reading.check_time()
@@ -182,7 +182,7 @@ class _WatchedContent(_Content):
         self._error = None if watched.fault is None else watched.error(watched.fault)
         self._ended = False
 
-    async def _read(self, method: str, *args: Any) -> Any:
+    async def _read(self, method: str, *args: Any) -> object:
         if self._seen <= 0 and self._error is not None and self._watched.call.options.raises != "nothing":
             raise self._error
         found = await getattr(self._content, method)(*args)
@@ -206,7 +206,7 @@ class _JoinedContent(_Content):
         super().__init__(content)
         self._start = start
 
-    async def _read(self, method: str, *args: Any) -> Any:
+    async def _read(self, method: str, *args: Any) -> object:
         start, read = self._start, getattr(self._content, method)
         if not start:
             return await read(*args)

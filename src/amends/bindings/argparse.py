@@ -23,7 +23,7 @@ __all__ = ["main", "operation", "parse"]
 
 def main(
     parser: argparse.ArgumentParser,
-    function: Callable[[argparse.Namespace], Any],
+    function: Callable[[argparse.Namespace], object],
     argv: Sequence[str] | None = None,
     *,
     piped: str = "text",

@@ -106,7 +106,7 @@ def _recording_type(choice: argparse.Action, commands: dict[int, str]) -> Callab
 
 
 def _raise_stop(parser: argparse.ArgumentParser, *, silent: bool = False) -> Callable[..., NoReturn]:
-    def stop(*args: Any) -> NoReturn:
+    def stop(*args: object) -> NoReturn:
         raise _StopError(parser, "" if silent else str(args[0]))
 
     return stop
@@ -114,7 +114,7 @@ def _raise_stop(parser: argparse.ArgumentParser, *, silent: bool = False) -> Cal
 
 def _tolerant_type(
     action: argparse.Action, kind: Any, choices: Any, program: str, found: list[Mistake]
-) -> Callable[[str], Any]:
+) -> Callable[[str], object]:
     """Return a type that converts like `kind`, but records an invalid value in `found` instead of raising."""
     name = _name(action)
     listed = [str(choice) for choice in choices] if choices is not None else _enum_values(kind)
@@ -141,7 +141,7 @@ def _tolerant_type(
     return convert
 
 
-def _enum_values(kind: Any) -> list[str]:
+def _enum_values(kind: object) -> list[str]:
     """Return the values of an enumeration that is used as a type; an empty list for any other type."""
     members: Iterable[Any] = kind if isinstance(kind, EnumType) else ()
     return [str(member.value) for member in members]

@@ -16,10 +16,12 @@ the connection, so that the client does not take a partial body for a complete o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from sys import exception
 
-from amends.core.fault import Fault
+import msgspec
+
+from amends.dialects.outgoing import outgoing
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
     fault_for,
@@ -32,15 +34,10 @@ from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
 from amends.http.current import CURRENT
 from amends.http.handled import begin_request, handled_exception, watch_quart
-from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path
+from amends.http.responses import LOG, Settings, error_response, quote_path
 from amends.serving.tracing import trace_id
 
 __all__ = ["Problems"]
-
-_WAITING, _PASSING, _HOLDING, _HELD, _DONE, _REPLACED = range(6)
-"""No response yet; the response is passed on; an error response is held back to be rewritten; a plain 500 is held back until
-the application ends, because it may raise the exception behind it; the response is sent; the application's response was
-replaced, and the rest of it is dropped."""
 
 
 class Problems:
@@ -82,124 +79,164 @@ class Problems:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        phase, held, start = _WAITING, bytearray(), None
         if self._quart:
             begin_request()
-        around, answered = handled_exception(), None
+        phase, around = _WAITING, exception()
+        failure: _Failure | None = None
         CURRENT.set(lambda: (request_info(scope), self.settings))
 
-        async def send_or_hold(message: Message) -> None:
-            nonlocal phase, start, answered
-            kind = message["type"]
-            if phase == _REPLACED:
-                return
-            if kind == "http.response.start":
-                if message["status"] == 500:
-                    answered = handled_exception(around)
-                    if answered is not None and self._is_typed(answered):
-                        phase = _REPLACED
-                        await self._send_error(scope, send, answered, _decoded(message["headers"]))
-                        return
-                if message["status"] >= 400 and self._may_rewrite(scope, message):
-                    phase, start = _HOLDING, message
-                    return
+        def send_or_hold(message: Message) -> Awaitable[None]:
+            nonlocal phase, failure
+            if failure is not None:
+                return failure.send(message)
+            if message["type"] == "http.response.start":
+                if message["status"] >= 400:
+                    failure = _Failure(self.settings, scope, send, around)
+                    return failure.send(message)
                 phase = _PASSING
-            elif phase == _HOLDING and kind == "http.response.body":
-                assert start is not None
-                held.extend(message.get("body", b""))
-                more = message.get("more_body", False)
-                if more and len(held) <= LIMIT:
-                    return
-                if not more and answered is None and self._may_be_raised(start, held):
-                    # Middleware that sends from another task, such as Starlette's BaseHTTPMiddleware, hides the
-                    # exception that the framework below is handling. The framework raises it again.
-                    phase = _HELD
-                    return
-                phase = _PASSING if more else _DONE
-                if not more and await self._rewrite(scope, send, start, bytes(held), answered):
-                    return
-                # The application's own response: its exception was not logged here.
-                answered = None
-                await send(start)
-                message = {"type": kind, "body": bytes(held), "more_body": more}
-            elif kind == "http.response.body" and not message.get("more_body", False):
+            elif message["type"] == "http.response.body" and not message.get("more_body"):
                 phase = _DONE
-            await send(message)
+            return send(message)
 
         try:
             await self.app(scope, receive, send_or_hold)
-            if phase in {_WAITING, _HOLDING}:
-                raise RuntimeError("the application ended without a response")  # noqa: TRY301
-            if phase == _HELD:
-                assert start is not None
-                phase = _DONE
-                await self._rewrite(scope, send, start, bytes(held), None)
+            if phase == _WAITING:
+                await (failure or _Failure(self.settings, scope, send, around)).end()
         except Exception as exc:
-            if phase == _HELD:
-                assert start is not None
-                await self._send_error(scope, send, exc, _decoded(start["headers"]))
-            elif phase in {_WAITING, _HOLDING}:
-                if self._passes(unwrap_group(exc)):
-                    raise
-                await self._send_error(scope, send, exc)
-            elif answered is not None and answered in {exc, exc.__cause__}:
-                # Raised again by the framework that sent the response.
-                return
-            elif phase in {_DONE, _REPLACED}:
-                self._log_late_error(scope, exc, "after its response was complete")
-            else:
-                self._log_late_error(scope, exc, "in the middle of its response")
+            failure = failure or _Failure(self.settings, scope, send, around, phase)
+            if failure.phase in _UNANSWERED and self._passes(unwrap_group(exc)):
                 raise
+            if not await failure.answer(exc):
+                raise
+
+
+_WAITING, _PASSING, _HOLDING, _HELD, _DONE, _REPLACED = range(6)
+"""No response yet; the response is passed on; an error response is held back to be rewritten; a plain 500 is held back until
+the application ends, because it may raise the exception behind it; the response is sent; the application's response was
+replaced, and the rest of it is dropped."""
+_UNANSWERED = frozenset({_WAITING, _HOLDING})
+
+
+class _Failure(msgspec.Struct):
+    """A failed request, and what was sent for it so far."""
+
+    settings: Settings
+    scope: Scope
+    forward: Send
+    """Sends a message to the server."""
+    around: BaseException | None
+    """The exception that was being handled when the request came in: it is not the application's."""
+    phase: int = _WAITING
+    start: Message = {}
+    """The beginning of a response that is held back."""
+    held: bytes = b""
+    behind: BaseException | None = None
+    """The exception behind a 500 of the application's framework."""
+
+    async def send(self, message: Message) -> None:
+        """Hold an error response back until it is complete, and send a problem document instead if it is a plain one."""
+        kind = message["type"]
+        if self.phase == _REPLACED:
+            return
+        if kind == "http.response.start":
+            if message["status"] == 500:
+                self.behind = handled_exception(self.around)
+                if self.behind is not None and self._is_typed(self.behind):
+                    self.phase = _REPLACED
+                    await self._send_error(self.behind, _decoded(message["headers"]))
+                    return
+            if self._may_rewrite(message):
+                self.phase, self.start = _HOLDING, message
+                return
+            self.phase = _PASSING
+        elif self.phase == _HOLDING and kind == "http.response.body":
+            self.held += message.get("body", b"")
+            more = message.get("more_body", False)
+            if more and len(self.held) <= LIMIT:
+                return
+            if not more and self.behind is None and self._may_be_raised():
+                # Middleware that sends from another task, such as Starlette's BaseHTTPMiddleware, hides the
+                # exception that the framework below is handling. The framework raises it again.
+                self.phase = _HELD
+                return
+            self.phase = _PASSING if more else _DONE
+            if not more and await self._rewrite(self.behind):
+                return
+            # The application's own response: its exception was not logged here.
+            self.behind = None
+            await self.forward(self.start)
+            message = {"type": kind, "body": self.held, "more_body": more}
+        elif kind == "http.response.body" and not message.get("more_body", False):
+            self.phase = _DONE
+        await self.forward(message)
+
+    async def end(self) -> None:
+        """Send what is held back, after the application has returned."""
+        if self.phase in _UNANSWERED:
+            raise RuntimeError("the application ended without a response")
+        if self.phase == _HELD:
+            self.phase = _DONE
+            await self._rewrite(None)
+
+    async def answer(self, exc: Exception) -> bool:
+        """Answer the exception that the application raised; return False if that is no longer possible."""
+        if self.phase == _HELD:
+            await self._send_error(exc, _decoded(self.start["headers"]))
+        elif self.phase in _UNANSWERED:
+            await self._send_error(exc)
+        elif self.behind is not None and self.behind in {exc, exc.__cause__}:
+            # Raised again by the framework that sent the response.
+            pass
+        elif self.phase in {_DONE, _REPLACED}:
+            self._log_late_error(exc, "after its response was complete")
+        else:
+            self._log_late_error(exc, "in the middle of its response")
+            return False
+        return True
 
     def _is_typed(self, exc: BaseException) -> bool:
         """Return whether an exception has a code of its own."""
         raised = unwrap_group(exc)
         return isinstance(raised, FaultError) or is_expected(raised, self.settings)
 
-    def _may_rewrite(self, scope: Scope, start: Message) -> bool:
+    def _may_rewrite(self, start: Message) -> bool:
         headers = start.get("headers", ())
         return may_rewrite(
             start["status"],
             header(headers, b"content-type") or "",
-            header(scope["headers"], b"accept"),
+            header(self.scope["headers"], b"accept"),
             header(headers, b"content-encoding"),
         )
 
-    @staticmethod
-    def _may_be_raised(start: Message, body: bytes | bytearray) -> bool:
+    def _may_be_raised(self) -> bool:
         """Return whether a framework made the response from an exception that it may raise again."""
-        content_type = header(start["headers"], b"content-type") or ""
-        return start["status"] == 500 and fault_from_body(500, content_type, bytes(body)) is not None
+        content_type = header(self.start["headers"], b"content-type") or ""
+        return self.start["status"] == 500 and fault_from_body(500, content_type, self.held) is not None
 
-    async def _rewrite(
-        self, scope: Scope, send: Send, start: Message, body: bytes, cause: BaseException | None
-    ) -> bool:
+    async def _rewrite(self, cause: BaseException | None) -> bool:
         """Send the framework's error response as a problem document; return False if it must stay as it is."""
-        headers = _decoded(start["headers"])
+        headers = _decoded(self.start["headers"])
         fields = {name.lower(): value for name, value in headers}
-        fault = fault_from_body(start["status"], fields.get("content-type", ""), body)
+        fault = fault_from_body(self.start["status"], fields.get("content-type", ""), self.held)
         if fault is None:
             return False
         if cause is not None:
-            fault = fault_for(unwrap_group(cause), scope["method"], self.settings)
-        response = self._error_response(scope, with_header_wait(fault, fields), headers=headers, cause=cause)
-        await send_response(scope, send, response)
+            fault = fault_for(unwrap_group(cause), self.scope["method"], self.settings)
+        fault = self.scope[FAULT] = with_header_wait(fault, fields)
+        response = error_response(
+            fault, request_info(self.scope), self.settings, headers=headers, cause=cause
+        )
+        await send_response(self.scope, self.forward, response)
         return True
 
-    async def _send_error(
-        self, scope: Scope, send: Send, exc: BaseException, headers: Iterable[tuple[str, str]] = ()
-    ) -> None:
-        await send_response(scope, send, exception_answer(scope, exc, self.settings, headers))
+    async def _send_error(self, exc: BaseException, headers: Iterable[tuple[str, str]] = ()) -> None:
+        response = exception_answer(self.scope, exc, self.settings, headers)
+        await send_response(self.scope, self.forward, response)
 
-    def _error_response(self, scope: Scope, fault: Fault, **options: Any) -> RawResponse:
-        scope[FAULT] = fault
-        return error_response(fault, request_info(scope), self.settings, **options)
-
-    @staticmethod
-    def _log_late_error(scope: Scope, exc: Exception, when: str) -> None:
+    def _log_late_error(self, exc: Exception, when: str) -> None:
         """Log a failure that can no longer be answered."""
-        scope[LATE] = exc
-        request = request_info(scope)
+        self.scope[LATE] = exc
+        request = request_info(self.scope)
         id = trace_id(request.traceparent)
         LOG.error(
             "%s %s failed %s trace_id=%s",
@@ -208,7 +245,7 @@ class Problems:
             when,
             id,
             exc_info=exc,
-            extra={"trace_id": id, "code": fault_for(exc).code},
+            extra={"trace_id": id, "code": outgoing(fault_for(exc), "telemetry").code},
         )
 
 

@@ -31,7 +31,7 @@ _RUNS_ASYNC = "__amends_runs_async__"
 
 
 def main(
-    app: Any,
+    app: object,
     argv: Sequence[str] | None = None,
     *,
     name: str | None = None,
@@ -107,7 +107,7 @@ def _prepare(command: Any, retry: CommandRetry, program: str) -> None:
     if hasattr(command, "resolve_command"):
         resolve: Callable[..., Any] = command.resolve_command
 
-        def resolve_and_prepare(context: Any, args: list[str]) -> Any:
+        def resolve_and_prepare(context: object, args: list[str]) -> Any:
             name, found, rest = resolve(context, args)
             if found is not None:
                 _prepare(found, retry, f"{program} {name}")
@@ -115,9 +115,9 @@ def _prepare(command: Any, retry: CommandRetry, program: str) -> None:
 
         command.resolve_command = resolve_and_prepare
     elif retry.max_attempts > 1:
-        invoke: Callable[..., Any] = command.invoke
+        invoke: Callable[..., object] = command.invoke
 
-        def invoke_with_retry(context: Any) -> Any:
+        def invoke_with_retry(context: object) -> Any:
             from amends.bindings.click_exceptions import is_exit, is_registered
 
             return retry.run(
@@ -137,7 +137,7 @@ def _run_async_function(command: Any) -> None:
         return
 
     @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> Any:
         return run_awaitable(function(*args, **kwargs))
 
     setattr(run, _RUNS_ASYNC, True)

@@ -44,7 +44,7 @@ def message_of(exc: Any) -> str:
     return str(exc.format_message())
 
 
-def field_of(exc: Any) -> str | None:
+def field_of(exc: object) -> str | None:
     """Return the name of the parameter that an exception is about, or None."""
     param = getattr(exc, "param", None)
     name = getattr(exc, "option_name", None)
@@ -60,7 +60,7 @@ def field_of(exc: Any) -> str | None:
     return name or (hint if isinstance(hint, str) else None)
 
 
-def find_mistakes(context: Any, argv: list[str]) -> list[Mistake]:
+def find_mistakes(context: object, argv: list[str]) -> list[Mistake]:
     """Return the mistakes in the arguments of the context's command; an empty list if they cannot be parsed again."""
     try:
         return _find(context, argv)
@@ -97,7 +97,7 @@ def _own_arguments(context: Any, argv: list[str]) -> list[str] | None:
     return list(rest[1:])
 
 
-def _parse_leniently(context: Any, args: list[str]) -> tuple[list[str], dict[str, Any], list[str]]:
+def _parse_leniently(context: Any, args: list[str]) -> tuple[list[str], dict[str, object], list[str]]:
     """Return the unknown flags, the values of the known ones, and the remaining arguments."""
     ended = args.index("--") if "--" in args else len(args)
     flags: list[str] = []
@@ -131,7 +131,7 @@ def _known_flags(context: Any) -> list[str]:
     return known
 
 
-def _parameter_mistake(context: Any, param: Any, opts: dict[str, Any]) -> Mistake | None:
+def _parameter_mistake(context: Any, param: Any, opts: dict[str, object]) -> Mistake | None:
     """Return the mistake in one parameter's value, or None. Its callback and its prompt do not run."""
     before = {name: getattr(param, name) for name in ("callback", "prompt") if hasattr(param, name)}
     try:

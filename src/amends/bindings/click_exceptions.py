@@ -31,7 +31,7 @@ __all__ = ["command_ran", "is_exit", "is_registered", "outcome_of"]
 _EXITS = frozenset({"Exit", "Abort", "UsageError"})
 
 
-def is_registered(exc: BaseException, errors: Mapping[type[BaseException], Any] | None) -> bool:
+def is_registered(exc: BaseException, errors: Mapping[type[BaseException], object] | None) -> bool:
     """Return whether the application registered a class of this exception that is no base class of a framework's class."""
     found = registered_class(type(exc), errors)
     return found is not None and (
@@ -102,7 +102,7 @@ def _fault_of_command(exc: Any) -> Fault:
     return Fault(code="VALIDATION_ERROR", message=message_of(exc), vocabulary="cli", field=field_of(exc))
 
 
-def _root_context(exc: BaseException) -> Any:
+def _root_context(exc: BaseException) -> object:
     """Return the root context of the whole command line, from the outermost `Context.invoke` frame."""
     trace = exc.__traceback__
     while trace is not None:
@@ -112,7 +112,7 @@ def _root_context(exc: BaseException) -> Any:
     return None
 
 
-def _fault_of_arguments(exc: Any, argv: list[str]) -> Fault:
+def _fault_of_arguments(exc: object, argv: list[str]) -> Fault:
     """Return the fault of a mistake in the arguments, together with all other mistakes that can be found."""
     context = getattr(exc, "ctx", None)
     found = find_mistakes(context, argv) if context is not None else []

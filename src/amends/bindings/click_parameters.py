@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 __all__ = ["choices", "declared_values"]
 
 
-def declared_values(command: Any, arguments: Sequence[str], flag: str) -> Collection[str] | None:
+def declared_values(command: object, arguments: Sequence[str], flag: str) -> Collection[str] | None:
     """
     Return the values that the application's own flag accepts (empty: any value), or None if it has no such flag.
 
@@ -21,13 +20,13 @@ def declared_values(command: Any, arguments: Sequence[str], flag: str) -> Collec
     return None
 
 
-def choices(param: Any) -> list[str]:
+def choices(param: object) -> list[str]:
     """Return the values a parameter accepts, or an empty list for any value. Typer 0.28 moved them to `type_descriptor`."""
     kind = getattr(param, "type", None) or getattr(param, "type_descriptor", None)
     return [str(getattr(choice, "value", choice)) for choice in getattr(kind, "choices", None) or ()]
 
 
-def _selected_commands(command: Any, arguments: Sequence[str]) -> Iterator[Any]:
+def _selected_commands(command: object, arguments: Sequence[str]) -> Iterator[object]:
     """Yield the command and the subcommands that the arguments select. Lazily loaded subcommands are not loaded."""
     yield command
     for argument in arguments:

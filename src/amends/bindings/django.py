@@ -43,8 +43,8 @@ from amends.http.application_errors import (
 )
 from amends.http.asgi import FAULT
 from amends.http.current import CURRENT
-from amends.http.negotiation import HTML, preferred_form
-from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
+from amends.http.request_info import HTML, RequestInfo, preferred_form
+from amends.http.responses import RawResponse, Settings, error_response
 from amends.http.validation import fault_from_validation
 from amends.http.wsgi import rewrite
 

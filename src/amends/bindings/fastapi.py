@@ -35,7 +35,7 @@ from amends.http.validation import fault_from_validation, pydantic_mistake
 
 __all__ = ["install", "problems"]
 
-_DEFAULT_HANDLERS: dict[Any, Any] = {
+_DEFAULT_HANDLERS: dict[object, object] = {
     HTTPException: http_exception_handler,
     RequestValidationError: request_validation_exception_handler,
 }
@@ -66,7 +66,7 @@ def install(
         return starlette.respond(request, fault, settings)
 
     handlers.setdefault(RequestValidationError, handle_validation_error)
-    original: Callable[[], dict[str, Any]] = app.openapi
+    original: Callable[[], dict[str, object]] = app.openapi
 
     def openapi() -> dict[str, Any]:
         return add_problems(original())

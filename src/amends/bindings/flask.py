@@ -30,7 +30,8 @@ from amends.http.application_errors import (
 )
 from amends.http.asgi import FAULT
 from amends.http.current import CURRENT
-from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
+from amends.http.request_info import RequestInfo
+from amends.http.responses import RawResponse, Settings, error_response
 
 __all__ = ["install"]
 

@@ -56,9 +56,9 @@ def span_event(event: Event) -> AbstractContextManager[Any] | None:
     if event.kind == "retry":
         attempts.add(1, attributes)
         waits.record(event.delay or 0.0, attributes)
-        covering: AbstractContextManager[Any] = trace.get_tracer(_SCOPE, __version__).start_as_current_span(
-            "amends.wait", attributes={**attributes, "amends.attempt": event.attempt}
-        )
+        covering: AbstractContextManager[object] = trace.get_tracer(
+            _SCOPE, __version__
+        ).start_as_current_span("amends.wait", attributes={**attributes, "amends.attempt": event.attempt})
         return covering
     if event.kind not in _ENDS:
         return None

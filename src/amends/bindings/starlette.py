@@ -12,7 +12,7 @@ handler for `Exception` or 500 is called for exceptions that have no code of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 try:
@@ -109,8 +109,9 @@ def install(
     build = app.build_middleware_stack
 
     def build_middleware_stack() -> ASGIApp:
-        # Around all middleware, also around that which was added after `install`.
-        app.user_middleware.insert(0, Middleware(_TypedErrors, settings=settings))
+        # Around all middleware, also around that which was added after `install`. `Problems` alone raises no typed errors.
+        if len(app.user_middleware) > 1:
+            app.user_middleware.insert(0, Middleware(_TypedErrors, settings=settings))
         return build()
 
     app.build_middleware_stack = build_middleware_stack  # type: ignore[method-assign]
@@ -133,10 +134,10 @@ class _TypedErrors:
             return
         started = False
 
-        async def watch(message: Message) -> None:
+        def watch(message: Message) -> Awaitable[None]:
             nonlocal started
             started = True
-            await send(message)
+            return send(message)
 
         try:
             await self.app(scope, receive, watch)

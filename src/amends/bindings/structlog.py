@@ -11,7 +11,6 @@ with `code` and the code's own `message` (T11).
 from __future__ import annotations
 
 from logging import WARNING
-from typing import Any
 
 try:
     import structlog
@@ -36,7 +35,7 @@ def remove() -> None:
 
 def log_event(event: Event) -> None:
     """Write one event as one record, at the level that the standard log has for it (`amends.recovery.events`)."""
-    fields: dict[str, Any] = {
+    fields: dict[str, object] = {
         "operation": event.operation,
         "attempt": event.attempt,
         "reason": event.reason,

@@ -15,7 +15,6 @@ call may have happened; `next_retry_delay` is the wait that the failing service 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
@@ -83,7 +82,7 @@ def from_application_error(error: ApplicationError) -> Fault:
     )
 
 
-def _fault_in(detail: Any) -> Fault | None:
+def _fault_in(detail: object) -> Fault | None:
     if not isinstance(detail, dict) or not isinstance(detail.get("code"), str):
         return None
     try:

@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["run_awaitable"]
 
 
-def run_awaitable(value: Any) -> Any:
+def run_awaitable(value: object) -> Any:
     """
     Run an awaitable on a new event loop and return its result; return any other value unchanged.
 
@@ -24,5 +24,5 @@ def run_awaitable(value: Any) -> Any:
     return value
 
 
-async def _result(awaitable: Any) -> Any:
+async def _result(awaitable: Any) -> object:
     return await awaitable

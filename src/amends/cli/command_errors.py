@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -76,7 +76,7 @@ def interrupted(number: int) -> Outcome:
     )
 
 
-def from_exit_code(code: Any) -> Outcome:
+def from_exit_code(code: object) -> Outcome:
     """
     Return the outcome of an explicit exit.
 
@@ -103,7 +103,7 @@ def _raised_by_argparse(exc: BaseException) -> bool:
     return trace is not None and trace.tb_frame.f_globals.get("__name__") == "argparse"
 
 
-def _cli_fault(code: str, message: str, details: dict[str, Any] | None = None) -> Fault:
+def _cli_fault(code: str, message: str, details: dict[str, object] | None = None) -> Fault:
     text = message or row_for("cli", code).message
     return as_cli_fault(Fault(code=code, message=text, vocabulary="cli", details=details))
 

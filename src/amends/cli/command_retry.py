@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CommandRetry", "operation", "operation_of"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 _ATTRIBUTE = "__amends_operation__"
 
 
@@ -36,7 +36,7 @@ def operation(*, read_only: bool = False, idempotent: bool = False, keyed: bool 
     return declare
 
 
-def operation_of(function: Any, name: str) -> Operation | None:
+def operation_of(function: object, name: str) -> Operation | None:
     """Return the operation that a command's function declares, or None if it may not be repeated."""
     declared = getattr(function, _ATTRIBUTE, None)
     if not declared or not any(declared.values()):
@@ -55,7 +55,11 @@ class CommandRetry:
         self.attempts = 1
 
     def run(
-        self, call: Callable[[], Any], function: Any, name: str, is_exit: Callable[[BaseException], bool]
+        self,
+        call: Callable[[], object],
+        function: object,
+        name: str,
+        is_exit: Callable[[BaseException], bool],
     ) -> Any:
         """
         Run the command, and repeat it as `--retries` allows.

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 __all__ = ["failure", "finite", "success", "to_json", "write_failure_text", "write_stderr"]
 
 
-def success(data: Any, meta: dict[str, Any]) -> bytes:
+def success(data: object, meta: dict[str, object]) -> bytes:
     """
     Return the envelope of a success.
 
     Data that cannot be written as JSON becomes null with a warning, because the command did succeed.
     """
-    envelope: dict[str, Any] = {"ok": True, "data": data, "error": None, "meta": meta}
+    envelope: dict[str, object] = {"ok": True, "data": data, "error": None, "meta": meta}
     try:
         return to_json(envelope)
     except (TypeError, ValueError, RecursionError, NotImplementedError):
@@ -25,7 +25,7 @@ def success(data: Any, meta: dict[str, Any]) -> bytes:
         return to_json(envelope)
 
 
-def failure(fault: Fault, meta: dict[str, Any], output: str) -> bytes:
+def failure(fault: Fault, meta: dict[str, object], output: str) -> bytes:
     """Return a failure as a problem document (`output="problem"`) or as an envelope."""
     if output == "problem":
         from amends.dialects import problem
@@ -37,7 +37,7 @@ def failure(fault: Fault, meta: dict[str, Any], output: str) -> bytes:
     return to_json({**written, "meta": {**written["meta"], **meta}})
 
 
-def to_json(value: Any) -> bytes:
+def to_json(value: object) -> bytes:
     """Return a value as one line of JSON. NaN and infinities become null; msgspec converts types that json does not know."""
     from json import dumps
 
@@ -47,13 +47,13 @@ def to_json(value: Any) -> bytes:
         return dumps(finite(_builtin(value))).encode() + b"\n"
 
 
-def _builtin(value: Any) -> Any:
+def _builtin(value: object) -> object:
     import msgspec
 
     return msgspec.to_builtins(value, str_keys=True)
 
 
-def finite(value: Any) -> Any:
+def finite(value: object) -> Any:
     """Return a JSON value in which None replaces NaN and infinities."""
     if isinstance(value, float):
         return value if value - value == 0 else None

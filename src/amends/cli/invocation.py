@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from amends.cli.command_retry import CommandRetry
 from amends.cli.documents import write_stderr
@@ -46,7 +46,7 @@ FrameworkOutcome = Callable[[BaseException, str], "Outcome | None"]
 
 
 def run_command(
-    work: Callable[[CommandRetry], Any],
+    work: Callable[[CommandRetry], object],
     options: CommonOptions,
     *,
     framework_outcome: FrameworkOutcome | None = None,
@@ -137,7 +137,7 @@ def _outcome(
         return command_errors.outcome_of(RuntimeError(), profile)
 
 
-def _succeed(stdout: ReservedStdout | None, data: Any, meta: dict[str, Any]) -> int:
+def _succeed(stdout: ReservedStdout | None, data: object, meta: dict[str, object]) -> int:
     if stdout is None:
         return 0
     from amends.cli.documents import success
@@ -152,7 +152,7 @@ def _outgoing(fault: Fault) -> Fault:
     return outgoing(fault, "envelope")
 
 
-def _record(fault: Fault, code: int, meta: dict[str, Any]) -> None:
+def _record(fault: Fault, code: int, meta: dict[str, object]) -> None:
     """Report the failure of the command to the recorder."""
     import sys
     from pathlib import PurePath
@@ -173,7 +173,7 @@ def _record(fault: Fault, code: int, meta: dict[str, Any]) -> None:
 
 
 def _fail(
-    stdout: ReservedStdout | None, fault: Fault, code: int, options: CommonOptions, meta: dict[str, Any]
+    stdout: ReservedStdout | None, fault: Fault, code: int, options: CommonOptions, meta: dict[str, object]
 ) -> int:
     from amends.cli.documents import failure, write_failure_text
 
@@ -212,7 +212,7 @@ def write_document(stdout: ReservedStdout, document: bytes, code: int) -> int:
     return code
 
 
-def _meta(retry: CommandRetry, started: float, fault: Fault | None) -> dict[str, Any]:
+def _meta(retry: CommandRetry, started: float, fault: Fault | None) -> dict[str, object]:
     """Return the envelope's `meta` (C10) with the duration. Attempts that the command itself made count."""
     made = max(retry.attempts, (fault.attempt if fault is not None else None) or 1)
     allowed = max(made, retry.max_attempts, (fault.max_attempts if fault is not None else None) or 1)
@@ -282,7 +282,7 @@ def _signals() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _terminate(number: int, frame: Any) -> None:
+def _terminate(number: int, frame: object) -> None:
     raise Terminated
 
 

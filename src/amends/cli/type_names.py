@@ -7,8 +7,6 @@ such as a function of the application, has no description.
 
 from __future__ import annotations
 
-from typing import Any
-
 __all__ = ["describe_range", "describe_type", "type_name"]
 
 # Click's type names, used for all frameworks.
@@ -43,7 +41,7 @@ _CALLABLES = {
 }
 
 
-def type_name(kind: Any) -> str | None:
+def type_name(kind: object) -> str | None:
     """Return the name of a type, or of a callable or object used as one; None if it is not known."""
     for each in (kind, type(kind)):
         # A method of a built-in class has no module; its class has.
@@ -65,7 +63,7 @@ def describe_type(name: str | None) -> str | None:
 
 
 def describe_range(
-    name: str | None, low: Any, high: Any, *, low_open: bool = False, high_open: bool = False
+    name: str | None, low: object, high: object, *, low_open: bool = False, high_open: bool = False
 ) -> str | None:
     """Return the description of a type with its bounds; `low_open` and `high_open` exclude the bound itself."""
     wanted = describe_type(name)

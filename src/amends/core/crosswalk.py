@@ -8,8 +8,6 @@ restores it. The recovery class does not change: it is always carried explicitly
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from amends.core.enums import Recovery
@@ -135,7 +133,7 @@ def transfer(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:
         return replace(fault, errors=tuple(transfer(child, to, prefix=prefix) for child in fault.errors))
     row = row_for(fault.vocabulary, fault.code, fault.status)
     code, details = _code(fault, to, row, prefix)
-    changes: dict[str, Any] = {"vocabulary": to, "code": code, "details": details}
+    changes: dict[str, object] = {"vocabulary": to, "code": code, "details": details}
     if to == "http" and fault.status is None:
         changes["status"] = row.status or row_for(EVERYDAY, row.everyday).status
     if row.everyday == "CANCELLED" and fault.origin is None and row.recovery is fault.recovery:
@@ -184,7 +182,7 @@ def _own_adcp_code(fault: Fault, row: Row, prefix: str | None) -> str:
     return code
 
 
-def _code(fault: Fault, to: str, row: Row, prefix: str | None) -> tuple[str, dict[str, Any] | None]:
+def _code(fault: Fault, to: str, row: Row, prefix: str | None) -> tuple[str, dict[str, object] | None]:
     """Return the code in the target, and the details with or without the note of the original code."""
     everyday = row.everyday
     earlier = original(fault)

@@ -2,17 +2,24 @@
 The value that every dialect is read into and written from.
 
 A Fault has the union of the five dialects' members. It is frozen and compared by value. It keeps what was received:
-bounds apply when recovery acts on it, not when it is read.
+bounds apply when recovery acts on it, not when it is read. A Fault that is written by hand is completed from the table of
+its code and checked (`_fill`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
-from amends.core.defaults import fill
 from amends.core.enums import Actor, Executed, Recovery
+from amends.core.hints import finite
+from amends.core.validate import check_seconds
+from amends.core.vocabulary import row_for
+from amends.core.wire import plain
 
 __all__ = ["Fault", "Origin", "check_fault"]
 
@@ -99,14 +106,16 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     def __post_init__(self) -> None:
         # Decoders set every field with its right type. With their faults checked again, extraction takes 0.86 of adcp's
         # time instead of 0.32 (bench/extraction.py; the target is 0.35).
-        given: Any = self
+        recovery: object = self.recovery
+        executed: object = self.executed
+        actor: object = self.actor
         if (
-            given.origin is None
-            or not isinstance(given.recovery, Recovery)
-            or not isinstance(given.executed, Executed)
-            or not isinstance(given.actor, Actor)
+            self.origin is None
+            or not isinstance(recovery, Recovery)
+            or not isinstance(executed, Executed)
+            or not isinstance(actor, Actor)
         ):
-            fill(self)
+            _fill(self)
 
     @property
     def retryable(self) -> bool:
@@ -114,9 +123,101 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return self.recovery is Recovery.TRANSIENT or self.recovery is Recovery.UNCERTAIN
 
 
-def check_fault(function: str, value: Any) -> None:
+def check_fault(function: str, value: object) -> None:
     """Raise TypeError for anything but a Fault. Often it is the exception that carries one."""
     if not isinstance(value, Fault):
         raise TypeError(
             f"{function} takes a Fault, not {type(value).__name__}; an exception carries one as .fault"
         )
+
+
+_TYPES: dict[str, type] = {
+    "code": str,
+    "message": str,
+    "vocabulary": str,
+    "strategy": str,
+    "max_retries": int,
+    "field": str,
+    "details": dict,
+    "trace_id": str,
+    "doc_uri": str,
+    "type": str,
+    "title": str,
+    "status": int,
+    "instance": str,
+    "intent": dict,
+    "user_message": str,
+    "attempt": int,
+    "max_attempts": int,
+    "extensions": dict,
+}
+
+_REQUIRED = frozenset({"message", "vocabulary", "extensions"})
+"""Fields that may be empty but not None."""
+
+_Item = TypeVar("_Item")
+
+
+def _fill(fault: Fault) -> None:
+    """
+    Set the fields that come from the table, and convert all fields to their final types.
+
+    Called while a Fault is constructed: its values need not have the annotated types yet.
+
+    Raises:
+        TypeError, ValueError: if a value has a wrong type or is not possible; the message says what is.
+
+    """
+    code: object = fault.code
+    if not isinstance(code, str) or not code:
+        raise ValueError(f"code is a non-empty string, not {code!r}")
+    for name, expected in _TYPES.items():
+        value: object = getattr(fault, name)
+        # A value of exactly this type needs no conversion; a bool or an enum member is not of it.
+        if type(value) is expected or (value is None and name not in _REQUIRED):
+            continue
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise TypeError(f"{name} is {expected.__name__}, not {type(value).__name__}")
+        if expected is not dict:
+            force_setattr(fault, name, plain(value))
+    if not isinstance(fault.fatal, bool):
+        raise TypeError(f"fatal is bool, not {type(fault.fatal).__name__}")
+    row = row_for(fault.vocabulary, fault.code, fault.status)
+    defaults: tuple[StrEnum, ...] = (row.recovery, row.executed, row.actor)
+    for name, default in zip(("recovery", "executed", "actor"), defaults, strict=True):
+        given: object = getattr(fault, name)
+        if given is None:
+            force_setattr(fault, name, default)
+        elif not isinstance(given, type(default)):
+            force_setattr(fault, name, _member(name, given, type(default)))
+    wait = fault.retry_after
+    if wait is not None:
+        check_seconds("retry_after", wait)
+        if finite(wait) is None:
+            raise ValueError(f"retry_after is a finite number of seconds, not {wait!r}")
+        if type(wait) is not float:
+            force_setattr(fault, "retry_after", plain(wait))
+    steps: Iterable[str] = fault.suggestions
+    if steps != ():
+        # A lone string is taken as one suggestion; iterating over it would give its letters.
+        found = _all((steps,) if isinstance(steps, str) else steps, str, "suggestions are strings")
+        force_setattr(fault, "suggestions", tuple(plain(step) for step in found))
+    if fault.errors != ():
+        force_setattr(fault, "errors", _all(fault.errors, Fault, "errors are Faults"))
+
+
+def _all(items: Iterable[_Item], expected: type[_Item], rule: str) -> tuple[_Item, ...]:
+    """Return the items as a tuple, after checking the type of each."""
+    found = tuple(items)
+    for item in found:
+        if not isinstance(item, expected):
+            raise TypeError(f"{rule}, not {type(item).__name__}")
+    return found
+
+
+def _member(name: str, value: object, members: type[StrEnum]) -> StrEnum:
+    """Return the member with this value."""
+    for member in members:
+        if member == value:
+            return member
+    raise ValueError(f"{name} is one of {', '.join(members)}, not {value!r}")

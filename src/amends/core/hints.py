@@ -9,7 +9,6 @@ cancellations and requests whose effect is unknown.
 from __future__ import annotations
 
 from math import ceil, isfinite
-from typing import Any
 
 __all__ = ["LONGEST", "NO_INVITATION", "excluded", "finite", "usable"]
 
@@ -20,7 +19,7 @@ LONGEST = 3600.0
 _NUMBERS = (int, float)
 
 
-def finite(value: Any) -> float | int | None:
+def finite(value: object) -> float | int | None:
     """Return a number unchanged, or None for other types, booleans, NaN, infinities, and integers no double can hold."""
     if not isinstance(value, _NUMBERS) or isinstance(value, bool):
         return None

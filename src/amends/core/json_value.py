@@ -33,7 +33,7 @@ MAX_NODES = 10_000
 _LARGEST = 10**100
 
 
-def json_value(value: Any) -> Any:
+def json_value(value: object) -> Any:
     """
     Return `value` as plain JSON values; see the module for the rules. Never raises, never changes its argument.
 
@@ -44,7 +44,7 @@ def json_value(value: Any) -> Any:
     return _plain(value, 0, [MAX_NODES])
 
 
-def _plain(value: Any, depth: int, left: list[int]) -> Any:
+def _plain(value: object, depth: int, left: list[int]) -> object:
     left[0] -= 1
     if value is None or isinstance(value, bool):
         return value
@@ -56,7 +56,7 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:
         return MARKER
 
 
-def _convert(value: Any, depth: int, left: list[int]) -> Any:
+def _convert(value: Any, depth: int, left: list[int]) -> object:
     if isinstance(value, Enum):
         return _plain(value.value, depth, left)
     if isinstance(value, str):
@@ -85,7 +85,7 @@ def _convert(value: Any, depth: int, left: list[int]) -> Any:
     return _plain(msgspec.to_builtins(value), depth, left)
 
 
-def _members_of(value: Any) -> Mapping[Any, Any] | None:
+def _members_of(value: object) -> Mapping[object, object] | None:
     """The members of an object: a mapping, or an instance of a class that declares its fields."""
     if isinstance(value, Mapping):
         return value
@@ -104,8 +104,8 @@ def _members_of(value: Any) -> Mapping[Any, Any] | None:
     return None
 
 
-def _object(members: Mapping[Any, Any], depth: int, left: list[int]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _object(members: Mapping[object, object], depth: int, left: list[int]) -> dict[str, object]:
+    found: dict[str, object] = {}
     for key, value in members.items():
         if left[0] < 0:
             break
@@ -117,12 +117,12 @@ def _object(members: Mapping[Any, Any], depth: int, left: list[int]) -> dict[str
     return found
 
 
-def _array(items: Any, depth: int, left: list[int]) -> list[Any]:
+def _array(items: Any, depth: int, left: list[int]) -> list[object]:
     # One more than fits: the marker in its place shows that there were others.
     return [_plain(item, depth + 1, left) for item in items[: max(left[0], 0) + 1]]
 
 
-def _key(key: Any) -> str:
+def _key(key: object) -> str:
     if isinstance(key, Enum):
         key = key.value
     if isinstance(key, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
@@ -46,7 +46,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
 
     def __post_init__(self) -> None:
         # A key makes a repeat safe. Servers ignore an empty key, so it must not count as one.
-        key: Any = self.key
+        key: object = self.key
         if key is not None and (not isinstance(key, str) or not key):
             raise ValueError(f"key is a non-empty string, not {key!r}")
 
@@ -79,7 +79,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
         )
 
     @classmethod
-    def of_tool(cls, annotations: Any, *, name: str = "", key: str | None = None) -> Self:
+    def of_tool(cls, annotations: object, *, name: str = "", key: str | None = None) -> Self:
         """
         Return the operation of an MCP tool from its annotations: a mapping, an object with such attributes, or None.
 
@@ -102,7 +102,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _IDEMPOTENT = _SAFE | {"PUT", "DELETE"}
 
 
-def _hint(annotations: Any, wire: str, attribute: str) -> Any:
+def _hint(annotations: object, wire: str, attribute: str) -> object:
     """Return one hint by its wire name or its attribute in the SDK. If the attribute exists, only that is read."""
     if isinstance(annotations, Mapping):
         found = annotations.get(wire)

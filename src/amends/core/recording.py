@@ -53,7 +53,7 @@ def active() -> bool:
     return _sink is not None or _starter is not None or bool(_others)
 
 
-def emit(where: str, outcome: str, fault: Fault, **facts: Any) -> None:
+def emit(where: str, outcome: str, fault: Fault, **facts: object) -> None:
     """
     Report a failure.
 
@@ -72,7 +72,7 @@ def emit(where: str, outcome: str, fault: Fault, **facts: Any) -> None:
         _send(sink, where, outcome, fault, facts)
 
 
-def _send(sink: Sink, where: str, outcome: str, fault: Fault, facts: dict[str, Any]) -> None:
+def _send(sink: Sink, where: str, outcome: str, fault: Fault, facts: dict[str, object]) -> None:
     try:
         sink(where, outcome, fault, facts)
     except Exception:

@@ -46,13 +46,13 @@ def write(fault: Fault) -> dict[str, Any]:
     >>> write(Fault(code="TIMEOUT", attempt=3))
     {'amends/executed': 'maybe', 'amends/tries': 3}
     """
-    members: dict[str, Any] = {EXECUTED: fault.executed.value}
+    members: dict[str, object] = {EXECUTED: fault.executed.value}
     if fault.attempt is not None and fault.attempt > 1:
         members[TRIES] = fault.attempt
     return members
 
 
-def read(fault: Fault, members: Any) -> Fault:
+def read(fault: Fault, members: object) -> Fault:
     """
     Return the fault with what was sent beside its error. Values of the wrong type count as absent.
 
@@ -74,7 +74,7 @@ def read(fault: Fault, members: Any) -> Fault:
     return replace(fault, executed=executed or fault.executed, attempt=tries or fault.attempt)
 
 
-def count(value: Any) -> int:
+def count(value: object) -> int:
     """
     Return a count received from outside, at most a million; 0 for a value that is none.
 

@@ -24,7 +24,6 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Any
 
 import msgspec
 
@@ -124,6 +123,6 @@ def safe_urls(details: object, known_host: str | None) -> dict[str, str]:
     """Return the URL members of an error's `details` that may be followed."""
     if not isinstance(details, Mapping):
         return {}
-    members: Mapping[Any, Any] = details
+    members: Mapping[object, object] = details
     checked = {name: check_url(members.get(name), known_host) for name in _FOLLOWED}
     return {name: url for name, url in checked.items() if url is not None}

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 __all__ = ["check_count", "check_kind", "check_seconds", "in_seconds"]
 
 
-def check_count(name: str, value: Any) -> None:
+def check_count(name: str, value: object) -> None:
     """Raise TypeError for anything but a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is a whole number, not {_kind(value)}")
 
 
-def check_seconds(name: str, value: Any) -> None:
+def check_seconds(name: str, value: object) -> None:
     """Raise TypeError for anything but a number of seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         instead = f": write {value.total_seconds():g}" if hasattr(value, "total_seconds") else ""
         raise TypeError(f"{name} is a number of seconds, not {_kind(value)}{instead}")
 
 
-def check_kind(name: str, value: Any, kind: type, example: str) -> None:
+def check_kind(name: str, value: object, kind: type, example: str) -> None:
     """Raise TypeError for anything but an instance of `kind`. The message contains the example."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
@@ -50,5 +50,5 @@ def in_seconds(name: str, value: float | timedelta) -> float:
     return seconds  # type: ignore[no-any-return]
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     return type(value).__name__

@@ -46,7 +46,7 @@ _MAX_COPIED = 200_000
 _MAX_MEMBERS = 10_000
 """Members of a mapping that is not a dict. Such a mapping may produce its members, and never end."""
 
-TOO_DEEP: Any = object()
+TOO_DEEP: object = object()
 """Returned for a value that is nested too deep or has too many items. It was readable, but is not looked into."""
 
 _SCALARS = frozenset({str, int, float, bool, NoneType})
@@ -124,7 +124,7 @@ def read_strict(text: str) -> Any:
     return TOO_DEEP if len(text) > _SHORT and _may_be_deep(text) and not _is_plain(value) else value
 
 
-def compact(value: Any) -> bytes | None:
+def compact(value: object) -> bytes | None:
     """Return the compact UTF-8 JSON of a value, or None if it is not a JSON value."""
     try:
         return _encode(value)
@@ -140,7 +140,7 @@ def compact(value: Any) -> bytes | None:
         return None
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """
     Return `value` made of JSON's own types, or TOO_DEEP.
 
@@ -162,7 +162,7 @@ def plain(value: Any) -> Any:
     return value if _is_plain(value) else _copy(value)
 
 
-def as_dict(value: Any) -> dict[str, Any] | None:
+def as_dict(value: object) -> dict[str, Any] | None:
     """
     Return the members of a mapping as a dict, or None for another value.
 
@@ -182,7 +182,7 @@ def _is_plain(value: Any) -> bool:
         return type(value) in _SCALARS
     level, depth, items = [value], 0, 0
     while level and depth < MAX_DEPTH and items <= _MAX_ITEMS:
-        below: list[Any] = []
+        below: list[object] = []
         for holder in level:
             items += len(holder)
             for item in holder.values() if isinstance(holder, dict) else holder:
@@ -196,13 +196,13 @@ def _is_plain(value: Any) -> bool:
     return not level
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> object:
     """Return a plain copy of `value`, or TOO_DEEP. Walks without recursion."""
     top = [value]
     level: list[Any] = [top]
     left = _MAX_COPIED
     for _ in range(MAX_DEPTH + 1):
-        below: list[Any] = []
+        below: list[object] = []
         for holder in level:
             for place, item in holder.items() if isinstance(holder, dict) else enumerate(holder):
                 copied = holder[place] = _plain_item(item)
@@ -217,7 +217,7 @@ def _copy(value: Any) -> Any:
     return TOO_DEEP
 
 
-def _plain_item(item: Any) -> Any:
+def _plain_item(item: Any) -> object:
     """Return one value with a plain type, without converting its items; None if it cannot be read."""
     try:
         if isinstance(item, str):
@@ -251,14 +251,14 @@ def _may_be_deep(data: str | bytes | bytearray) -> bool:
     return data.count(b"{") + data.count(b"[") > MAX_DEPTH
 
 
-def _tolerant(data: str | bytes | bytearray) -> Any:
+def _tolerant(data: str | bytes | bytearray) -> object:
     """Parse what msgspec refused with the standard library, which accepts more."""
     text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
     value = _stdlib(text.removeprefix("\ufeff"), constants=True)
     return value if _is_plain(value) else TOO_DEEP
 
 
-def _stdlib(text: str, *, constants: bool) -> Any:
+def _stdlib(text: str, *, constants: bool) -> object:
     """Parse with the standard library; `constants` allows NaN and Infinity."""
     import json
 
@@ -276,5 +276,5 @@ def _whole(digits: str) -> int | float:
     return int(digits) if len(digits) <= 400 else float(digits)
 
 
-def _refuse(name: str) -> Any:
+def _refuse(name: str) -> object:
     raise Unreadable(f"{name} is not JSON")

@@ -17,15 +17,15 @@ in every format.
 
 from __future__ import annotations
 
-from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from amends.core.crosswalk import ORIGINAL
-from amends.core.fault import Fault
+from amends.core.enums import Actor, Executed, Recovery
+from amends.core.fault import Fault, Origin
 from amends.core.json_value import json_value
 
 __all__ = ["FORMATS", "check_adcp_details", "outgoing"]
@@ -63,8 +63,8 @@ _FIELDS = {
 _NAMED_BY_CALLER = frozenset({"capability", "target"})
 """Details of a refused lease: what the agent asked for, which the protocol requires in the error. They are not a leak."""
 
-_NO_TEXT = (int, float, Enum)
-"""The types of fields that have nothing to remove."""
+_WITHOUT_TEXT = frozenset({int, float, bool, Recovery, Executed, Actor, Origin})
+"""The types of values that have nothing to remove. A value of any other type is cleaned."""
 
 
 def outgoing(fault: Fault, format: str) -> Fault:
@@ -78,11 +78,10 @@ def outgoing(fault: Fault, format: str) -> Fault:
         return _encodable(fault)
     allowed = FORMATS[format]
     changes: dict[str, Any] = {}
-    for name in fault.__struct_fields__:
-        before = getattr(fault, name)
-        if before is None or before == () or isinstance(before, _NO_TEXT) or name == "origin":
+    for before, (name, level) in zip(astuple(fault), _levels(type(fault), format), strict=True):
+        if not before or type(before) in _WITHOUT_TEXT:
             continue
-        after = _clean(before, min(allowed, _FIELDS.get(name, _EVERYTHING)), format)
+        after = _clean(before, level, format)
         if after is not before:
             changes[name] = after
     if format in _WITHOUT_NOTE and fault.details is not None and ORIGINAL in fault.details:
@@ -91,6 +90,14 @@ def outgoing(fault: Fault, format: str) -> Fault:
     if allowed == _NOTHING and fault.origin is None:
         _warn_of_leaks(fault, format)
     return replace(fault, **changes) if changes else fault
+
+
+@cache
+def _levels(cls: type[Fault], format: str) -> tuple[tuple[str, int], ...]:
+    """Return every field of the class, with how much is removed from it."""
+    return tuple(
+        (name, min(FORMATS[format], _FIELDS.get(name, _EVERYTHING))) for name in cls.__struct_fields__
+    )
 
 
 def _encodable(fault: Fault) -> Fault:
@@ -180,7 +187,9 @@ def check_adcp_details(fault: Fault) -> None:
     for warning in check_details(fault.code, fault.details):
         import logging
 
-        logging.getLogger("amends").warning("AdCP details of %s: %s", fault.code, warning)
+        logging.getLogger("amends").warning(
+            "AdCP details of %s: %s", _clean_text(fault.code, _CREDENTIALS), warning
+        )
 
 
 def _warn_of_leaks(fault: Fault, format: str) -> None:
@@ -198,5 +207,8 @@ def _warn_of_leaks(fault: Fault, format: str) -> None:
         import logging
 
         logging.getLogger("amends").warning(
-            "a %s error with code %s carries what looks like: %s", format, fault.code, ", ".join(kinds)
+            "a %s error with code %s carries what looks like: %s",
+            format,
+            _clean_text(fault.code, _CREDENTIALS),
+            ", ".join(kinds),
         )

@@ -36,7 +36,7 @@ class ARCPError(FaultError):
         code: str,
         message: str | None = None,
         *,
-        details: dict[str, Any] | None = None,
+        details: dict[str, object] | None = None,
         retryable: bool | None = None,
         **more: Any,
     ) -> None:

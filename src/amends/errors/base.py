@@ -111,7 +111,7 @@ class FaultError(Exception):
         if vocabulary == "adcp":
             _check_adcp(code)
         _check_status(more.get("status"))
-        cls: Any = self.__class__
+        cls: object = self.__class__
         for name in ("type", "title"):
             # Class attributes of your own classes.
             if name not in more and isinstance(getattr(cls, name, None), str):
@@ -176,7 +176,7 @@ class FaultError(Exception):
             del state["response"]  # the responses of aiohttp belong to their connection
         return _from_class, (type(self), self.fault), state
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         """Register the code of a user's class. A generated class sets `vocabulary` and is not registered."""
         super().__init_subclass__(**kwargs)
         if "code" in cls.__dict__ and "vocabulary" not in cls.__dict__:
@@ -184,7 +184,7 @@ class FaultError(Exception):
             _register(cls)
 
 
-def _is_picklable(value: Any) -> bool:
+def _is_picklable(value: object) -> bool:
     if value is None:
         return True
     import pickle
@@ -245,7 +245,7 @@ def _invites(fault: Fault) -> bool:
     return not (excluded(fault.code, status, intent=intent) or excluded(row.everyday))
 
 
-def _check_status(status: Any) -> None:
+def _check_status(status: object) -> None:
     """Refuse a status that is no error."""
     if status is None:
         return
@@ -362,7 +362,7 @@ def find_class(vocabulary: str, code: str) -> type[FaultError] | None:
     module = _MODULES.get(vocabulary)
     if module is None:
         return None
-    classes: Any = import_module(module)
+    classes: object = import_module(module)
     found = getattr(classes, class_name(code), None) if code.isascii() else None
     if isinstance(found, type) and getattr(found, "code", None) == code:
         return found

@@ -30,7 +30,8 @@ from amends.foreign.bugs import is_bug
 from amends.foreign.local import is_client_error
 from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.registry import registered_fault
-from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
+from amends.http.request_info import RequestInfo
+from amends.http.responses import RawResponse, Settings, error_response
 
 __all__ = [
     "CLIENT_DISCONNECTED",
@@ -66,8 +67,7 @@ def exception_response(
     An exception that the application did not raise on purpose is logged with its traceback.
     """
     raised = unwrap_group(exc)
-    fault = fault_for(raised, request.method, settings)
-    expected = fault is CLIENT_DISCONNECTED or is_expected(raised, settings)
+    fault, expected = _judge(raised, request.method, settings)
     own = raised.headers if isinstance(raised, FaultError) else ()
     if own:
         fault = with_header_wait(fault, dict(own))
@@ -95,23 +95,27 @@ def fault_for(exc: BaseException, method: str = "POST", settings: Settings | Non
         settings: the application's settings, for its `errors`.
 
     """
+    return _judge(exc, method, settings)[0]
+
+
+def _judge(exc: BaseException, method: str, settings: Settings | None) -> tuple[Fault, bool]:
+    """Return the fault to answer with, and whether the failure is an expected one, whose traceback need not be logged."""
     if isinstance(exc, FaultError):
         fault = exc.fault
         if is_about_a_call(exc):
-            return _from_upstream(exc, method)
+            return _from_upstream(exc, method), False
         # M5: in HTTP's vocabulary a cancellation is transient.
-        return (
-            transfer(fault, "http") if fault.vocabulary == EVERYDAY and fault.code == "CANCELLED" else fault
-        )
+        cancelled = fault.vocabulary == EVERYDAY and fault.code == "CANCELLED"
+        return transfer(fault, "http") if cancelled else fault, True
     registered = registered_fault(type(exc), _errors(settings))
     if registered is not None:
-        return registered
+        return registered, True
     if any(cls.__name__ == "ClientDisconnect" for cls in type(exc).__mro__):
         # Starlette's exception, matched by its name so that Starlette need not be installed.
-        return CLIENT_DISCONNECTED
+        return CLIENT_DISCONNECTED, True
     if is_client_error(exc) or _is_known_transient(exc, settings):
-        return _from_upstream(exc, method)
-    return INTERNAL
+        return _from_upstream(exc, method), False
+    return INTERNAL, False
 
 
 def _is_known_transient(exc: BaseException, settings: Settings | None) -> bool:

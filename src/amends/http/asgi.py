@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from amends.http.application_errors import exception_response
 from amends.http.asgi_types import Scope, Send
-from amends.http.responses import RawResponse, RequestInfo, Settings
+from amends.http.request_info import RequestInfo
+from amends.http.responses import RawResponse, Settings
 
 __all__ = [
     "ECHO",

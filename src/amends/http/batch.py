@@ -57,7 +57,7 @@ class Batch:
 
     def __init__(self, items: Iterable[Item]) -> None:
         self.items = tuple(items)
-        self._problem: dict[str, Any] | None = None
+        self._problem: dict[str, object] | None = None
 
     @property
     def failed(self) -> tuple[Fault, ...]:
@@ -177,7 +177,7 @@ def _failed_item(index: int, exc: Exception) -> Item:
     )
 
 
-async def run(items: Sequence[Any], work: Callable[[Any], Any], *, together: int = 1) -> Batch:
+async def run(items: Sequence[object], work: Callable[[Any], object], *, together: int = 1) -> Batch:
     """
     Call `work` with each item and return the outcomes.
 
@@ -189,7 +189,7 @@ async def run(items: Sequence[Any], work: Callable[[Any], Any], *, together: int
     """
     slots = asyncio.Semaphore(together)
 
-    async def one(index: int, item: Any) -> Item:
+    async def one(index: int, item: object) -> Item:
         async with slots:
             try:
                 value = work(item)
@@ -200,7 +200,7 @@ async def run(items: Sequence[Any], work: Callable[[Any], Any], *, together: int
     return Batch(await asyncio.gather(*(one(index, item) for index, item in enumerate(items))))
 
 
-def run_sync(items: Sequence[Any], work: Callable[[Any], Any]) -> Batch:
+def run_sync(items: Sequence[object], work: Callable[[Any], object]) -> Batch:
     """Same as `run`, but one item after the other on this thread."""
     outcomes = []
     for index, item in enumerate(items):
@@ -211,7 +211,7 @@ def run_sync(items: Sequence[Any], work: Callable[[Any], Any]) -> Batch:
     return Batch(outcomes)
 
 
-def read(response: Any, count: int | None = None) -> Batch:
+def read(response: object, count: int | None = None) -> Batch:
     """
     Return the outcome of each item from a response.
 
@@ -224,7 +224,7 @@ def read(response: Any, count: int | None = None) -> Batch:
     """
     if isinstance(response, FaultError):
         whole: Fault | None = response.fault
-        body: Any = {}
+        body: object = {}
     else:
         seen = response if isinstance(response, dict) else read_object(response)[1]
         whole = examine(seen, "http")[1].fault
@@ -244,7 +244,7 @@ def read(response: Any, count: int | None = None) -> Batch:
     return Batch(found[index] for index in sorted(found) if count is None or index < count)
 
 
-def _parse_body(raw: Any) -> Any:
+def _parse_body(raw: object) -> object:
     if isinstance(raw, str | bytes | bytearray):
         try:
             return read_json(raw)
@@ -260,8 +260,8 @@ def _index_of(instance: str | None) -> int | None:
 
 
 def resend(
-    items: Sequence[Any],
-    send: Callable[[list[Any]], Any],
+    items: Sequence[object],
+    send: Callable[[list[Any]], object],
     *,
     policy: Policy = DEFAULT,
     operation: Operation | None = None,
@@ -294,8 +294,8 @@ def resend(
 
 
 async def aresend(
-    items: Sequence[Any],
-    send: Callable[[list[Any]], Awaitable[Any]],
+    items: Sequence[object],
+    send: Callable[[list[Any]], Awaitable[object]],
     *,
     policy: Policy = DEFAULT,
     operation: Operation | None = None,
@@ -319,8 +319,8 @@ async def aresend(
 
 
 def _rounds(
-    items: Sequence[Any], policy: Policy, operation: Operation
-) -> Generator[tuple[list[Any], float], Any, Batch]:
+    items: Sequence[object], policy: Policy, operation: Operation
+) -> Generator[tuple[list[object], float], object, Batch]:
     """Yield (items to send, seconds to wait before), receive the response, and return the Batch at the end."""
     outcomes = {index: Item(index) for index in range(len(items))}
     waiting = list(outcomes)

@@ -8,13 +8,11 @@ alone.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from amends.core.fault import Fault
 from amends.http.application_errors import fault_from_status
-from amends.http.negotiation import HTML, preferred_form
+from amends.http.request_info import HTML, preferred_form
 from amends.http.validation import Mistake, fault_from_validation, pydantic_mistake
 
 __all__ = ["LIMIT", "fault_from_body", "may_rewrite"]
@@ -64,7 +62,7 @@ def fault_from_body(status: int, content_type: str, body: bytes) -> Fault | None
 
 def _fault_from_json(status: int, body: bytes) -> Fault | None:
     try:
-        value: Any = msgspec.json.decode(body) if body else {}
+        value: object = msgspec.json.decode(body) if body else {}
     except (msgspec.DecodeError, UnicodeError):
         return None
     if value in ({}, None):
@@ -83,7 +81,7 @@ def _fault_from_json(status: int, body: bytes) -> Fault | None:
     return None
 
 
-def _fault_from_litestar(status: int, value: dict[str, Any]) -> Fault | None:
+def _fault_from_litestar(status: int, value: dict[str, object]) -> Fault | None:
     """Return the fault of Litestar's `{"status_code", "detail", "extra"}`; None if `extra` is the application's own."""
     detail, extra = value["detail"], value.get("extra") or []
     if not isinstance(detail, str) or not isinstance(extra, list):
@@ -108,6 +106,6 @@ def _fault_from_litestar(status: int, value: dict[str, Any]) -> Fault | None:
     )
 
 
-def _is_validation_error(item: Any) -> bool:
+def _is_validation_error(item: object) -> bool:
     """Return whether the value is one entry of FastAPI's validation errors."""
     return isinstance(item, dict) and isinstance(item.get("loc"), list) and isinstance(item.get("type"), str)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -247,7 +247,7 @@ def late_body_error() -> FaultError:
     )
 
 
-def broken_body_error(error: Exception, made: int) -> Any:
+def broken_body_error(error: Exception, made: int) -> FaultError:
     """Return the error of a body that broke off, counting the attempts that were made before, for `recover`."""
     fault = fault_of(error)
     typed = error if isinstance(error, FaultError) else FaultError.from_fault(fault)
@@ -260,7 +260,7 @@ def error_from_response(
     status: int,
     headers: Mapping[str, str],
     body: bytes | None,
-    response: Any,
+    response: object,
     *,
     vendor: str | None = None,
 ) -> FaultError:

@@ -42,7 +42,7 @@ from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.upstream import Upstream
 from amends.serving.effect_unknown import EFFECT_UNKNOWN
-from amends.serving.tracing import current_span, trace_id, traceparent
+from amends.serving.tracing import current_span, trace_id_of, traceparent
 from amends.vendors.registry import check
 
 __all__ = ["KEY", "Call", "CallOptions", "accept_header", "mistakes_pass", "raise_if_mistake"]
@@ -76,8 +76,8 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is raised when recovery gives up: see `amends.http.raising`."""
     headers: Callable[[], Mapping[str, str]] | None = None
     """Returns headers, called for every attempt: credentials that `refresh` renews."""
-    refresh: Callable[..., Any] | None = None
-    verify: Callable[..., Any] | None = None
+    refresh: Callable[..., object] | None = None
+    verify: Callable[..., object] | None = None
     pinned: list[str] = []
     """The first origin that was called. `headers` are sent to it only, also when it redirects elsewhere."""
     vendor: str | None = None
@@ -117,7 +117,7 @@ class Call:
         replayable: bool,
         redirected: bool = False,
         key: str | None = None,
-        give_up: Callable[[FaultError, str], Any] = return_or_raise,
+        give_up: Callable[[FaultError, str], object] = return_or_raise,
     ) -> None:
         """
         Args:
@@ -152,9 +152,9 @@ class Call:
         self.timeout: float | None = None
         """The seconds that the last attempt may take."""
         self._trace = None if headers.get(TRACE) else urandom(16).hex()
-        self.kept_open: list[Callable[[], Any]] = []
+        self.kept_open: list[Callable[[], object]] = []
         """Closes failed responses whose bodies may be returned. The next attempt closes them."""
-        self._failed: Any = None
+        self._failed: object = None
         self.replayable = replayable
         self.upstream = self._upstream()
         self.service = self._service()
@@ -214,7 +214,7 @@ class Call:
         span = current_span()
         if span is None and self._trace is not None:
             return self._trace
-        return trace_id(self.headers.get(TRACE), span)
+        return trace_id_of(span, self.headers.get(TRACE))
 
     def _honours_keys(self) -> bool:
         """Return whether the service is known to honour keys; what the user says about it comes first."""
@@ -250,7 +250,7 @@ class Call:
             "verify": None if options.verify is None else self._verify,
         }
 
-    def _verify(self, fault: Fault) -> Any:
+    def _verify(self, fault: Fault) -> object:
         """Call the user's `verify`. After EFFECT_UNKNOWN `resolve` calls it, because the repeat needs a new key."""
         verify = self.options.verify
         if verify is None or fault.code == EFFECT_UNKNOWN:
@@ -291,7 +291,9 @@ class Call:
             if allowed is not None:
                 self.upstream.allow(*allowed, CLOCK.now())
 
-    def error(self, status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
+    def error(
+        self, status: int, headers: Mapping[str, str], body: bytes | None, response: object
+    ) -> FaultError:
         """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""
         self._failed = response
         error = error_from_response(status, headers, body, response, vendor=self.service.vendor)
@@ -300,7 +302,7 @@ class Call:
         return error
 
     def failure_inside(
-        self, status: int, headers: Mapping[str, str], body: bytes, response: Any
+        self, status: int, headers: Mapping[str, str], body: bytes, response: object
     ) -> FaultError | None:
         """Return the typed error inside the whole body of a successful answer of a known vendor or GraphQL, or None."""
         fault = self.service.failure(status, headers, body)
@@ -334,9 +336,11 @@ class Call:
     async def arelease(self) -> None:
         """Same as `release`, for functions that return an awaitable."""
         while self.kept_open:
-            await self.kept_open.pop()()
+            closing = self.kept_open.pop()()
+            if isawaitable(closing):
+                await closing
 
-    def resolve(self, error: FaultError, resend: Callable[[CallOptions, str], Any]) -> Any:
+    def resolve(self, error: FaultError, resend: Callable[[CallOptions, str], object]) -> Any:
         """
         Return the result of a call that recovery gave up on, or raise.
 
@@ -360,7 +364,7 @@ class Call:
             return self._give_up(error, self.options.raises)
         return self._after_verify(verify(*hook_arguments(verify, error.fault)), error, resend)
 
-    async def aresolve(self, error: FaultError, resend: Callable[[CallOptions, str], Any]) -> Any:
+    async def aresolve(self, error: FaultError, resend: Callable[[CallOptions, str], object]) -> Any:
         """Same as `resolve`, but `verify` may be async, and the result of `resend` is awaited."""
         verify = self.options.verify
         error.own = error.own or self.options.own
@@ -371,8 +375,8 @@ class Call:
         return await result if isawaitable(result) else result
 
     def _after_verify(
-        self, verified: Any, error: FaultError, resend: Callable[[CallOptions, str], Any]
-    ) -> Any:
+        self, verified: object, error: FaultError, resend: Callable[[CallOptions, str], object]
+    ) -> object:
         if verified is False:
             return resend(replace(self.options, verify=None), str(uuid4()))
         return self._give_up(error, self.options.raises) if verified is None else verified

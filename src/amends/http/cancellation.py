@@ -39,11 +39,14 @@ __all__ = ["Cancellable", "Outcome"]
 TABLE = "amends.http.operations"
 
 
+End = Literal["running", "finished", "cancelled", "failed", "unknown"]
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of a request that was cancelled, as the status resource returns it."""
 
     id: str
-    outcome: Literal["running", "finished", "cancelled", "failed", "unknown"]
+    outcome: End
     """
     running: the handler still runs; finished: it completed despite the cancellation; cancelled: it stopped; failed: it
     raised an exception; unknown: it runs in a thread, which cannot be stopped.
@@ -255,16 +258,16 @@ class _Request:
         await send_response(self._scope, self._send, response)
 
     async def _record_when_done(
-        self, work: asyncio.Task[None], intent: dict[str, Any], after_ms: int
+        self, work: asyncio.Task[None], intent: dict[str, object], after_ms: int
     ) -> None:
         await asyncio.wait({work})
         await self._owner.record(self._scope, self._outcome(work, intent, after_ms))
 
-    def _outcome(self, work: asyncio.Task[None], intent: dict[str, Any], after_ms: int) -> Outcome:
-        outcome: Any = "running"
+    def _outcome(self, work: asyncio.Task[None], intent: dict[str, object], after_ms: int) -> Outcome:
+        outcome: End = "running"
         if work.done():
             # A cancelled task does not stop the thread that it waits for, which may complete later.
-            stopped = "unknown" if _runs_in_thread(self._scope) else "cancelled"
+            stopped: End = "unknown" if _runs_in_thread(self._scope) else "cancelled"
             outcome = stopped if work.cancelled() else "failed" if work.exception() else "finished"
         return Outcome(
             id=self._id,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 
-from amends.http.responses import RequestInfo, Settings
+from amends.http.request_info import RequestInfo
+from amends.http.responses import Settings
 
 __all__ = ["CURRENT", "current_request"]
 

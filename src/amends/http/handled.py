@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextvars import ContextVar
-from typing import Any
 
 from amends.errors.base import FaultError
 
@@ -25,7 +24,7 @@ def handled_exception(around: BaseException | None = None) -> BaseException | No
     return None if exc is around else exc
 
 
-def watch_quart(app: Any) -> bool:
+def watch_quart(app: object) -> bool:
     """
     Remember the exceptions that Quart applications handle; return whether Quart is loaded.
 
@@ -48,7 +47,7 @@ def begin_request() -> None:
     _HANDLED.set([])
 
 
-def _innermost(app: Any) -> Any:
+def _innermost(app: object) -> object:
     """Return the application inside of middleware that keeps it as `app`, and of Quart's own method `asgi_app`."""
     for _ in range(_LEVELS):
         inside = getattr(app, "__self__", None) or getattr(app, "app", None)
@@ -61,12 +60,12 @@ def _innermost(app: Any) -> Any:
 _LEVELS = 32
 
 
-def _remember(sender: Any, exception: BaseException, **_: Any) -> None:
+def _remember(sender: object, exception: BaseException, **_: object) -> None:
     seen = _HANDLED.get()
     if seen is not None:
         seen.append(exception)
 
 
-async def _handle(error: FaultError) -> Any:
+async def _handle(error: FaultError) -> object:
     _remember(None, error)
     return "", 500

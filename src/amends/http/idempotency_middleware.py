@@ -25,7 +25,8 @@ from amends.http.idempotency_request import (
     verified_response,
 )
 from amends.http.idempotency_store import Claim, Keys, Record
-from amends.http.responses import LOG, RawResponse, RequestInfo, Settings, error_response
+from amends.http.request_info import RequestInfo
+from amends.http.responses import LOG, RawResponse, Settings, error_response
 from amends.http.storage import Storage
 from amends.stores import Store, StoreError
 
@@ -84,7 +85,7 @@ class KeyedMiddleware:
         required: bool = False,
         transactional: bool | Callable[[Any], bool] = False,
         caller: Callable[[Any], str] | None = None,
-        verify: Callable[[KeyedRequest], Any] | None = None,
+        verify: Callable[[KeyedRequest], object] | None = None,
         max_body: int = 1024 * 1024,
         settings: Settings | None = None,
     ) -> None:
@@ -140,7 +141,7 @@ class KeyedMiddleware:
             self._keys = Keys(store, expires_in=self._expires_in, lease=self._lease)
         return self._keys
 
-    async def _claim(self, request: KeyedRequest, source: Any) -> tuple[Keys, Claim] | Record | Refused:
+    async def _claim(self, request: KeyedRequest, source: object) -> tuple[Keys, Claim] | Record | Refused:
         """Return the claim of a request that is to run, the stored response of a repeat, or why it does not run."""
         transactional = self._transactional
         try:
@@ -190,7 +191,7 @@ def replayed(record: Record) -> RawResponse:
     return RawResponse(record.status, [*record.headers, ("idempotency-replayed", "true")], record.body)
 
 
-def settle(keys: Keys, claim: Claim, answered: Answered) -> Coroutine[Any, Any, None]:
+def settle(keys: Keys, claim: Claim, answered: Answered) -> Coroutine[object, object, None]:
     """Store the outcome of a request that was answered."""
     if claim.committed:
         return keys.release_lease(claim)
@@ -206,7 +207,7 @@ def settle(keys: Keys, claim: Claim, answered: Answered) -> Coroutine[Any, Any, 
     return keys.complete(claim, status=status, headers=headers, body=body)
 
 
-def settle_failure(keys: Keys, claim: Claim, fault: Fault | None = None) -> Coroutine[Any, Any, None]:
+def settle_failure(keys: Keys, claim: Claim, fault: Fault | None = None) -> Coroutine[object, object, None]:
     """Store the outcome of a request that ended without a complete response; `fault` is that of a typed error."""
     if claim.committed:
         return keys.release_lease(claim)

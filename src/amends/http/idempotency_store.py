@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from amends.core.enums import Recovery
 from amends.durable import keys
 from amends.durable.keys import KeyInDoubt, KeyRecord, KeyReused, KeyRunning
 from amends.errors.base import FaultError
@@ -52,7 +53,7 @@ class Keys(keys.Keys[Record]):
                 verify=None if verify is None else _verify_record(verify),
             )
 
-    def write(self, tx: Transaction, claim: Claim, **outcome: Any) -> None:
+    def write(self, tx: Transaction, claim: Claim, **outcome: object) -> None:
         """See `durable.keys.Keys.write`."""
         with _fault_errors():
             super().write(tx, claim, **outcome)
@@ -77,9 +78,13 @@ def _fault_errors() -> Generator[None]:
     except KeyInDoubt:
         raise EffectUnknownError from None
     except KeyRunning as error:
-        more: dict[str, Any] = {"recovery": "transient", "status": 409, "retry_after": 1.0}
         raise FaultError(
-            "A request with this key is being worked on", code="CONFLICT", vocabulary="http", **more
+            "A request with this key is being worked on",
+            code="CONFLICT",
+            vocabulary="http",
+            recovery=Recovery.TRANSIENT,
+            status=409,
+            retry_after=1.0,
         ) from error
     except KeyReused:
         raise FaultError(

@@ -9,7 +9,7 @@ The store is asynchronous, so it runs on an event loop in a thread of its own, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from http import HTTPStatus
 from io import BytesIO
@@ -48,7 +48,7 @@ from amends.stores.contract import Transaction
 __all__ = ["IdempotentWSGI", "commit_sync", "environ_caller"]
 
 Environ = dict[str, Any]
-StartResponse = Callable[..., Any]
+StartResponse = Callable[..., Callable[[bytes], object]]
 App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 _LOOP = "amends.loop"
@@ -152,7 +152,7 @@ _TOO_LARGE = Refused(too_large_fault())
 
 
 def commit_sync(
-    environ: Environ, work: Callable[[Transaction], Any], *, status: int = 200
+    environ: Environ, work: Callable[[Transaction], object], *, status: int = 200
 ) -> tuple[int, bytes]:
     """Same as `amends.http.idempotency.commit`, below `IdempotentWSGI(transactional=True)`; `request.environ` in Flask."""
     loop: LoopThread = environ[_LOOP]
@@ -192,8 +192,8 @@ class _Run:
             raise
 
     def _start(
-        self, status: str, headers: list[tuple[str, str]], exc_info: Any = None
-    ) -> Callable[[bytes], Any]:
+        self, status: str, headers: list[tuple[str, str]], exc_info: object = None
+    ) -> Callable[[bytes], object]:
         self._status, self._headers = int(status[:3]), list(headers)
         for name, value in headers:
             if name.lower() == "content-length" and value.isdigit():
@@ -253,7 +253,7 @@ class _Run:
         if not self._settled:
             self._write(settle_failure(self._keys, self._claim, fault))
 
-    def _write(self, writing: Any) -> None:
+    def _write(self, writing: Coroutine[object, object, None]) -> None:
         self._settled = True
         self._renewal.cancel()
         try:
@@ -265,7 +265,9 @@ class _Run:
 def _echo(start_response: StartResponse, key: str) -> StartResponse:
     """Return a `start_response` that adds the key, as the client sent it."""
 
-    def start_with_key(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+    def start_with_key(
+        status: str, headers: list[tuple[str, str]], exc_info: object = None
+    ) -> Callable[[bytes], object]:
         added = [*headers, ("Idempotency-Key", key)]
         return start_response(status, added) if exc_info is None else start_response(status, added, exc_info)
 

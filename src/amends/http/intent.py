@@ -30,7 +30,7 @@ class Intent:
         self.resource_id: str | None = None
         self.state = "unknown"
         self.recovery: str | None = None
-        self.more: dict[str, Any] = {}
+        self.more: dict[str, object] = {}
 
     def as_dict(self, id: str, status_path: str) -> dict[str, Any]:
         """Return the member `intent` of a problem document."""
@@ -53,7 +53,7 @@ def declare(
     resource_id: str | None = None,
     state: str | None = None,
     recovery: str | None = None,
-    **more: Any,
+    **more: object,
 ) -> None:
     """
     Declare what the current request is about to do, or add to an earlier declaration.

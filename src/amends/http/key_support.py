@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from amends.vendors.hosts import vendor_of_origin
 from amends.vendors.registry import vendor
@@ -117,7 +117,7 @@ class KeySupport:
         with self._lock:
             self._proofs.clear()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # A copy in another process has that process's proofs, or collects its own.
         return (shared_proofs, ()) if self is _SHARED else (KeySupport, (self._limit,))
 

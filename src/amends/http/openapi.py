@@ -42,7 +42,7 @@ def problems(*errors: type[FaultError] | int) -> dict[int | str, dict[str, Any]]
     return found
 
 
-def _response(description: str) -> dict[str, Any]:
+def _response(description: str) -> dict[str, object]:
     return {"description": description, "content": {MEDIA_TYPE: {"schema": dict(_REF)}}}
 
 
@@ -71,12 +71,12 @@ def _add_responses(operation: dict[str, Any]) -> None:
     responses.setdefault("default", _response("Any other error"))
 
 
-def _uses_validation_error(document: dict[str, Any]) -> bool:
+def _uses_validation_error(document: dict[str, object]) -> bool:
     """Return whether any operation still refers to FastAPI's own schema of a validation error."""
     return "/HTTPValidationError" in str(document.get("paths"))
 
 
-def _with_references(value: Any) -> Any:
+def _with_references(value: object) -> object:
     """Return the schema with its references to itself pointing to its place in the document."""
     if isinstance(value, dict):
         return {

@@ -23,9 +23,9 @@ from amends.core.explanation import facts, markdown
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, vocabulary
 from amends.dialects.problem import encode
-from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, MARKDOWN
+from amends.http.request_info import CONTENT_TYPES, HTML, JSON, MARKDOWN
 
-__all__ = ["has_page", "html_document", "page", "slug"]
+__all__ = ["html_document", "page", "page_url", "slug"]
 
 _SUFFIXES = {".html": HTML, ".md": MARKDOWN, ".json": JSON}
 _TOP_LEVEL = (APP, "http")
@@ -54,12 +54,13 @@ def slug(name: str, code: str) -> str:
     return last if name in {*_TOP_LEVEL, EVERYDAY} else f"{quote(name, safe='')}/{last}"
 
 
-def has_page(name: str, code: str) -> bool:
-    """Return whether the code is registered in the vocabulary `name`."""
+def page_url(prefix: str, name: str, code: str) -> str | None:
+    """Return the URL of a code's page below the prefix; None if the vocabulary `name` has no such code."""
     try:
-        return code in vocabulary(name).rows
+        registered = code in vocabulary(name).rows
     except LookupError:
-        return False
+        return None
+    return f"{prefix}/{slug(name, code)}" if registered else None
 
 
 def page(path: str, form: str) -> tuple[str, bytes] | None:
@@ -97,7 +98,7 @@ def _code_page(name: str, last: str) -> _Page | None:
     return None
 
 
-def _example(name: str, row: Row) -> dict[str, Any]:
+def _example(name: str, row: Row) -> dict[str, object]:
     """Return a problem document for the code."""
     wait = 5.0 if row.everyday == "RATE_LIMITED" else None
     fault = Fault(
@@ -175,7 +176,7 @@ p code{padding:.1em .3em;background:var(--sheet);border-radius:.25rem}
 def html_document(
     title: str,
     markdown: str,
-    example: Any = None,
+    example: object = None,
     link: str | None = None,
     alternatives: Mapping[str, str] | None = None,
 ) -> bytes:

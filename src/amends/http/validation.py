@@ -32,7 +32,7 @@ MAX_FIELDS = 1000
 """The most fields that an answer lists."""
 _MAX_RULE = 300
 _MAX_VALUE = 64
-NOT_GIVEN: Any = object()
+NOT_GIVEN: object = object()
 """The value of a mistake whose value is not known, such as one about the whole request."""
 
 # Rules by the kind of error: pydantic's types; Django's and REST framework's codes where they differ. The names in braces are
@@ -79,17 +79,17 @@ _SECRET = re.compile(
 class Mistake(msgspec.Struct, frozen=True):
     """One refused value."""
 
-    path: tuple[Any, ...]
+    path: tuple[object, ...]
     """The place of the field in the request."""
     kind: str = ""
     """The framework's name for the kind of mistake; it decides the suggestion if there is no rule."""
     rule: str | None = None
     """What the value has to be."""
-    value: Any = NOT_GIVEN
+    value: object = NOT_GIVEN
     """The rejected value."""
 
 
-def rule_for(kind: str, context: Mapping[str, Any] | None) -> str | None:
+def rule_for(kind: str, context: Mapping[str, object] | None) -> str | None:
     """
     Return the rule of a kind of mistake, filled in from the framework's context; None if something is missing.
 
@@ -105,7 +105,7 @@ def rule_for(kind: str, context: Mapping[str, Any] | None) -> str | None:
         return None
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list | tuple | set | frozenset):
         return ", ".join(map(_text, value))
     if isinstance(value, float) and value.is_integer():
@@ -113,12 +113,12 @@ def _text(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def is_secret(path: Iterable[Any]) -> bool:
+def is_secret(path: Iterable[object]) -> bool:
     """Return whether a field, or one around it, has a name that says that it holds a secret."""
     return any(isinstance(step, str) and _SECRET.search(step) for step in path)
 
 
-def is_author_text(text: str, path: Iterable[Any], value: Any) -> bool:
+def is_author_text(text: str, path: Iterable[object], value: object) -> bool:
     """
     Return whether the message of a validator may be sent.
 
@@ -126,8 +126,9 @@ def is_author_text(text: str, path: Iterable[Any], value: Any) -> bool:
     """
     if not 0 < len(text) <= _MAX_RULE or "\n" in text:
         return False
-    repeats = isinstance(value, str) and len(value) > 2 and value in text
-    return not (repeats and (is_secret(path) or len(value) > _MAX_VALUE))
+    if not isinstance(value, str) or len(value) <= 2 or value not in text:
+        return True
+    return not is_secret(path) and len(value) <= _MAX_VALUE
 
 
 def pydantic_mistake(item: Mapping[str, Any]) -> Mistake:
@@ -148,7 +149,7 @@ def pydantic_mistake(item: Mapping[str, Any]) -> Mistake:
 def fault_from_validation(mistakes: Iterable[Mistake], status: int = 422) -> Fault:
     """Return one fault for all refused fields, each with a JSON Pointer, the rules, and the rejected value."""
     fields: dict[str | None, list[str]] = {}
-    values: dict[str | None, Any] = {}
+    values: dict[str | None, object] = {}
     for mistake in mistakes:
         where = pointer(mistake.path)
         if where not in fields and len(fields) >= MAX_FIELDS:
@@ -185,7 +186,7 @@ def fault_from_validation(mistakes: Iterable[Mistake], status: int = 422) -> Fau
     )
 
 
-def _is_short(value: Any) -> bool:
+def _is_short(value: object) -> bool:
     """Return whether a rejected value may be sent back: a number, a boolean, null or a short string."""
     if isinstance(value, str):
         return len(value) <= _MAX_VALUE

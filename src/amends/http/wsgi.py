@@ -8,7 +8,8 @@ from typing import Any
 from amends.core.fault import Fault
 from amends.http.application_errors import fault_for, unwrap_group, with_header_wait
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
-from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
+from amends.http.request_info import RequestInfo
+from amends.http.responses import RawResponse, Settings, error_response
 
 __all__ = ["request_info", "rewrite"]
 

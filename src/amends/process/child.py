@@ -12,7 +12,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from amends.process.feed import Feed
 from amends.process.finished import Finished
@@ -53,7 +52,7 @@ def run_once(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     on_output: OnOutput | None = None,
-    on_start: Callable[[Finished], Any] | None = None,
+    on_start: Callable[[Finished], object] | None = None,
     passthrough: Passthrough | None = None,
     stop: Stop | None = None,
     failed: Callable[[Finished], bool] | None = None,

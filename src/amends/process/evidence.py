@@ -9,7 +9,6 @@ sysexits.h. Otherwise the failure is unknown. Text never decides.
 from __future__ import annotations
 
 from errno import errorcode
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -95,7 +94,7 @@ def _profile_row(done: Finished, name: str | None) -> tuple[Row | None, str]:
 
 def read_output(done: Finished, name: str | None = None) -> Reading:
     """Read the command's output and exit code with the process carrier."""
-    process: dict[str, Any] = {"exit": done.exit, "stdout": _text(done.out), "stderr": _text(done.err)}
+    process: dict[str, object] = {"exit": done.exit, "stdout": _text(done.out), "stderr": _text(done.err)}
     if name in PROFILES:
         process["profile"] = name
     return carrier.read(process)
@@ -107,7 +106,7 @@ def _text(output: Spool) -> str:
     return (output.read() if whole else output.end()).decode("utf-8", "replace")
 
 
-def _fault(code: str, executed: Executed, path: str, details: dict[str, Any] | None) -> Fault:
+def _fault(code: str, executed: Executed, path: str, details: dict[str, object] | None) -> Fault:
     row = VOCABULARY.rows[code]
     return Fault(
         code=code,

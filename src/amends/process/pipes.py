@@ -6,7 +6,6 @@ import os
 import selectors
 import subprocess
 from collections.abc import Callable
-from typing import Any
 
 from amends.process.feed import Feed
 from amends.process.finished import Finished
@@ -18,7 +17,7 @@ _PIECE = 65536
 _PIPE_CAPACITY = 1024 * 1024
 """The largest size of a pipe under the system's default limit."""
 
-OnOutput = Callable[[str, bytes], Any]
+OnOutput = Callable[[str, bytes], object]
 """Called with "stdout" or "stderr" and the bytes, as they arrive."""
 
 

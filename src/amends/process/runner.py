@@ -43,7 +43,7 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     on_output: OnOutput | None = None,
-    on_start: Callable[[Finished], Any] | None = None,
+    on_start: Callable[[Finished], object] | None = None,
     passthrough: Passthrough | None = None,
     history: list[Attempt] | None = None,
 ) -> Finished:
@@ -157,7 +157,7 @@ class _Job:
             "feed": self.feed,
         }
         self.argv = argv
-        self.on_start: Callable[[Finished], Any] | None = None
+        self.on_start: Callable[[Finished], object] | None = None
         self.passthrough: Passthrough | None = None
         self.runs = 0
         self.max_runs: int | None = None

@@ -21,7 +21,7 @@ def exit_status(pid: int) -> os.waitid_result | None:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
 
 
-def terminate_group(pid: int, transfer: Callable[[float], Any]) -> None:
+def terminate_group(pid: int, transfer: Callable[[float], object]) -> None:
     """
     Send SIGTERM to a child's process group, wait up to GRACE seconds, and send SIGKILL.
 

@@ -129,7 +129,7 @@ class TrioWaiter(Waiter):
     __slots__ = ("event", "thread", "token")
 
     def __init__(self) -> None:
-        trio: Any = sys.modules["trio"]
+        trio = sys.modules["trio"]
         super().__init__()
         self.token = trio.lowlevel.current_trio_token()
         self.thread = threading.get_ident()
@@ -139,7 +139,7 @@ class TrioWaiter(Waiter):
         if threading.get_ident() == self.thread:
             self.event.set()
             return
-        trio: Any = sys.modules["trio"]
+        trio = sys.modules["trio"]
         try:
             self.token.run_sync_soon(self.event.set)
         except trio.RunFinishedError:
@@ -147,7 +147,7 @@ class TrioWaiter(Waiter):
 
     def clear(self) -> None:  # noqa: D102
         if self.event.is_set():
-            trio: Any = sys.modules["trio"]
+            trio = sys.modules["trio"]
             self.event = trio.Event()
 
 
@@ -158,7 +158,7 @@ def new_task_waiter() -> Waiter:
 
 def sleep(seconds: float) -> Awaitable[None]:
     """Wait so many seconds in this task."""
-    trio: Any = running_trio()
+    trio = running_trio()
     if trio is not None:
         return trio.sleep(seconds)  # type: ignore[no-any-return]
     import asyncio
@@ -169,7 +169,7 @@ def sleep(seconds: float) -> Awaitable[None]:
 async def wait_for_waiter(waiter: Any, seconds: float) -> None:
     """Wait until the waiter is woken, at most so many seconds."""
     if isinstance(waiter, TrioWaiter):
-        trio: Any = sys.modules["trio"]
+        trio = sys.modules["trio"]
         with trio.move_on_after(seconds):
             await waiter.event.wait()
         return
@@ -196,7 +196,7 @@ def time_limit(seconds: float | None) -> AbstractAsyncContextManager[Any]:
 
 @asynccontextmanager
 async def _trio_limit(seconds: float) -> AsyncGenerator[None]:
-    trio: Any = sys.modules["trio"]
+    trio = sys.modules["trio"]
     with trio.move_on_after(seconds) as scope:
         yield
     if scope.cancelled_caught:
@@ -211,7 +211,7 @@ async def within(seconds: float, awaitable: Awaitable[T]) -> T:
         TimeoutError: of amends (TIMEOUT, the effect unknown); the time is over.
 
     """
-    trio: Any = running_trio()
+    trio = running_trio()
     if trio is not None:
         with trio.move_on_after(seconds) as scope:
             result = await awaitable
@@ -238,7 +238,7 @@ class BlockLimit:
     def __init__(self, seconds: float) -> None:
         import asyncio
 
-        trio: Any = running_trio()
+        trio = running_trio()
         self._seconds = seconds
         self._scope: Any = None if trio is None else trio.move_on_after(seconds)
         self._limit = asyncio.timeout(seconds) if trio is None else None

@@ -31,7 +31,7 @@ def refuse_coroutine(result: Any) -> NoReturn:
     raise MisuseError("the call returned a coroutine; await it with arecover, or decorate the async function")
 
 
-def refuse_plain(result: Any) -> None:
+def refuse_plain(result: object) -> None:
     """Raise MisuseError if `arecover` called a plain function: its result cannot be awaited."""
     from inspect import isawaitable
 
@@ -42,7 +42,7 @@ def refuse_plain(result: Any) -> None:
         )
 
 
-def refuse_source(items: Any, method: str, advice: str) -> None:
+def refuse_source(items: object, method: str, advice: str) -> None:
     """Raise MisuseError if what a source of items returned has not the method of an iterable."""
     if not hasattr(items, method):
         if hasattr(items, "__await__"):
@@ -107,7 +107,9 @@ def _caller_level() -> int:
     return level
 
 
-def refuse_misuse(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
+def refuse_misuse(
+    call: object, args: tuple[object, ...], kwargs: dict[str, object], error: TypeError
+) -> None:
     """Raise MisuseError if `call` cannot be called with these arguments; return if `error` was raised inside it."""
     if not callable(call):
         close = getattr(call, "close", None)

@@ -50,7 +50,7 @@ def waited_below(error: Exception | None) -> float:
     return float(sum(attempt.wait for attempt in error.history))
 
 
-def fault_in_response(response: Any) -> Fault | None:
+def fault_in_response(response: object) -> Fault | None:
     """
     Return the fault of a response that reports a failure, or None for one that does not.
 
@@ -78,7 +78,7 @@ or the seconds to wait before the repeat.
 """
 
 
-def check_on(on: Any) -> None:
+def check_on(on: object) -> None:
     """
     Check the option `on`.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amends.recovery.async_library import ThreadWaiter, Waiter
@@ -35,7 +35,7 @@ class Clock:
         """A random number from 0 to 1, for jitter."""
         self.sleep: Callable[[float], None] = _sleep
         """Wait so many seconds on this thread."""
-        self.asleep: Callable[[float], Awaitable[Any]] = _asleep
+        self.asleep: Callable[[float], Awaitable[object]] = _asleep
         """Wait so many seconds in this task."""
         self.park: Callable[[ThreadWaiter, float], None] = _park
         """Wait until the waiter is woken, at most so many seconds, on this thread."""
@@ -43,7 +43,7 @@ class Clock:
         """Wait until the waiter is woken, at most so many seconds, in this task."""
 
     @contextmanager
-    def using(self, **parts: Any) -> Iterator[None]:
+    def using(self, **parts: object) -> Iterator[None]:
         """Replace the named parts while the block runs, for the whole process."""
         before = {name: getattr(self, name) for name in parts}
         try:

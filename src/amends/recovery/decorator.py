@@ -22,7 +22,7 @@ R = TypeVar("R")
 def recovering(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def recovering(**options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def recovering(function: Callable[..., Any] | None = None, /, **options: Unpack[Options]) -> Any:
+def recovering(function: Callable[..., object] | None = None, /, **options: Unpack[Options]) -> Any:
     """
     Decorate a function, plain or async, so that every call of it is one operation with recovery.
 
@@ -45,13 +45,13 @@ def recovering(function: Callable[..., Any] | None = None, /, **options: Unpack[
     own_upstream = "upstream" not in options
     plan = plan_for(**options)
 
-    def wrap(decorated: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(decorated: Callable[..., object]) -> Callable[..., Any]:
         return _wrap(decorated, plan, own_upstream=own_upstream)
 
     return wrap if function is None else wrap(function)
 
 
-def _wrap(function: Callable[..., Any], plan: Plan, *, own_upstream: bool) -> Callable[..., Any]:
+def _wrap(function: Callable[..., object], plan: Plan, *, own_upstream: bool) -> Callable[..., object]:
     import inspect
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -69,7 +69,7 @@ def _wrap(function: Callable[..., Any], plan: Plan, *, own_upstream: bool) -> Ca
     ):
 
         @wraps(function)
-        async def acall(*args: Any, **kwargs: Any) -> Any:
+        async def acall(*args: object, **kwargs: object) -> Any:
             upstream, first = plan.upstream, None
             if plan.direct and (upstream is None or upstream.open):
                 result, first = await acall_first(upstream, function, args, kwargs)
@@ -81,7 +81,7 @@ def _wrap(function: Callable[..., Any], plan: Plan, *, own_upstream: bool) -> Ca
     else:
 
         @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             upstream, first = plan.upstream, None
             if plan.direct and (upstream is None or upstream.open):
                 result, first = call_first(upstream, function, args, kwargs, awaitables=True)
@@ -99,10 +99,10 @@ def _wrap(function: Callable[..., Any], plan: Plan, *, own_upstream: bool) -> Ca
 async def _await_first(
     plan: Plan,
     function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    awaitable: Awaitable[Any],
-) -> Any:
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    awaitable: Awaitable[object],
+) -> object:
     """Await what the first call of a plain function returned, and run the flow if it fails."""
     result, first = await acall_first(plan.upstream, lambda: awaitable, (), {})
     if first is None:
@@ -110,7 +110,7 @@ async def _await_first(
     return await arun_flow(plan, function, args, kwargs, None, first)
 
 
-def _with_name(plan: Plan, function: Callable[..., Any]) -> Plan:
+def _with_name(plan: Plan, function: Callable[..., object]) -> Plan:
     """Return the plan with the function's name as the operation's, if that has none. Events carry it."""
     if plan.operation.name:
         return plan

@@ -52,7 +52,7 @@ T = TypeVar("T")
 def recover(
     call: Callable[..., T],
     /,
-    *args: Any,
+    *args: object,
     on: On | None = None,
     timeout: float | timedelta | None = None,
     read_only: bool = False,
@@ -68,7 +68,7 @@ def recover(
     examine: Callable[[T], Fault | None] | bool | None = None,
     on_event: EventHook | None = None,
     history: list[Attempt] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> T:
     """
     Call `call(*args, **kwargs)`, and call it again where that can help and is safe, within the policy's bounds.
@@ -154,7 +154,7 @@ def recover(
 async def arecover(
     call: Callable[..., Awaitable[T]],
     /,
-    *args: Any,
+    *args: object,
     on: On | None = None,
     timeout: float | timedelta | None = None,  # noqa: ASYNC109 - of one call, not of the whole
     read_only: bool = False,
@@ -162,7 +162,7 @@ async def arecover(
     policy: Policy | None = DEFAULT,
     upstream: Upstream | None = None,
     operation: Operation | None = None,
-    fallback: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None,
+    fallback: Callable[..., object] | Iterable[Callable[..., object]] | None = None,
     verify: Hook | None = None,
     on_fix: Hook | None = None,
     refresh: Hook | None = None,
@@ -170,7 +170,7 @@ async def arecover(
     examine: Callable[[T], Fault | None] | bool | None = None,
     on_event: EventHook | None = None,
     history: list[Attempt] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> T:
     """
     Await `call(*args, **kwargs)` with recovery. The same as `recover`; hooks may be plain or async functions.
@@ -239,9 +239,9 @@ async def arecover(
 
 def call_first(
     upstream: Upstream | None,
-    call: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    call: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
     *,
     awaitables: bool = False,
 ) -> tuple[Any, Outcome | None]:
@@ -277,7 +277,7 @@ def call_first(
 
 
 async def acall_first(
-    upstream: Upstream | None, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    upstream: Upstream | None, call: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> tuple[Any, Outcome | None]:
     """Make the call and await it. Return its result and None, or None and the outcome of a call that failed."""
     if upstream is None:
@@ -320,9 +320,9 @@ def _failed_call(sent: float, error: Exception, generation: int, successes: int)
 
 def run_flow(
     plan: Plan,
-    call: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    call: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
     history: list[Attempt] | None = None,
     first: Outcome | None = None,
     *,
@@ -357,7 +357,7 @@ def run_flow(
     return step.result
 
 
-async def _await_rest(steps: Steps, step: Step, awaitable: Awaitable[Any]) -> Any:
+async def _await_rest(steps: Steps, step: Step, awaitable: Awaitable[object]) -> object:
     """Go on with a flow whose call returned an awaitable."""
     assert isinstance(step, Send)
     step = await aadvance(steps, replace(step, call=lambda: awaitable, args=(), kwargs={}))
@@ -368,9 +368,9 @@ async def _await_rest(steps: Steps, step: Step, awaitable: Awaitable[Any]) -> An
 
 async def arun_flow(
     plan: Plan,
-    call: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    call: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
     history: list[Attempt] | None = None,
     first: Outcome | None = None,
 ) -> Any:
@@ -442,7 +442,7 @@ async def aperform(step: Step) -> Any:
         SCOPE.set(before)
 
 
-def _call(step: Send) -> Any:
+def _call(step: Send) -> object:
     try:
         return step.call(*step.args, **step.kwargs)
     except TypeError as error:
@@ -450,7 +450,7 @@ def _call(step: Send) -> Any:
         raise
 
 
-async def _acall(step: Send) -> Any:
+async def _acall(step: Send) -> object:
     """Make the call and await it. A call that `on_fix` returned may be a plain function; the original one is async."""
     if step.changed:
         value = step.call(*step.args, **step.kwargs)
@@ -463,12 +463,16 @@ async def _acall(step: Send) -> Any:
     return await value if step.timeout is None else await within(step.timeout, value)
 
 
-async def _await_if_needed(value: Any) -> Any:
+async def _await_if_needed(value: object) -> object:
     return await value if hasattr(value, "__await__") else value
 
 
 def _refuse_misused(
-    plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], first: Outcome
+    plan: Plan,
+    call: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    first: Outcome,
 ) -> None:
     """Raise MisuseError if the first call failed because it cannot be made like this."""
     if not isinstance(first.error, TypeError):

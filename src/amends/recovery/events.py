@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock
-from typing import Any
 
 import msgspec
 
@@ -43,7 +42,7 @@ __all__ = [
 _LONGEST = 300
 
 
-def request_facts(operation: Operation, error: Any, result: Any) -> tuple[str, str]:
+def request_facts(operation: Operation, error: object, result: object) -> tuple[str, str]:
     """Return the method and the URL of a call, each empty if it is not known."""
     if operation.url:
         return operation.method, plain_url(operation.url)
@@ -66,7 +65,7 @@ def request_facts(operation: Operation, error: Any, result: Any) -> tuple[str, s
     return operation.method, ""
 
 
-def plain_url(url: Any) -> str:
+def plain_url(url: object) -> str:
     """
     Return a URL without user, query and fragment, and without parts that look like credentials.
 
@@ -117,7 +116,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """The trace id of the failure, else that of the operation."""
 
 
-EventHook = Callable[[Event], AbstractContextManager[Any] | None]
+EventHook = Callable[[Event], AbstractContextManager[object] | None]
 """Receives an event. For a retry it may return a context manager, which recovery holds open during the wait."""
 
 
@@ -208,7 +207,7 @@ _late: set[str] = set()
 _MOST_LATE = 100
 
 
-def log_late_call(call: Callable[..., Any], timeout: float) -> None:
+def log_late_call(call: Callable[..., object], timeout: float) -> None:
     """Log, once per function, that a plain call took longer than its time-out: a thread cannot be stopped."""
     name = getattr(call, "__qualname__", type(call).__name__)
     if name in _late or len(_late) >= _MOST_LATE:
@@ -273,7 +272,7 @@ def publish(
     now: float,
     own: EventHook | None = None,
     *,
-    upstream: Any = None,
+    upstream: object = None,
     trace: str = "",
 ) -> Iterator[None]:
     """
@@ -308,7 +307,7 @@ def publish(
         yield
 
 
-def _record(kind: str, stepper: Stepper, now: float, upstream: Any, trace: str) -> None:
+def _record(kind: str, stepper: Stepper, now: float, upstream: object, trace: str) -> None:
     """Report an event to the recorder, with the whole fault and decision."""
     fault, decision, operation = stepper.fault, stepper.decision, stepper.operation
     assert fault is not None

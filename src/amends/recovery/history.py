@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -39,15 +40,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wait: float = 0.0
     """Seconds waited after it."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         kept = {
             name: getattr(self, name) for name in self.__struct_fields__ if name not in {"error", "result"}
         }
-        return _from_fields, (kept,)
-
-
-def _from_fields(fields: dict[str, Any]) -> Attempt:
-    return Attempt(**fields)
+        return partial(Attempt, **kept), ()
 
 
 class History(tuple[Attempt, ...]):

@@ -49,7 +49,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     successes: int = 0
     """The successes of this process until the call was sent, of operations without an upstream."""
     error: Any = None
-    result: Any = None
+    result: object = None
     fault: Fault | None = None
     parked: float = 0.0
     """Seconds the call waited for its turn before it was sent."""
@@ -75,8 +75,8 @@ class Flow:
         self,
         plan: Plan,
         call: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
         new_waiter: WaiterMaker,
         history: list[Attempt] | None = None,
         first: Outcome | None = None,
@@ -374,7 +374,7 @@ class Flow:
             yield from renew_credentials(upstream, self.stepper, self.new_waiter, outcome.generation, hook)
         )
 
-    def _run_hook(self, name: str, fault: Fault, failed: Any = False) -> Steps:
+    def _run_hook(self, name: str, fault: Fault, failed: object = False) -> Steps:
         """Return what a hook returns. If it raises, return `failed` and note that on the final error."""
         hook = getattr(self.plan, name)
         with self._publish(name.removeprefix("on_")):
@@ -386,7 +386,7 @@ class Flow:
 
     # The end ---------------------------------------------------------------------------------------------------
 
-    def _succeed(self, outcome: Outcome) -> Any:
+    def _succeed(self, outcome: Outcome) -> object:
         """Report the success and return the result."""
         before = self.stepper
         if self.plan.upstream is None:

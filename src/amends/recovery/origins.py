@@ -8,7 +8,6 @@ from collections.abc import Hashable, Mapping
 from enum import Enum
 from hashlib import blake2b
 from threading import Lock
-from typing import Any
 from urllib.parse import urlsplit
 
 from amends.recovery.clock import CLOCK
@@ -126,7 +125,7 @@ def forget_origins() -> None:
         _origins.clear()
 
 
-def configure(*, quota: Any = True) -> None:
+def configure(*, quota: object = True) -> None:
     """
     Configure recovery in this process.
 

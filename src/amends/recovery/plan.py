@@ -35,7 +35,7 @@ Raises = Literal["fault", "original", "nothing"]
 RAISES = ("fault", "original", "nothing")
 """What is raised when recovery gives up; `recover` describes the values."""
 
-Hook = Callable[..., Any]
+Hook = Callable[..., object]
 """A function of the caller. It gets the fault if it has a required parameter. Async code awaits what it returns."""
 
 UNKNOWN = Operation()
@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
     policy: Policy | None
     upstream: Upstream | None
     operation: Operation | None
-    fallback: Callable[..., Any] | Iterable[Callable[..., Any]] | None
+    fallback: Callable[..., object] | Iterable[Callable[..., object]] | None
     verify: Hook | None
     on_fix: Hook | None
     refresh: Hook | None
@@ -72,7 +72,7 @@ class Plan(msgspec.Struct, frozen=True):
     policy: Policy = DEFAULT
     upstream: Upstream | None = None
     operation: Operation = UNKNOWN
-    fallback: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None
+    fallback: Callable[..., object] | Iterable[Callable[..., object]] | None = None
     verify: Hook | None = None
     on_fix: Hook | None = None
     refresh: Hook | None = None
@@ -155,7 +155,7 @@ def plan_for(
     policy: Policy | None = None,
     upstream: Upstream | None = None,
     operation: Operation | None = None,
-    fallback: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None,
+    fallback: Callable[..., object] | Iterable[Callable[..., object]] | None = None,
     verify: Hook | None = None,
     on_fix: Hook | None = None,
     refresh: Hook | None = None,
@@ -194,13 +194,13 @@ def plan_for(
     ).checked()
 
 
-def _check_functions(**hooks: Any) -> None:
+def _check_functions(**hooks: object) -> None:
     for name, hook in hooks.items():
         if hook is not None and not callable(hook):
             raise TypeError(f"{name} is a function, not {type(hook).__name__}")
 
 
-def _as_tuple(fallback: Any) -> tuple[Callable[..., Any], ...]:
+def _as_tuple(fallback: object) -> tuple[Callable[..., object], ...]:
     if fallback is None or callable(fallback):
         return () if fallback is None else (fallback,)
     if not isinstance(fallback, Iterable):
@@ -212,8 +212,8 @@ def _as_tuple(fallback: Any) -> tuple[Callable[..., Any], ...]:
 
 
 def fallback_arguments(
-    fallback: Hook, args: tuple[Any, ...], kwargs: dict[str, Any], fault: Fault
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    fallback: Hook, args: tuple[object, ...], kwargs: dict[str, object], fault: Fault
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """
     Return the arguments for a fallback: those of the call, and the fault if the fallback takes it.
 
@@ -239,7 +239,7 @@ def fallback_arguments(
     return args, kwargs
 
 
-def hook_arguments(hook: Hook, fault: Fault) -> tuple[Any, ...]:
+def hook_arguments(hook: Hook, fault: Fault) -> tuple[object, ...]:
     """Return the arguments for a hook: the fault if it has a required positional parameter, otherwise none."""
     import inspect
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from amends.core.backoff import Backoff, BackoffKind
 from amends.core.hints import finite
@@ -43,7 +42,7 @@ NONE = Policy(attempts=1, max_wait=0.0, rules={})
 _MOST_ATTEMPTS = 100
 
 
-def from_retry_policy(document: Any, base: Policy = TASK) -> Policy:
+def from_retry_policy(document: object, base: Policy = TASK) -> Policy:
     """
     Return the policy of a task request's `retryPolicy` (T8). It overrides the attempts and backoff of every category.
 

@@ -21,7 +21,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
 from threading import Lock
-from typing import Any
 
 __all__ = ["ProcessQuota", "callee_of", "process_quota"]
 
@@ -113,7 +112,7 @@ class ProcessQuota:
             return 0.0 if left >= _ENOUGH else now + (1.0 - left) / PER_SECOND
 
 
-def callee_of(call: Callable[..., Any]) -> Hashable:
+def callee_of(call: Callable[..., object]) -> Hashable:
     """Return what identifies the code that a call runs. Two lambdas made by the same line are the same."""
     while isinstance(call, partial):
         call = call.func

@@ -8,7 +8,6 @@ without a scope of its own.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
 
 import msgspec
 
@@ -25,7 +24,7 @@ class Scope(msgspec.Struct, frozen=True):
     operation: Operation
     until: float | None = None
     """When no further call may start, on the recovery clock."""
-    upstreams: tuple[Any, ...] = ()
+    upstreams: tuple[object, ...] = ()
     """The upstreams that have let this call out. Calls inside it do not wait for them again."""
 
 
@@ -49,7 +48,7 @@ def time_left() -> float | None:
 _UNDECLARED = Operation()
 
 
-def scope_of(stepper: Stepper, upstream: Any = None, call_ends: float | None = None) -> Scope | None:
+def scope_of(stepper: Stepper, upstream: object = None, call_ends: float | None = None) -> Scope | None:
     """
     Return the scope in which a call of this operation runs, or None if it has nothing to add.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, Protocol
+from typing import Protocol
 
 from amends.recovery.clock import CLOCK
 from amends.recovery.schedule import Hold
@@ -34,10 +34,10 @@ class Shared(Protocol):
     continues without sharing.
     """
 
-    def read(self, name: str) -> Mapping[str, Any] | None:
+    def read(self, name: str) -> Mapping[str, float] | None:
         """Return the record of a service, or None."""
 
-    def write(self, name: str, record: Mapping[str, Any] | None) -> None:
+    def write(self, name: str, record: Mapping[str, float] | None) -> None:
         """Replace the record of a service; None removes it."""
 
     def lease(self, name: str, seconds: float) -> bool:
@@ -99,7 +99,7 @@ class Sharing:
         except Exception:  # noqa: BLE001
             return True
 
-    def _try(self, record: Mapping[str, Any] | None) -> None:
+    def _try(self, record: Mapping[str, float] | None) -> None:
         try:
             self._shared.write(self._name, record)
         except Exception:  # noqa: BLE001

@@ -11,8 +11,6 @@ Pure: every method returns a new Stepper; the time and random numbers are argume
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from msgspec.structs import replace
 
@@ -89,7 +87,7 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         ended: float,
         draw: float | None = None,
         error: BaseException | None = None,
-        result: Any = None,
+        result: object = None,
         parked: float = 0.0,
         waited_below: float = 0.0,
         unrepeatable: str | None = None,

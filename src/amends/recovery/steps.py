@@ -21,8 +21,8 @@ class Send(msgspec.Struct, frozen=True):
     """Make the call, inside `scope` if there is one."""
 
     call: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
     scope: Scope | None
     changed: bool = False
     """Whether `on_fix` returned this call; it may be a plain function where the original one is async."""
@@ -33,9 +33,9 @@ class Send(msgspec.Struct, frozen=True):
 class Do(msgspec.Struct, frozen=True):
     """Run a hook or a fallback of the caller."""
 
-    call: Callable[..., Any]
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = {}
+    call: Callable[..., object]
+    args: tuple[object, ...] = ()
+    kwargs: dict[str, object] = {}
 
 
 class Wait(msgspec.Struct, frozen=True):

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["arecover_stream", "recover_stream"]
 
 T = TypeVar("T")
-_END: Any = object()
+_END: object = object()
 
 
 def recover_stream(
     source: Callable[..., Iterable[T]],
     /,
-    *args: Any,
+    *args: object,
     on: On | None = None,
     timeout: float | timedelta | None = None,
     read_only: bool = False,
@@ -51,7 +51,7 @@ def recover_stream(
     refresh: Hook | None = None,
     on_event: EventHook | None = None,
     bound: Callable[[], bool] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Generator[T]:
     """
     Yield the items of `source(*args, **kwargs)`, and start it again if it fails before the first item.
@@ -100,7 +100,7 @@ def recover_stream(
     stream = _Stream(plan, source, args, kwargs, bound, ThreadWaiter)
     step = stream.first_step()
     while not isinstance(step, Finish):
-        value: Any = None
+        value: object = None
         try:
             if isinstance(step, Send):
                 items = stream.run(step.scope, stream.open)
@@ -125,7 +125,7 @@ def recover_stream(
 async def arecover_stream(
     source: Callable[..., AsyncIterable[T] | Awaitable[AsyncIterable[T]]],
     /,
-    *args: Any,
+    *args: object,
     on: On | None = None,
     timeout: float | timedelta | None = None,  # noqa: ASYNC109 - of one item, not of the whole
     read_only: bool = False,
@@ -137,7 +137,7 @@ async def arecover_stream(
     refresh: Hook | None = None,
     on_event: EventHook | None = None,
     bound: Callable[[], bool] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> AsyncGenerator[T]:
     """
     Yield the items of `source(*args, **kwargs)`, and start it again if it fails before the first item.
@@ -187,7 +187,7 @@ async def arecover_stream(
     stream = _Stream(plan, source, args, kwargs, bound, new_task_waiter)
     step = stream.first_step()
     while not isinstance(step, Finish):
-        value: Any = None
+        value: object = None
         try:
             if isinstance(step, Send):
                 items = await stream.arun(step.scope, stream.aopen)
@@ -217,9 +217,9 @@ class _Stream:
     def __init__(
         self,
         plan: Plan,
-        source: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        source: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
         bound: Callable[[], bool] | None,
         new_waiter: WaiterMaker,
     ) -> None:
@@ -254,7 +254,7 @@ class _Stream:
         )
         return aiter(items)
 
-    def run(self, scope: Scope | None, call: Callable[..., Any], *args: Any) -> Any:
+    def run(self, scope: Scope | None, call: Callable[..., object], *args: object) -> Any:
         """Call a part of the source in the attempt's scope. The code that gets the items runs outside it."""
         before, began = SCOPE.get(), CLOCK.now()
         SCOPE.set(self._limited(scope, began))
@@ -265,7 +265,7 @@ class _Stream:
             if self.timeout is not None and CLOCK.now() - began > self.timeout:
                 log_late_call(self.flow.call, self.timeout)
 
-    async def arun(self, scope: Scope | None, call: Callable[..., Any], *args: Any) -> Any:
+    async def arun(self, scope: Scope | None, call: Callable[..., Any], *args: object) -> Any:
         """The same as `run`, for async code."""
         before = SCOPE.get()
         SCOPE.set(self._limited(scope, CLOCK.now()))
@@ -319,7 +319,7 @@ class _Stream:
         error.add_note(f"{self.delivered} items were delivered before the failure")
 
 
-async def _aclose(items: Any) -> None:
+async def _aclose(items: object) -> None:
     """Close an async source: a generator has `aclose`, the streams of LLM clients have `close`."""
     close = getattr(items, "aclose", None) or getattr(items, "close", None)
     if close is not None:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from threading import RLock
-from typing import Any
 
 import msgspec
 
@@ -95,7 +95,7 @@ class Upstream:
         keyed: bool | None = None,
         concurrency: int | None = None,
         shared: Shared | None = None,
-        refresh: Callable[..., Any] | None = None,
+        refresh: Callable[..., object] | None = None,
     ) -> None:
         """
         Args:
@@ -147,13 +147,13 @@ class Upstream:
         # A copy of a client calls the same service, so it shares what is known about it.
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Another process learns the state of the service itself; only the declaration is pickled.
         options = {
             each: getattr(self, each)
             for each in ("vendor", "own", "keyed", "concurrency", "shared", "refresh")
         }
-        return _unpickled, (self.name, options)
+        return partial(Upstream, self.name, **options), ()
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r}, {STATES[self._controller.state]})"
@@ -470,10 +470,6 @@ class Upstream:
         with self._lock:
             self.renewal.end(worked)
             self._let_out(now)
-
-
-def _unpickled(name: str, options: dict[str, Any]) -> Upstream:
-    return Upstream(name, **options)
 
 
 def _scope_of(parent: Upstream, name: str) -> Upstream:

@@ -44,7 +44,7 @@ def error_object(fault: Fault, *, levels: int = 64) -> dict[str, Any]:
     return error
 
 
-def _within(value: Any, levels: int) -> bool:
+def _within(value: object, levels: int) -> bool:
     if isinstance(value, dict):
         value = list(value.values())
     return not isinstance(value, list) or (levels > 0 and all(_within(item, levels - 1) for item in value))

@@ -23,7 +23,7 @@ Rejected = Fault | FaultError | None
 
 async def rejection_for(
     check: Callable[[Any], Rejected | Awaitable[Rejected]],
-    request: Any,
+    request: object,
     *,
     log: logging.Logger,
     traceparent: str | None = None,

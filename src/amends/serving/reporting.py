@@ -10,7 +10,7 @@ from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.serving.server_errors import Failure
-from amends.serving.tracing import current_span, mark, trace_id
+from amends.serving.tracing import current_span, mark, trace_id_of
 
 __all__ = ["report"]
 
@@ -31,7 +31,7 @@ def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str
     """
     fault = failure.fault
     span = current_span()
-    trace = trace_id(traceparent, span)
+    trace = trace_id_of(span, traceparent)
     if span is not None:
         mark(span, fault, 500, VOCABULARY.row(fault.code).message)
     log.log(

@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 import sys
 from os import urandom
-from typing import Any
+from typing import TYPE_CHECKING
 
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.dialects.outgoing import outgoing
 
-__all__ = ["current_span", "mark", "trace_id", "traceparent"]
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+__all__ = ["current_span", "mark", "trace_id", "trace_id_of", "traceparent"]
 
 # W3C Trace Context: version, trace id, parent id, flags. Version ff and an id of zeros are invalid.
 _TRACEPARENT = re.compile(
@@ -24,20 +27,13 @@ _TRACEPARENT = re.compile(
 )
 
 
-_LOOK_UP: Any = object()
+def trace_id(traceparent: str | None = None) -> str:
+    """Return the trace id to use now, 32 hexadecimal digits. `traceparent` is the request's header, if it has one."""
+    return trace_id_of(current_span(), traceparent)
 
 
-def trace_id(traceparent: str | None = None, span: Any = _LOOK_UP) -> str:
-    """
-    Return the trace id to use now: 32 hexadecimal digits.
-
-    Args:
-        traceparent: the request's header, if it has one.
-        span: the current span or None, if the caller has looked it up already.
-
-    """
-    if span is _LOOK_UP:
-        span = current_span()
+def trace_id_of(span: Span | None, traceparent: str | None) -> str:
+    """Same as `trace_id`, for a span that the caller has looked up."""
     if span is not None:
         return f"{span.get_span_context().trace_id:032x}"
     found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
@@ -63,16 +59,16 @@ def traceparent(trace: str) -> str:
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
 
 
-def current_span() -> Any:
+def current_span() -> Span | None:
     """Return the current OpenTelemetry span, or None if there is none."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
-    span = trace.get_current_span()
+    span: Span = trace.get_current_span()
     return span if span.get_span_context().is_valid else None
 
 
-def mark(span: Any, fault: Fault, status: int, message: str) -> None:
+def mark(span: Span, fault: Fault, status: int, message: str) -> None:
     """
     Set the error attributes of a span (T10).
 

@@ -30,7 +30,7 @@ _SECRET_MEMBERS = words(
 _INTERNAL_MEMBERS = words("traceback stacktrace stack sql querysql queryplan hostname host ipaddress")
 
 
-def redact_value(value: Any, *, kinds: AbstractSet[str] = KINDS) -> Any:
+def redact_value(value: object, *, kinds: AbstractSet[str] = KINDS) -> Any:
     """
     Return a copy of a value as plain JSON, with every leak of `kinds` in its strings and keys redacted.
 
@@ -41,7 +41,7 @@ def redact_value(value: Any, *, kinds: AbstractSet[str] = KINDS) -> Any:
     return _redacted(json_value(value), kinds)
 
 
-def _redacted(value: Any, kinds: AbstractSet[str]) -> Any:
+def _redacted(value: object, kinds: AbstractSet[str]) -> object:
     if isinstance(value, str):
         return redact(value, kinds=kinds)
     if isinstance(value, list):
@@ -51,8 +51,8 @@ def _redacted(value: Any, kinds: AbstractSet[str]) -> Any:
     return value
 
 
-def _redacted_members(members: dict[str, Any], kinds: AbstractSet[str]) -> dict[str, Any]:
-    copy: dict[str, Any] = {}
+def _redacted_members(members: dict[str, object], kinds: AbstractSet[str]) -> dict[str, object]:
+    copy: dict[str, object] = {}
     for key, value in members.items():
         name = redact(key, kinds=kinds)
         while name in copy:
@@ -69,7 +69,7 @@ def _redacted_members(members: dict[str, Any], kinds: AbstractSet[str]) -> dict[
     return copy
 
 
-def _is_secret(key: str, value: Any, kinds: AbstractSet[str]) -> bool:
+def _is_secret(key: str, value: object, kinds: AbstractSet[str]) -> bool:
     if value is None or isinstance(value, bool | list | dict) or value == "":
         return False
     name = key.lower().replace("-", "").replace("_", "")

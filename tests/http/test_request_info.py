@@ -2,7 +2,7 @@
 
 import pytest
 
-from amends.http.negotiation import preferred_form
+from amends.http.request_info import preferred_form
 
 
 @pytest.mark.parametrize(
