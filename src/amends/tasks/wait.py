@@ -17,8 +17,9 @@ from amends.stores.contract import Store
 from amends.stores.errors import StoreClosedError
 from amends.tasks.documents import ENDED, Status
 from amends.tasks.entries import decode
+from amends.tasks.fold import fold
+from amends.tasks.journal import log_name, read_existing
 from amends.tasks.state import TaskState
-from amends.tasks.task_reader import log_name, read_existing
 
 __all__ = ["TaskWaiters", "WaitTimeoutError"]
 
@@ -131,7 +132,7 @@ class TaskWaiters:
         """Follow the log for some time, until the task is at rest or `notified` is done. Return the task's state."""
         self._following += 1
         follow: asyncio.Future[TaskState] = asyncio.ensure_future(self._apply_entries(store, state, last))
-        both: list[asyncio.Future[Any]] = [notified, follow]
+        both: list[asyncio.Future[TaskState]] = [notified, follow]
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED, timeout=_READ_AGAIN)
             return follow.result() if follow.done() else state
@@ -146,7 +147,7 @@ class TaskWaiters:
         async with aclosing(following):
             async for entry in following:
                 try:
-                    state = state.after(decode(entry.value))
+                    state = fold(state, decode(entry.value))
                 except ImpossibleRecord:
                     break  # the whole log is read again
                 if _at_rest(state):
