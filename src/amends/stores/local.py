@@ -89,7 +89,7 @@ class QueueRows(QueueWriter, Protocol):
 
 
 class Rows(Protocol):
-    """All rows of a store."""
+    """All rows of a store. The methods raise ValueError or TypeError for what is no name."""
 
     def log(self, name: str) -> LogRows: ...
     def table(self, name: str) -> TableRows: ...
@@ -226,12 +226,6 @@ class _Queue:
         self.engine, self.name, self.lease = engine, name, lease
         self._max_attempts = max_attempts
 
-    def write(self, change: Callable[[QueueRows], T]) -> Awaitable[T]:
-        return self.engine.write(lambda rows: change(rows.queue(self.name)))
-
-    def _read(self, look: Callable[[QueueRows], T]) -> Awaitable[T]:
-        return self.engine.read(lambda rows: look(rows.queue(self.name)))
-
     async def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         return await self.restore(value, key=key, delay=delay, attempts=0)
 
@@ -242,7 +236,9 @@ class _Queue:
         check_seconds(delay, "delay")
         if key is not None:
             check_key(key)
-        return await self.write(lambda rows: rows.restore(value, key=key, delay=delay, attempts=attempts))
+        return await self.engine.write(
+            lambda rows: rows.queue(self.name).restore(value, key=key, delay=delay, attempts=attempts)
+        )
 
     async def take(self, *, wait: float | None = 0.0) -> _Lease | None:
         clock, signal = self.engine.clock, self.engine.signal
@@ -261,10 +257,10 @@ class _Queue:
                     seen, taken if left is None else left if taken is None else min(left, taken)
                 )
                 seen = signal.count
-                taken = await self._read(lambda rows: rows.next_in())
+                taken = await self.engine.read(lambda rows: rows.queue(self.name).next_in())
 
     async def _try(self) -> TakenMessage | float | None:
-        taking = self.write(lambda rows: rows.take(self.lease, self._max_attempts))
+        taking = self.engine.write(lambda rows: rows.queue(self.name).take(self.lease, self._max_attempts))
         if not isinstance(taking, asyncio.Future):
             return await taking
         try:
@@ -279,13 +275,13 @@ class _Queue:
             return
         taken = taking.result()
         if isinstance(taken, TakenMessage):
-            self.write(lambda rows: rows.untake(taken.number, taken.epoch))
+            self.engine.write(lambda rows: rows.queue(self.name).untake(taken.number, taken.epoch))
 
     async def now(self) -> float:
         return self.engine.clock.wall()
 
     async def size(self) -> QueueSize:
-        return await self._read(lambda rows: rows.size())
+        return await self.engine.read(lambda rows: rows.queue(self.name).size())
 
     async def messages(self) -> AsyncIterator[Message]:
         page = await self._page(0)
@@ -295,52 +291,55 @@ class _Queue:
             page = await self._page(int(page[-1].id)) if len(page) == PAGE else []
 
     async def _page(self, after: int) -> list[Message]:
-        return await self._read(lambda rows: rows.page(after))
+        return await self.engine.read(lambda rows: rows.queue(self.name).page(after))
 
     async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
         check_limit(limit)
-        return await self._read(lambda rows: rows.dead(limit))
+        return await self.engine.read(lambda rows: rows.queue(self.name).dead(limit))
 
     async def revive(self, id: str) -> bool:
-        return await self.write(lambda rows: rows.revive(id))
+        return await self.engine.write(lambda rows: rows.queue(self.name).revive(id))
 
     async def restore_dead(self, letter: DeadMessage) -> None:
-        await self.write(lambda rows: rows.restore_dead(letter))
+        await self.engine.write(lambda rows: rows.queue(self.name).restore_dead(letter))
 
     async def discard(self, id: str) -> bool:
-        return await self.write(lambda rows: rows.discard(id))
+        return await self.engine.write(lambda rows: rows.queue(self.name).discard(id))
 
     async def drop(self) -> None:
-        await self.write(lambda rows: rows.drop())
+        await self.engine.write(lambda rows: rows.queue(self.name).drop())
 
 
 class _Lease:
     """See `contract.Lease`."""
 
     def __init__(self, queue: _Queue, taken: TakenMessage, until: float) -> None:
-        self.queue, self._until = queue, until
+        self.engine, self.queue, self._length, self._until = queue.engine, queue.name, queue.lease, until
         self.number, self.id, self.key = taken.number, str(taken.number), taken.key
         self.value, self.attempt, self.epoch = taken.value, taken.attempt, taken.epoch
 
     @property
     def expires_in(self) -> float:
-        return max(0.0, self._until - self.queue.engine.clock.steady())
+        return max(0.0, self._until - self.engine.clock.steady())
 
     async def extend(self) -> None:
-        lease = self.queue.lease
-        until = self.queue.engine.clock.steady() + lease
-        await self.queue.write(lambda rows: rows.extend(self.number, self.epoch, lease))
+        until = self.engine.clock.steady() + self._length
+        await self.engine.write(
+            lambda rows: rows.queue(self.queue).extend(self.number, self.epoch, self._length)
+        )
         self._until = until
 
     async def done(self) -> None:
-        await self.queue.write(lambda rows: rows.done(self.number, self.epoch))
+        await self.engine.write(lambda rows: rows.queue(self.queue).done(self.number, self.epoch))
 
     async def give_back(self, *, delay: float = 0.0) -> None:
         check_seconds(delay, "delay")
-        await self.queue.write(lambda rows: rows.give_back(self.number, self.epoch, delay))
+        await self.engine.write(lambda rows: rows.queue(self.queue).give_back(self.number, self.epoch, delay))
 
     async def dead_letter(self, reason: str) -> None:
-        await self.queue.write(lambda rows: rows.dead_letter(self.number, self.epoch, reason))
+        await self.engine.write(
+            lambda rows: rows.queue(self.queue).dead_letter(self.number, self.epoch, reason)
+        )
 
 
 class LocalTransaction:
@@ -350,13 +349,13 @@ class LocalTransaction:
         self._rows, self._place = rows, place
 
     def log(self, name: str) -> LogWriter:
-        return self._rows.log(check_name(name, "log"))
+        return self._rows.log(name)
 
     def table(self, name: str) -> TableWriter:
-        return self._rows.table(check_name(name, "table"))
+        return self._rows.table(name)
 
     def queue(self, name: str) -> QueueWriter:
-        return self._rows.queue(check_name(name, "queue"))
+        return self._rows.queue(name)
 
     def check_lease(self, lease: Lease) -> None:
         held, rows = self._held(lease)
@@ -375,9 +374,9 @@ class LocalTransaction:
         rows.dead_letter(held.number, held.epoch, reason)
 
     def _held(self, lease: Lease) -> tuple[_Lease, QueueRows]:
-        if not isinstance(lease, _Lease) or self._place not in {None, lease.queue.engine.place}:
+        if not isinstance(lease, _Lease) or self._place not in {None, lease.engine.place}:
             raise ValueError("the lease belongs to another store: end it in a transaction of that store")
-        return lease, self._rows.queue(lease.queue.name)
+        return lease, self._rows.queue(lease.queue)
 
     def sql(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
         raise NotImplementedError

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
+from amends.core.decision import Decision
 from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
@@ -86,22 +87,22 @@ class StepRecovery:
         stepper = self._stepper(step, operation, fallback=bool(fallbacks)).failed(
             fault, started=began, ended=now, draw=CLOCK.draw()
         )
-        remedy = None
-        if stepper.decision.action is not Action.RETRY:
+        remedy, decision = None, stepper.decision
+        if decision.action is not Action.RETRY:
             remedy = await self._apply_remedy(fault, stepper)
             if remedy is not None:
-                stepper = stepper.remedied(remedy, _REASONS[remedy], self._clock())
-            elif stepper.decision.action is Action.VERIFY and self._capability is not None:
+                decision = stepper.remedied(remedy, _REASONS[remedy], self._clock()).decision
+            elif decision.action is Action.VERIFY and self._capability is not None:
                 seen = await self.verify_step(payload, ctx)
                 if seen is False:
-                    stepper = stepper.not_happened(self._clock(), CLOCK.draw())
+                    decision = stepper.not_happened(self._clock(), CLOCK.draw()).decision
                 elif seen is not None:
                     return [
-                        self._failed_record(fault, name, began, stepper, None),
+                        self._failed_record(fault, name, began, decision, None),
                         Finished(at=self._clock(), step=name, began=began, result=seen),
                     ]
-        records: list[Record] = [self._failed_record(fault, name, began, stepper, remedy)]
-        if stepper.decision.action is Action.FALLBACK:
+        records: list[Record] = [self._failed_record(fault, name, began, decision, remedy)]
+        if decision.action is Action.FALLBACK:
             records += await self._run_fallbacks(fallbacks, fault, name, began, payload, ctx)
         return records
 
@@ -129,9 +130,8 @@ class StepRecovery:
         )
 
     def _failed_record(
-        self, fault: Fault, name: str, began: float, stepper: Stepper, remedy: str | None
+        self, fault: Fault, name: str, began: float, decision: Decision, remedy: str | None
     ) -> Failed:
-        decision = stepper.decision
         ignored = None if decision.action is Action.RETRY else overridden(self._retry_policy, fault)
         if ignored is not None:
             fault = replace(fault, details={**(fault.details or {}), "retryPolicy": ignored})

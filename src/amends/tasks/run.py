@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from amends.core.fault import Fault
 from amends.stores.errors import StoreError
 from amends.tasks.attempts import Attempts
-from amends.tasks.documents import Status
+from amends.tasks.documents import ENDED, Status
 from amends.tasks.entries import Ended, Failed, Finished, Record, Released, Repaired, Taken, Undoing
 from amends.tasks.events import publish, publish_record
 from amends.tasks.faults import (
@@ -239,13 +239,14 @@ class Run:
             # This saves one of the four commits of such a task, and about 20 % of its processor time (bench/tasks.py).
             records.append(Ended(at=last.at, status=Status.COMPLETED))
         await self._journal.write(records)
+        state = self.state
         for record in records:
-            publish_record(self.state, record)
+            publish_record(state, record)
 
     async def _end(self) -> bool:
         """End a task whose steps are all settled: as failed if no step succeeded, otherwise as completed."""
         state = self.state
-        if state.over:
+        if state.status in ENDED:
             return True
         if not state.done:
             failed = next(step for step in state.steps.values() if step.fault is not None)

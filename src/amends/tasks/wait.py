@@ -15,7 +15,7 @@ from typing import Any
 from amends.durable.journal import ImpossibleRecord
 from amends.stores.contract import Store
 from amends.stores.errors import StoreClosedError
-from amends.tasks.documents import ENDED, Status
+from amends.tasks.documents import AT_REST
 from amends.tasks.entries import decode
 from amends.tasks.fold import fold
 from amends.tasks.journal import log_name, read_existing
@@ -31,7 +31,6 @@ _FOLLOWED = 16
 """Logs followed at the same time by a process that works on tasks itself."""
 _READ_AGAIN = 30.0
 """Seconds after which a followed log is read again: if it was deleted, nothing more is appended to it."""
-_REST = frozenset({*ENDED, Status.INPUT_REQUIRED})
 
 
 class WaitTimeoutError(TimeoutError):
@@ -156,4 +155,4 @@ class TaskWaiters:
 
 
 def _at_rest(state: TaskState) -> bool:
-    return state.status in _REST and not state.command_pending
+    return state.status in AT_REST and not state.command_pending

@@ -18,7 +18,7 @@ from amends.durable.journal import Snapshot
 from amends.durable.worker import Worker as MessageWorker
 from amends.stores.contract import Lease, Queue, Store
 from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreError
-from amends.tasks.documents import Status
+from amends.tasks.documents import AT_REST, ENDED, Status
 from amends.tasks.journal import Fenced, Journal, read_task
 from amends.tasks.maintenance import MAINTENANCE, maintain
 from amends.tasks.offers import Offers
@@ -177,9 +177,11 @@ class Worker:
             raise
         finally:
             del self._runs[task]
-            self._end_alone(task)
-        if run.state.over or run.state.status is Status.INPUT_REQUIRED:
-            self._notify(run.state)
+            if self._alone is task:
+                self._alone = None
+        state = run.state
+        if state.status in AT_REST:
+            self._notify(state)
 
     async def _stop_others(self, task: asyncio.Task[None]) -> bool:
         """
@@ -198,10 +200,6 @@ class Worker:
             return True
         self._alone = None
         return False
-
-    def _end_alone(self, task: asyncio.Task[None]) -> None:
-        if self._alone is task:
-            self._alone = None
 
     async def _discard(self, lease: Lease, found: Snapshot[TaskState] | None) -> None:
         """Remove the message of a task that has no work to do, and bring the task's row up to date."""
@@ -273,4 +271,4 @@ class Worker:
 def _has_work(state: TaskState) -> bool:
     """Whether a worker can do anything for the task, now or at the deadline."""
     waits = state.status is Status.INPUT_REQUIRED and not state.command_pending
-    return not state.over and (not waits or state.release.until is not None)
+    return state.status not in ENDED and (not waits or state.release.until is not None)

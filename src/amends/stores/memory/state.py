@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import TypeVar
 
-from amends.stores.arguments import check_key, check_seconds, check_value
+from amends.stores.arguments import check_key, check_name, check_seconds, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import Bounds, DeadMessage, Entry, Message, QueueSize, Row
 from amends.stores.errors import ConflictError, LeaseLostError, TrimmedError
@@ -349,7 +349,11 @@ class QueueState:
 
 @dataclass(slots=True, eq=False)
 class State:
-    """Everything that one memory store holds. A name that is not there yet is kept only if `keep` is set, as for a write."""
+    """
+    Everything that one memory store holds.
+
+    A name that is not there yet is checked, and is kept only if `keep` is set, as for a write.
+    """
 
     clock: Clock
     logs: dict[str, LogState] = field(default_factory=dict)
@@ -362,17 +366,21 @@ class State:
 
     def log(self, name: str) -> LogState:
         return self.logs.get(name) or self._new(
-            self.logs, name, LogState(name, self.undo, lambda: self.logs.pop(name, None))
+            self.logs, check_name(name, "log"), LogState(name, self.undo, lambda: self.logs.pop(name, None))
         )
 
     def table(self, name: str) -> TableState:
         return self.tables.get(name) or self._new(
-            self.tables, name, TableState(name, self.clock, self.undo, lambda: self.tables.pop(name, None))
+            self.tables,
+            check_name(name, "table"),
+            TableState(name, self.clock, self.undo, lambda: self.tables.pop(name, None)),
         )
 
     def queue(self, name: str) -> QueueState:
         return self.queues.get(name) or self._new(
-            self.queues, name, QueueState(name, self.clock, self.undo, lambda: self.queues.pop(name, None))
+            self.queues,
+            check_name(name, "queue"),
+            QueueState(name, self.clock, self.undo, lambda: self.queues.pop(name, None)),
         )
 
     def _new(self, known: dict[str, T], name: str, made: T) -> T:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import TypeVar
 
+from amends.stores.arguments import check_name
 from amends.stores.clock import Clock
 from amends.stores.errors import StoreClosedError
 from amends.stores.signal import Signal
@@ -32,15 +33,15 @@ class SqliteRows:
 
     def log(self, name: str) -> LogRows:
         """The statements of one log."""
-        return LogRows(self.connection, name)
+        return LogRows(self.connection, check_name(name, "log"))
 
     def table(self, name: str) -> TableRows:
         """The statements of one table."""
-        return TableRows(self.connection, self._clock, name)
+        return TableRows(self.connection, self._clock, check_name(name, "table"))
 
     def queue(self, name: str) -> QueueRows:
         """The statements of one queue."""
-        return QueueRows(self.connection, self._clock, name)
+        return QueueRows(self.connection, self._clock, check_name(name, "queue"))
 
 
 class Connections:
