@@ -87,7 +87,7 @@ async def test_a_durable_job_writes_eight_pages(sqlite_url, begin):
     raw = await connected(runtime)
     for number in range(40):
         await raw.run("echo", number)
-    path = runtime._node.store.connections.real_path
+    path = runtime._node.store.connections.place
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         # An open read transaction keeps SQLite from restarting the write-ahead log.
         reader.execute("BEGIN")
@@ -116,7 +116,7 @@ async def test_messages_during_a_commit_are_sent_after_it(sqlite_url, begin):
     runtime = await begin(sqlite_url)
     raw = await connected(runtime)
     await raw.run("echo", 0)
-    with closing(sqlite3.connect(runtime._node.store.connections.real_path, isolation_level=None)) as other:
+    with closing(sqlite3.connect(runtime._node.store.connections.place, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         await raw.send("job.submit", {"agent": "echo", "input": 1})
         await raw.send("session.ping", {"nonce": "n"})
@@ -144,7 +144,7 @@ async def test_writing_an_end_does_not_delay_earlier_messages(sqlite_url, begin)
 
     runtime.register_agent("locking", locking)
     raw = await connected(runtime)
-    with closing(sqlite3.connect(runtime._node.store.connections.real_path, isolation_level=None)) as other:
+    with closing(sqlite3.connect(runtime._node.store.connections.place, isolation_level=None)) as other:
         await raw.send("job.submit", {"agent": "locking", "input": 1})
         assert (await raw.receive())["type"] == "job.accepted"
         accepted.set()

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from amends import Fault
-from amends.http.pages import has_page, html_document, page
+from amends.http.pages import html_document, page
 from amends.http.request_info import RequestInfo
 from amends.http.responses import Settings, error_response
 
@@ -95,10 +95,3 @@ def test_an_empty_table_and_alternatives():
     """A table of one row is its head; alternatives are links at the end."""
     found = parsed(html_document("t", "| a | b |\n|---|---|", alternatives={"More": "x?a=1&b=2"}))
     assert (found.seen.count("th"), found.seen.count("td"), found.links) == (2, 0, ["x?a=1&b=2"])
-
-
-def test_which_codes_have_a_page():
-    """Those of a vocabulary that is known."""
-    assert has_page("http", "NOT_FOUND") is True
-    assert has_page("http", "NO_SUCH_CODE") is False
-    assert has_page("no such vocabulary", "NOT_FOUND") is False

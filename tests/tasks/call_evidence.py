@@ -16,7 +16,7 @@ import math
 from typing import NamedTuple
 
 from amends.stores.clock import SystemClock
-from amends.tasks.lease_guard import LeaseGuard
+from amends.tasks.journal import LeaseGuard
 
 _CLOCK = SystemClock()
 TOLERANCE = 0.05

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from amends.core.backoff import Backoff
 from amends.errors import task as errors
 from amends.recovery import TASK
-from amends.tasks import Agent, Orchestrator, Step, fan_out, sequence, telemetry
+from amends.tasks import Agent, Orchestrator, Step, events, fan_out, sequence
 from tests.tasks.call_evidence import Call, lease_end, note_checks, row_of, steady
 
 LEASE = 1.5
@@ -220,7 +220,7 @@ def store_url(path: str) -> str:
 
 
 async def work(path: str, url: str | None = None, lease: str | float = LEASE) -> None:
-    telemetry.set_hooks()
+    events.set_hooks()
     note_checks()
     ledger = Ledger(path, shared=url is None)
     async with Orchestrator(

@@ -7,7 +7,9 @@ import asyncio
 import pytest
 
 from amends import stores
-from amends.tasks import Orchestrator, telemetry
+from amends.tasks import Orchestrator
+from amends.tasks import events as hooks
+from amends.tasks.logs import log_event
 from tests.stores.clocks import SetClock
 from tests.stores.conftest import nats_server, other, store, url
 
@@ -55,10 +57,10 @@ async def open_orchestrator(store):
 def events():
     """All task events of this test."""
     seen = []
-    telemetry.set_hooks(seen.append)
+    hooks.set_hooks(seen.append)
     yield seen
-    telemetry.set_hooks()
-    telemetry._hooks = None
+    hooks.set_hooks()
+    hooks._hooks = (log_event,)
 
 
 async def advance_until_rest(orchestrator, clock, handle, most=50):

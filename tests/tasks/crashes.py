@@ -4,10 +4,9 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from amends.tasks import Agent, entries
-from amends.tasks.journal import Journal
+from amends.tasks.journal import Journal, log_name, read_task
 from amends.tasks.registry import Registry
 from amends.tasks.run import Run
-from amends.tasks.task_reader import log_name, read_task
 
 SHORT = 0.4
 """Seconds of a lease in these tests."""

@@ -12,8 +12,7 @@ from amends.errors import NotFoundError, RateLimitedError, UnauthenticatedError
 from amends.errors import task as errors
 from amends.stores.errors import UnsupportedError
 from amends.tasks import Agent, Capability, Context
-from amends.tasks.invoke import invoke
-from amends.tasks.threads import Threads
+from amends.tasks.invoke import Threads, invoke
 
 
 class Post(msgspec.Struct):

@@ -8,9 +8,7 @@ from amends.errors import task as errors
 from amends.tasks import Agent, Step, sequence
 from amends.tasks.attempts import Attempts
 from amends.tasks.entries import Finished, Started, Taken
-from amends.tasks.journal import Fenced, Journal
-from amends.tasks.lease_guard import LeaseGuard
-from amends.tasks.task_reader import read_task
+from amends.tasks.journal import Fenced, Journal, LeaseGuard, read_task
 from tests.tasks.conftest import advance_until_rest
 from tests.tasks.crashes import crash
 
@@ -58,8 +56,8 @@ async def test_nothing_is_called_without_a_hold(manual, options):
     with pytest.raises(Fenced):
         await attempts.attempt_undo("work")
     with pytest.raises(Fenced):
-        await attempts.verification.resolve("work", repeats=False)
-    recovery = attempts.verification.recovery(
+        await attempts.resolve("work", repeats=False)
+    recovery = attempts.recovery(
         manual.agents["worker"], manual.agents["worker"].capabilities["work"], found.state.head.steps[0], "k"
     )
     step = found.state.steps["work"]

@@ -77,14 +77,14 @@ class FakeContext(NamedTuple):
 
 async def test_what_a_call_records(tmp_path, monkeypatch):
     """The check before it, and the lease at the moment at which it is executed."""
-    from amends.tasks.lease_guard import LeaseGuard
+    from amends.tasks.journal import LeaseGuard
 
     monkeypatch.setattr(LeaseGuard, "ensure", LeaseGuard.ensure)
     monkeypatch.setattr(LeaseGuard, "extend", LeaseGuard.extend)
     note_checks()
     guard = LeaseGuard(FakeLease())
     ledger = Ledger(f"{tmp_path}/ledger.db", shared=False)
-    assert flaky_agent(ledger).offers("book")
+    assert "book" in flaky_agent(ledger).capabilities
     ledger.record_start(FakeContext())
     await guard.ensure()
     ledger.record_start(FakeContext())

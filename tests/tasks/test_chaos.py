@@ -17,7 +17,7 @@ import pytest
 from amends import stores
 from amends.tasks import Agent, Orchestrator, entries
 from amends.tasks.documents import ENDED
-from amends.tasks.task_reader import log_name
+from amends.tasks.journal import log_name
 from tests.stores.servers import NatsCluster
 from tests.tasks.call_evidence import judge, judge_actions
 from tests.tasks.chaos import LEASE, POLICY, Ledger, plan, store_url

@@ -53,7 +53,7 @@ def url(tmp_path_factory):
             await orchestrator.run("ask", id="asks-too")
         async with Orchestrator(store=where, worker=False) as client:
             from amends.tasks.entries import Doubted, Released, Started, encode
-            from amends.tasks.task_reader import log_name
+            from amends.tasks.journal import log_name
 
             await client.submit("pay", agent="travel-agent", id="doubt")
             records = [Started(at=1.0, step="pay", attempt=1), Doubted(at=2.0, step="pay"), Released(at=3.0)]

@@ -6,7 +6,7 @@ import pytest
 
 from amends.errors import task as errors
 from amends.tasks import Agent, commands, entries
-from amends.tasks.task_reader import log_name
+from amends.tasks.journal import log_name
 
 
 def asking():

@@ -9,7 +9,7 @@ import pytest
 from amends import stores
 from amends.stores import StoreFullError, StoreUnavailableError
 from amends.tasks import Agent, Orchestrator, entries
-from amends.tasks.task_reader import log_name
+from amends.tasks.journal import log_name
 from tests.durable.faulty import HOWS, Faulty
 from tests.stores.clocks import SetClock
 from tests.tasks.conftest import wait_until

@@ -9,8 +9,7 @@ from amends import stores
 from amends.errors import task as errors
 from amends.tasks import Agent, Step, entries, sequence
 from amends.tasks.entries import Started, Taken
-from amends.tasks.journal import Fenced
-from amends.tasks.task_reader import log_name, read_task
+from amends.tasks.journal import Fenced, log_name, read_task
 from tests.tasks.conftest import wait_until
 from tests.tasks.crashes import SHORT, crash, paused_worker, recording_agent, records
 

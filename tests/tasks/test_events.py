@@ -7,6 +7,7 @@ from amends.core.enums import Action
 from amends.core.fault import Fault
 from amends.tasks import entries
 from amends.tasks.events import publish, publish_record
+from amends.tasks.fold import fold
 from amends.tasks.plan import Step
 from amends.tasks.state import TaskState
 
@@ -33,8 +34,8 @@ def decided(action, **more):
 )
 def test_the_event_of_a_record(events, record, kind):
     """With the step's capability and agent, and without the text of the failure."""
-    state = submitted().after([record])
-    publish_record(state, record, now=3.0)
+    state = fold(submitted(), [record])
+    publish_record(state, record)
     assert [event.kind for event in events] == ([] if kind is None else [kind])
     for event in events:
         assert (event.task, event.agent, event.trace) == ("t", "worker", "00-1")
@@ -46,17 +47,17 @@ def test_the_event_of_a_record(events, record, kind):
 def test_a_fallback_is_not_a_failure(events):
     """If the fallback failed as well, it is one."""
     failed = decided(Action.FALLBACK)
-    done = submitted().after([failed, entries.Finished(at=3.0, step="s", began=2.0, degraded="TIMEOUT")])
-    publish_record(done, failed, now=3.0)
-    publish_record(submitted().after([failed]), failed, now=3.0)
+    done = fold(submitted(), [failed, entries.Finished(at=3.0, step="s", began=2.0, degraded="TIMEOUT")])
+    publish_record(done, failed)
+    publish_record(fold(submitted(), [failed]), failed)
     assert [event.kind for event in events] == ["fallback", "failed"]
 
 
 def test_an_event_without_a_step(events):
-    publish(submitted(), "taken-over", now=5.0)
+    publish(submitted(), "taken-over", at=5.0)
     assert (events[0].step, events[0].capability, events[0].at) == (None, None, 5.0)
 
 
 def submitted():
     step = Step(name="s", type="pay", agent="worker")
-    return TaskState().after([entries.Submitted(at=1.0, id="t", type="pay", steps=(step,), trace="00-1")])
+    return fold(TaskState(), [entries.Submitted(at=1.0, id="t", type="pay", steps=(step,), trace="00-1")])

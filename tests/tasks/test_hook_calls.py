@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from amends.tasks.capability import HOOK_SECONDS, Capability
-from amends.tasks.invoke import HookCalls
+from amends.tasks.invoke import HookCalls, Threads
 from amends.tasks.journal import Fenced
-from amends.tasks.threads import Threads
 
 
 class Lost:

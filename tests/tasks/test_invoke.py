@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from amends.tasks import Agent
-from amends.tasks.invoke import FunctionExitedError, invoke
-from amends.tasks.threads import Threads
+from amends.tasks.invoke import FunctionExitedError, Threads, invoke
 
 
 class Odd(BaseException):

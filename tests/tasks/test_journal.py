@@ -6,9 +6,8 @@ from amends import stores
 from amends.errors import task as errors
 from amends.tasks import Agent, entries
 from amends.tasks.entries import Doubted, Started
-from amends.tasks.journal import Fenced, Journal
+from amends.tasks.journal import Fenced, Journal, log_name, read_task
 from amends.tasks.run import Run
-from amends.tasks.task_reader import log_name, read_task
 from tests.tasks.crashes import recording_agent, records
 
 

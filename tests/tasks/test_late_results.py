@@ -8,8 +8,8 @@ import pytest
 from amends.core.enums import Executed
 from amends.errors import task as errors
 from amends.tasks import Agent, entries
+from amends.tasks.journal import log_name
 from amends.tasks.late_results import LateResults
-from amends.tasks.task_reader import log_name
 from tests.tasks.conftest import wait_until
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from amends.stores import StoreUnavailableError
 from amends.tasks import Agent
-from amends.tasks.journal import Fenced
-from amends.tasks.lease_guard import LeaseGuard
+from amends.tasks.journal import Fenced, LeaseGuard
 from tests.tasks.conftest import wait_until
 
 

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from amends.tasks.events import TaskEvent
 from amends.tasks.logs import log_event, record_of
-from amends.tasks.task_event import TaskEvent
 
 
 def event(kind, **more):

@@ -2,9 +2,9 @@
 
 from amends.tasks import Step, entries
 from amends.tasks.entries import Submitted
+from amends.tasks.journal import TaskRow, log_name
 from amends.tasks.maintenance import maintain
 from amends.tasks.submit import submit
-from amends.tasks.task_reader import TaskRow, log_name
 from tests.tasks.crashes import recording_agent
 
 

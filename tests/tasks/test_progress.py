@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends.tasks.entries import Submitted
+from amends.tasks.fold import fold
 from amends.tasks.plan import Step
-from amends.tasks.progress import Progress
+from amends.tasks.run import Progress
 from amends.tasks.state import TaskState
 
 
@@ -22,7 +23,7 @@ def plans(draw):
 @given(plans(), st.randoms(use_true_random=False))
 def test_the_same_steps_as_by_looking_at_all(plan, dice):
     """In any order of settling, and with failures of optional steps."""
-    state = TaskState().after([Submitted(at=1.0, id="t", type="plan", steps=plan, single=False)])
+    state = fold(TaskState(), [Submitted(at=1.0, id="t", type="plan", steps=plan, single=False)])
     progress, order = Progress(state), []
     while True:
         ready = {name for name, _ in progress.steps(state)}

@@ -4,7 +4,8 @@ import pytest
 
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
-from amends.tasks.retry_policy import check_retry_policy, overridden
+from amends.tasks.recovery import overridden
+from amends.tasks.submit import check_retry_policy
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,6 @@ def test_a_policy_that_makes_no_sense(policy, pointer):
 @pytest.mark.parametrize(
     "policy",
     [
-        None,
         {},
         {"maxAttempts": 5},
         {"maxAttempts": 3.0, "backoffType": "linear", "initialDelay": 0},

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from amends.errors import FaultError
 from amends.tasks.entries import Cancelled, Submitted, encode
+from amends.tasks.journal import read_records, scan_rows
 from amends.tasks.plan import Step
 from amends.tasks.submit import keys_of, submit
-from amends.tasks.task_reader import read_records, scan_rows
 
 RECORD = Submitted(at=1.0, id="t", type="x", steps=(Step(name="x", type="x"),))
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from amends.core.enums import Recovery
-from amends.tasks.task_event import TaskEvent
+from amends.tasks.events import TaskEvent
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,19 @@ import pytest
 
 from amends.durable.index import write_row
 from amends.tasks import entries
+from amends.tasks.fold import fold
+from amends.tasks.journal import scan_rows
 from amends.tasks.state import TaskState
-from amends.tasks.task_reader import row_of, scan_rows
 
 
 def state(updated):
-    made = TaskState().after([entries.Submitted(at=1.0, id="t", type="work", steps=())])
+    made = fold(TaskState(), [entries.Submitted(at=1.0, id="t", type="work", steps=())])
     made.updated = updated
     return made
 
 
 async def update_row(store, state, seq, revision=0):
-    row = row_of("tasks", state, seq)
+    row = state.row("tasks", seq)
     row.revision = revision
     await write_row(store, row)
 

@@ -4,8 +4,7 @@ import pytest
 
 from amends.stores import DamagedStoreError
 from amends.tasks import entries
-from amends.tasks.plan import Step
-from amends.tasks.task_reader import (
+from amends.tasks.journal import (
     TaskNotFoundError,
     log_name,
     read_existing,
@@ -13,6 +12,7 @@ from amends.tasks.task_reader import (
     read_task,
     task_logs,
 )
+from amends.tasks.plan import Step
 
 SUBMITTED = entries.Submitted(at=1.0, id="t", type="x", steps=(Step(name="x", type="x"),))
 

@@ -5,7 +5,7 @@ import pytest
 from amends.errors import FaultError
 from amends.tasks import Agent, Step, sequence
 from amends.tasks.registry import Registry
-from amends.tasks.task_request import build_submission
+from amends.tasks.submit import build_submission
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from amends.errors import task as errors
-from amends.tasks import Agent, Step, TaskEvent, add_hook, otel, remove_hook, sequence, set_hooks, telemetry
-from amends.tasks.logs import record_of, structlog_event
+from amends.tasks import Agent, Step, TaskEvent, add_hook, events, otel, remove_hook, sequence, set_hooks
+from amends.tasks.logs import log_event, record_of, structlog_event
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def spans(monkeypatch):
     yield exporter, reader
     otel.uninstrument()
     otel._instruments.cache_clear()
-    telemetry._hooks = None
+    events._hooks = (log_event,)
 
 
 async def test_spans_of_a_failed_task(manual, agent, spans):
@@ -122,7 +122,7 @@ async def test_structlog(manual, agent):
         assert (fields["log_level"], fields["taskId"], fields["agent"]) == ("error", "uuid", "content-agent")
         assert fields["error"]["code"] == "MCP_NOT_CONNECTED"
     finally:
-        telemetry._hooks = None
+        events._hooks = (log_event,)
         structlog.configure(**before)
 
 
@@ -166,7 +166,7 @@ async def test_a_hook_that_fails_changes_nothing(manual, agent, caplog):
         assert "a task hook failed" in caplog.text
     finally:
         remove_hook(broken)
-        telemetry._hooks = None
+        events._hooks = (log_event,)
     set_hooks()
-    telemetry.publish("ended", at=0.0, task="t")
-    telemetry._hooks = None
+    events.publish(await manual.state(handle.id), "ended", at=0.0)
+    events._hooks = (log_event,)

@@ -10,7 +10,7 @@ import pytest
 
 from amends.errors import task as errors
 from amends.tasks import Agent
-from amends.tasks.threads import NoThreadError, Threads
+from amends.tasks.invoke import NoThreadError, Threads
 from tests.tasks.conftest import wait_until
 
 

@@ -8,9 +8,9 @@ from amends import Fault
 from amends.core.decision import REASONS, Decision
 from amends.core.enums import Action
 from amends.tasks import Step, entries
+from amends.tasks import fold as fold_module
 from amends.tasks import timeline as timeline_module
 from amends.tasks.entries import decode, encode
-from amends.tasks.state import TaskState
 from amends.tasks.timeline import timeline
 
 FAULT = Fault(code="MCP_RATE_LIMITED", vocabulary="task", message="slow\x1b[31m down")
@@ -83,6 +83,5 @@ def test_every_record_survives_encoding(record):
 def test_every_record_has_its_handlers():
     """In the state, in the timeline, and in `entries.__all__`."""
     assert set(get_args(entries.Record)) == set(timeline_module._TEXTS)
-    for kind in get_args(entries.Record):
-        assert callable(getattr(TaskState, f"_{kind.__name__.lower()}")), kind
+    assert set(get_args(entries.Record)) == set(fold_module._RULES)
     assert {each for each in get_args(entries.Record) if each.__name__ not in entries.__all__} == set()

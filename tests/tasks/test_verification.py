@@ -6,9 +6,8 @@ import pytest
 
 from amends.tasks import Agent, entries
 from amends.tasks.entries import Doubted, Verified
-from amends.tasks.journal import Journal
+from amends.tasks.journal import Journal, log_name, read_task
 from amends.tasks.run import Run
-from amends.tasks.task_reader import log_name, read_task
 
 ANSWERS = [
     ("a result", Verified(at=0.0, step="work", happened=True, result="a result")),
@@ -29,7 +28,7 @@ async def verification(manual, function=lambda payload: None, began="", **option
     await manual.store.log(log_name("tasks", "t")).append(entries.encode([started]))
     lease = await manual.store.queue("tasks", lease=30).take()
     journal = Journal(manual.store, "tasks", await read_task(manual.store, "tasks", "t"), lease)
-    return Run(manual._registry, journal)._attempts.verification
+    return Run(manual._registry, journal)._attempts
 
 
 def without_time(record):

@@ -8,8 +8,9 @@ from amends import stores
 from amends.tasks import Agent, Step, fan_out
 from amends.tasks import wait as wait_module
 from amends.tasks.entries import Ended
+from amends.tasks.fold import fold
+from amends.tasks.journal import TaskNotFoundError
 from amends.tasks.maintenance import forget
-from amends.tasks.task_reader import TaskNotFoundError
 from amends.tasks.wait import TaskWaiters
 from tests.tasks.conftest import wait_until
 
@@ -119,7 +120,7 @@ async def test_a_notification_ends_the_wait(manual, clock, worker):
     waiters = TaskWaiters("tasks", worker=worker)
     waiting = asyncio.ensure_future(waiters.wait(manual.store, "t"))
     await wait_until(lambda: len(waiters) if worker else waiters._following)
-    state = (await manual.state("t")).after([Ended(at=clock.now, status="completed")])
+    state = fold(await manual.state("t"), [Ended(at=clock.now, status="completed")])
     waiters.notify(state)
     assert await asyncio.wait_for(waiting, 20) is state
     assert (waiters._following, len(waiters)) == (0, 0)
@@ -134,7 +135,7 @@ async def test_a_notification_while_the_log_is_read_is_not_missed(manual, clock,
 
     async def notify_while_reading(store, space, id):
         found = await read(store, space, id)
-        state = (await manual.state("t")).after([Ended(at=clock.now, status="completed")])
+        state = fold(await manual.state("t"), [Ended(at=clock.now, status="completed")])
         waiters.notify(state)
         return found
 

@@ -11,7 +11,7 @@ from amends.errors import task as errors
 from amends.stores.errors import StoreUnavailableError
 from amends.tasks import Agent, Orchestrator, Step, entries, fan_out
 from amends.tasks.entries import Taken
-from amends.tasks.task_reader import log_name, read_task
+from amends.tasks.journal import log_name, read_task
 from tests.tasks.conftest import advance_until_rest, wait_until
 from tests.tasks.crashes import recording_agent
 

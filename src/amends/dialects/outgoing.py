@@ -28,7 +28,7 @@ from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.json_value import json_value
 
-__all__ = ["FORMATS", "check_adcp_details", "outgoing"]
+__all__ = ["FORMATS", "check_adcp_details", "outgoing", "outgoing_code"]
 
 # How much is removed. The smaller of a format's and a field's value counts.
 _NOTHING, _CREDENTIALS, _EVERYTHING = range(3)
@@ -90,6 +90,16 @@ def outgoing(fault: Fault, format: str) -> Fault:
     if allowed == _NOTHING and fault.origin is None:
         _warn_of_leaks(fault, format)
     return replace(fault, **changes) if changes else fault
+
+
+def outgoing_code(fault: Fault, format: str) -> str:
+    """
+    Return the code as `outgoing` writes it, for a format that has only the code.
+
+    >>> outgoing_code(Fault(code="TIMEOUT", message="no answer from 10.0.0.5"), "telemetry")
+    'TIMEOUT'
+    """
+    return _clean_text(_without_surrogates(str.__str__(fault.code)), min(FORMATS[format], _FIELDS["code"]))
 
 
 @cache

@@ -20,13 +20,12 @@ from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 from amends.tasks.documents import Metadata, Request, Response, Status
+from amends.tasks.events import TaskEvent, add_hook, remove_hook, set_hooks
 from amends.tasks.fallbacks import Fallback, FallbackError, parse_fallbacks, read_fallbacks
+from amends.tasks.journal import TaskNotFoundError
 from amends.tasks.message_catalogue import Catalogue
 from amends.tasks.orchestrator import Handle, Orchestrator
 from amends.tasks.plan import Step, fan_out, graph, result_of, sequence
-from amends.tasks.task_event import TaskEvent
-from amends.tasks.task_reader import TaskNotFoundError
-from amends.tasks.telemetry import add_hook, remove_hook, set_hooks
 from amends.tasks.wait import WaitTimeoutError
 
 __all__ = [

@@ -14,24 +14,38 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
+from msgspec.structs import replace
+
+from amends.core.enums import Executed
 from amends.core.policy import Policy
+from amends.errors import CancelledError
+from amends.errors.base import FaultError
 from amends.errors.task import AgentBusyError, CapabilityNotFoundError
-from amends.tasks.attempt import handle_request
+from amends.errors.task import TimeoutError as TaskTimeoutError
 from amends.tasks.capability import Capability, Hook, input_type
 from amends.tasks.connections import Connections
-from amends.tasks.documents import Response
+from amends.tasks.context import Context, Question
+from amends.tasks.documents import Metadata, Request, Response, Status
 from amends.tasks.fallbacks import Fallback, read_fallbacks
+from amends.tasks.faults import about_step, to_task_fault, unstorable_result
 from amends.tasks.inputs import checker
-from amends.tasks.threads import LIMIT, Threads
+from amends.tasks.invoke import THREADS, NoThreadError, Threads, invoke
+from amends.tasks.values import UnstorableError, to_json_value
 
 __all__ = ["Agent"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+
+_log = logging.getLogger("amends.tasks")
+_BUSY_SECONDS = 1.0
+"""`retry_after` if all threads of the agent are in use."""
 
 
 @dataclass(slots=True)
@@ -61,7 +75,7 @@ class Agent:
         fallbacks: str | Path | Iterable[Fallback] | None = None,
         policy: Policy | None = None,
         timeout: float | None = None,
-        threads: int = LIMIT,
+        threads: int = THREADS,
         version: str | None = None,
     ) -> None:
         """
@@ -204,21 +218,84 @@ class Agent:
             raise CapabilityNotFoundError(details={"agent": self.name, "capability": type})
         return found
 
-    def offers(self, type: str) -> bool:
-        """Whether the agent is known to have that capability, without looking it up."""
-        return type in self.capabilities
-
     async def close(self) -> None:
         """Close the agent's connections."""
         await self.connections.close()
 
-    async def run_limited(self, call: Callable[[], Awaitable[Any]]) -> Any:
+    async def perform(
+        self,
+        capability: Capability,
+        payload: object,
+        ctx: Context,
+        timeout: float | None = None,  # noqa: ASYNC109
+        hold: Callable[[], Awaitable[None]] | None = None,
+    ) -> object:
         """
-        Run `call` within the agent's concurrency limit.
+        Call a capability once (T4) and return its result as it reads back from JSON.
+
+        The input is checked and the required MCP servers are connected first.
+
+        Args:
+            capability: the capability.
+            payload: the input.
+            ctx: the context of the attempt.
+            timeout: seconds for the attempt.
+            hold: checks immediately before the call whether this worker may still make it.
 
         Raises:
-            FaultError: AGENT_BUSY with `retry_after`, if the agent is at its limit.
+            FaultError: the failure, in the task vocabulary.
+            Question: the capability needs an answer.
         """
+        limit = asyncio.timeout(timeout)
+        try:
+            value = payload if capability.check is None else capability.check(payload)
+            async with limit:
+                await self.connect(capability, ctx)
+                result = await self._call(capability, value, ctx, hold)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # This task was not cancelled: the capability raised the CancelledError of something it awaited.
+            raise FaultError.from_fault(to_task_fault(CancelledError(), self.name, capability.name)) from None
+        except Exception as exc:
+            raised: Exception = exc
+            if limit.expired() and isinstance(exc, TimeoutError) and timeout is not None:
+                raised = TaskTimeoutError(
+                    details={"timeout_ms": round(timeout * 1000)},
+                    executed=Executed.MAYBE if ctx.called else Executed.NO,
+                )
+            elif isinstance(exc, NoThreadError):
+                ctx.called = False
+                raised = AgentBusyError(details={"agent": self.name}, retry_after=_BUSY_SECONDS)
+            fault = about_step(to_task_fault(raised, self.name, capability.name), raised, capability)
+            raise FaultError.from_fault(fault) from exc
+        try:
+            return to_json_value(result)
+        except UnstorableError as problem:
+            _log.error("%s/%s: the result cannot be stored: %s", self.name, capability.name, problem.reason)
+            raise FaultError.from_fault(unstorable_result(self.name, capability.name, problem)) from None
+
+    async def connect(self, capability: Capability, ctx: Context) -> None:
+        """
+        Connect the MCP servers that a capability requires, and put them into its context.
+
+        Raises:
+            FaultError: one of them cannot be connected.
+        """
+        if capability.requires:
+            ctx.mcp = {
+                name: await self.connections.connect(name, capability.name) for name in capability.requires
+            }
+
+    async def _call(
+        self,
+        capability: Capability,
+        value: object,
+        ctx: Context,
+        hold: Callable[[], Awaitable[None]] | None,
+    ) -> object:
+        """Call the function within the agent's concurrency limit. Raises AGENT_BUSY if the agent is at its limit."""
         slots = self._slots
         if slots.limit is not None and slots.used >= slots.limit:
             raise AgentBusyError(details={"agent": self.name}, retry_after=round(max(0.05, slots.average), 3))
@@ -226,16 +303,39 @@ class Agent:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            return await call()
+            if hold is not None:
+                await hold()
+            ctx.called = True
+            return await invoke(
+                capability.call, value, ctx, threads=self.threads, key=ctx.key or ctx.task, wait=False
+            )
         finally:
             slots.used -= 1
             slots.average += 0.2 * (loop.time() - began - slots.average)
 
-    async def handle(self, request: Any) -> Response:
+    async def handle(self, request: object) -> Response:
         """
         Handle one task request of the agent error contract with one attempt and return the response (T4).
 
         For agents that receive requests directly, without an orchestrator. Failures of the request, the agent or an
         upstream are returned in the response and never raised.
         """
-        return await handle_request(self, request)
+        given = request.get("id") if isinstance(request, Mapping) else None
+        id, type = (given if isinstance(given, str) else ""), ""
+        metadata = Metadata(started=time.time(), agent=self.name)
+        try:
+            read = Request.read(request)
+            id, type = read.id, read.type
+            capability = await self.find(type)
+            name, key = capability.name, read.idempotency_key or id
+            ctx = Context(task=id, agent=self.name, capability=name, step=name, key=key)
+            result = await self.perform(capability, read.payload, ctx, capability.timeout)
+        except Question as asked:
+            wanted = {"step": ctx.step, "kind": "answer", "question": asked.question}
+            return Response(id=id, status=Status.INPUT_REQUIRED, input=wanted, metadata=metadata)
+        except Exception as exc:  # noqa: BLE001 - a remote agent may raise anything while a capability is looked up
+            fault = exc.fault if isinstance(exc, FaultError) else to_task_fault(exc, self.name, type)
+            ended = replace(metadata, completed=time.time())
+            return Response(id=id, status=Status.FAILED, error=fault, metadata=ended)
+        ended = replace(metadata, completed=time.time())
+        return Response(id=id, status=Status.COMPLETED, result=result, metadata=ended)

@@ -1,33 +1,52 @@
 """
-One attempt of a step, or one attempt to undo it. Each returns the records of its outcome.
+The attempts that one worker makes of one task's steps: calls, effects, delegations, undoing, and what interrupted ones did.
 
-The caller writes these records. Only `Started` is written here: a step that must not happen twice is in the log before it starts.
+Each attempt returns the records of its outcome, and the caller writes them. Written here are only records that have to be in the
+log earlier: the start of a call that must not happen twice, an effect that happens once, and a delegation.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
-import amends.tasks.telemetry as task_hooks
 from amends.core.enums import Executed
 from amends.core.operation import Operation
 from amends.effects.current import within_scope
 from amends.errors.base import FaultError
+from amends.recovery.drivers import arecover
+from amends.stores.contract import Transaction
 from amends.tasks.agent import Agent
-from amends.tasks.attempt import connect, perform, to_task_fault
 from amends.tasks.capability import HOOK_SECONDS, Capability
+from amends.tasks.commands import send_command, verify
 from amends.tasks.context import Context, InDoubt, Question
-from amends.tasks.entries import Asked, Doubted, Failed, Finished, Record, Started
-from amends.tasks.final_faults import DEADLINE, STOPPED
+from amends.tasks.entries import (
+    Asked,
+    Delegated,
+    Doubted,
+    Effect,
+    Failed,
+    Finished,
+    Record,
+    Started,
+    Verified,
+)
+from amends.tasks.events import TaskEvent, attempt_scope, publish
+from amends.tasks.faults import DEADLINE, STOPPED, delegation_failed, to_task_fault
+from amends.tasks.fold import delegation
+from amends.tasks.invoke import HookCalls, thread_key
 from amends.tasks.journal import Journal
+from amends.tasks.plan import Step, fill_results
+from amends.tasks.recovery import StepRecovery
 from amends.tasks.registry import Registry
-from amends.tasks.state import TaskState
-from amends.tasks.steps import StepState
-from amends.tasks.task_context import TaskContext
+from amends.tasks.state import StepState
+from amends.tasks.values import storable, to_json_value
 
 __all__ = ["Attempts"]
+
+T = TypeVar("T")
 
 _NO_OPERATION = Operation()
 _STOP_SECONDS = 1.0
@@ -35,86 +54,318 @@ _STOP_SECONDS = 1.0
 
 
 class Attempts:
-    """The attempts that one worker makes of one task's steps."""
+    """The attempts that one worker makes of one task's steps. Implements `TaskServices` for their contexts."""
 
     def __init__(self, registry: Registry, journal: Journal) -> None:
-        self._registry, self._journal, self._guard = registry, journal, journal.guard
-        self._task_context = TaskContext(registry, journal)
-        self.verification = self._task_context.verification
-        """Checks whether interrupted steps happened."""
+        self.registry, self.journal = registry, journal
         self._under_way: dict[str, tuple[Capability, Context]] = {}
-
-    @property
-    def _state(self) -> TaskState:
-        return self._journal.state
 
     async def attempt_step(self, name: str) -> list[Record]:
         """Attempt a step once and return the records of its outcome."""
-        step, began, check = self._state.steps[name], self._registry.clock(), self.verification
+        clock = self.registry.clock
+        step, began = self.journal.state.steps[name], clock()
         plan = step.plan
         self._under_way.pop(name, None)
         try:
-            agent, capability = await self._registry.find(plan.type, plan.agent)
-            payload = check.payload(plan)
+            agent, capability = await self.registry.find(plan.type, plan.agent)
+            payload = self._payload(plan)
         except Exception as exc:  # noqa: BLE001 - a remote agent may raise anything while its capability is looked up
             # Nothing was called yet.
             fault = replace(to_task_fault(exc, plan.agent or "", plan.type), executed=Executed.NO)
-            return await check.recovery(None, None, plan, name).handle_failure(
-                fault, name, step, began, _NO_OPERATION
-            )
-        ctx = self._task_context.context(name, step, agent, capability)
+            recovery = self.recovery(None, None, plan, name)
+            return await recovery.handle_failure(fault, name, step, began, _NO_OPERATION)
+        ctx = self._context(name, step, agent, capability)
         self._under_way[name] = capability, ctx
-        recovery = check.recovery(agent, capability, plan, ctx.key)
-        operation = capability.operation(agent.name, ctx.key)
         try:
-            result = await self._perform(agent, capability, payload, ctx, began)
+            result = await self._call(agent, capability, payload, ctx, began)
         except Question as asked:
-            return [Asked(at=self._registry.clock(), step=name, question=asked.question, schema=asked.schema)]
+            return [Asked(at=clock(), step=name, question=asked.question, schema=asked.schema)]
         except InDoubt:
             return []  # the log says which delegation has to be verified
         except FaultError as error:
-            if not capability.repeatable and check.watch_thread(plan, agent, capability, payload, ctx):
-                return [Doubted(at=self._registry.clock(), step=name)]
+            if not capability.repeatable and self._watch_thread(plan, agent, capability, payload, ctx):
+                return [Doubted(at=clock(), step=name)]
+            operation = capability.operation(agent.name, ctx.key)
+            recovery = self.recovery(agent, capability, plan, ctx.key)
             return await recovery.handle_failure(error.fault, name, step, began, operation, payload, ctx)
-        return [
-            Finished(at=self._registry.clock(), step=name, began=began, result=result, version=agent.version)
-        ]
+        return [Finished(at=clock(), step=name, began=began, result=result, version=agent.version)]
 
-    def may_have_happened(self, name: str) -> bool:
-        """Whether an attempt under way has called a capability that may have changed something."""
-        found = self._under_way.get(name)
-        return found is not None and found[1].called and not found[0].read_only
-
-    async def _perform(
-        self, agent: Agent, capability: Capability, payload: Any, ctx: Context, began: float
-    ) -> Any:
-        """Call the capability within its own time limit and the task's deadline. Raises what `perform` raises."""
-        until = self._state.head.until
-        left = None if until is None else until - began
+    async def _call(
+        self, agent: Agent, capability: Capability, payload: object, ctx: Context, began: float
+    ) -> object:
+        """Call the capability within its own time limit and the task's deadline. Raises what `Agent.perform` raises."""
+        head, guard, repeatable = self.journal.state.head, self.journal.guard, capability.repeatable
+        left = None if head.until is None else head.until - began
         if left is not None and left <= 0:
             late = FaultError.from_fault(DEADLINE)
             raise FaultError.from_fault(to_task_fault(late, agent.name, capability.name))
-        if not capability.repeatable:
-            started = Started(at=began, step=ctx.step, attempt=ctx.attempt, version=agent.version)
-            await self._journal.write([started])
+        if repeatable:
+            await self.journal.write_announced()
         else:
-            await self._journal.write_announced()
+            started = Started(at=began, step=ctx.step, attempt=ctx.attempt, version=agent.version)
+            await self.journal.write([started])
         limits = [each for each in (capability.timeout, left) if each is not None]
-        scope = task_hooks.attempt_scope(
+        event = TaskEvent(
+            kind="attempt",
             at=began,
             task=ctx.task,
             agent=agent.name,
             capability=capability.name,
             step=ctx.step,
             attempt=ctx.attempt,
-            trace=self._state.head.trace,
+            trace=head.trace,
         )
         # An attempt that is made again has the same scope of effects, so that the effects inside it are recognised.
-        with scope, within_scope(f"task/{ctx.task}/{ctx.step}"):
-            work = perform(
-                agent, capability, payload, ctx, min(limits, default=None), hold=self._guard.ensure
+        with attempt_scope(event), within_scope(f"task/{ctx.task}/{ctx.step}"):
+            work = agent.perform(capability, payload, ctx, min(limits, default=None), guard.ensure)
+            return await (work if repeatable else guard.run(work))
+
+    def may_have_happened(self, name: str) -> bool:
+        """Whether an attempt under way has called a capability that may have changed something."""
+        found = self._under_way.get(name)
+        return found is not None and found[1].called and not found[0].read_only
+
+    # What an attempt needs --------------------------------------------------------------------------------------
+
+    def _context(
+        self, name: str, step: StepState, agent: Agent, capability: Capability, *, undo: bool = False
+    ) -> Context:
+        """The context of the next attempt of a step, or of the next attempt to undo it."""
+        head, clock = self.journal.state.head, self.registry.clock
+        attempted = step.undo if undo else step
+        key = f"{head.id}/{name}" if step.round == 1 else f"{head.id}/{name}/{step.round}"
+        return Context(
+            task=head.id,
+            step=name,
+            agent=agent.name,
+            capability=capability.name,
+            attempt=(0 if attempted is None else attempted.stepper.state.attempt) + 1,
+            key=f"{key}/undo" if undo else key,
+            undo=undo,
+            answers=list(step.answers),
+            services=self,
+            time_left=lambda: None if head.until is None else max(0.0, head.until - clock()),
+        )
+
+    def _payload(self, plan: Step) -> object:
+        """The payload of a step, with the results it refers to. An optional step that failed has the result None."""
+        state = self.journal.state
+        if state.head.single or ">" in plan.name:
+            return plan.payload  # the log has a delegation's payload as it was sent
+        return fill_results(plan.payload, lambda name: state.steps[name].result)
+
+    def recovery(
+        self,
+        agent: Agent | None,
+        capability: Capability | None,
+        plan: Step,
+        key: str,
+        *,
+        guarded: bool = True,
+        undo: bool = False,
+    ) -> StepRecovery:
+        """
+        Decides about the failed attempts of a step, or of undoing it: without fallbacks, `verify` and the request's retry policy.
+
+        Args:
+            agent: the agent whose capability was called; None if it was not found.
+            capability: that capability.
+            plan: the step.
+            key: its idempotency key.
+            guarded: whether this worker has to hold the task when it calls a hook.
+            undo: whether the step is being undone. Its hooks may run after the task's deadline.
+        """
+        head, clock = self.journal.state.head, self.registry.clock
+        return StepRecovery(
+            agent,
+            None if undo else capability,
+            HookCalls(
+                self.journal.guard if guarded else None,
+                agent.threads if agent else None,
+                capability,
+                key,
+                clock=clock,
+                until=None if undo else head.until,
+            ),
+            clock=clock,
+            policy=(capability and capability.policy) or self.registry.policy,
+            retry_policy=None if undo else plan.retry_policy or head.retry_policy,
+            until=head.until,
+        )
+
+    # Interrupted calls ------------------------------------------------------------------------------------------
+
+    async def resolve(self, name: str, *, repeats: bool = True) -> Verified | Doubted:
+        """
+        Check whether an interrupted step or delegation has happened; `Doubted` if that is unknown.
+
+        Args:
+            name: the step.
+            repeats: whether the step may run again. If not, a step that may be repeated is checked as well.
+        """
+        state, clock = self.journal.state, self.registry.clock
+        step = state.steps[name]
+        try:
+            agent, capability = await self.registry.find(step.plan.type, step.plan.agent)
+            payload = self._payload(step.plan)
+        except Exception:  # noqa: BLE001 - without the agent, the step cannot be checked here
+            return Doubted(at=clock(), step=name)
+        # What was declared about repeating the interrupted attempt when it was begun.
+        began = state.promises.get(name, capability.promises) if step.promises is None else step.promises
+        if repeats and capability.repeatable and began in {"read_only", capability.promises}:
+            return Verified(at=clock(), step=name, happened=False)
+        ctx = self._context(name, step, agent, capability)
+        if self._watch_thread(step.plan, agent, capability, payload, ctx):
+            return Doubted(at=clock(), step=name)
+        seen = await self.recovery(agent, capability, step.plan, ctx.key).verify_step(payload, ctx)
+        if seen is None:
+            publish(self.journal.state, "doubt", at=clock(), step=name, agent=agent.name)
+            return Doubted(at=clock(), step=name)
+        result = None if seen is False else seen
+        return Verified(at=clock(), step=name, happened=seen is not False, result=result)
+
+    def _watch_thread(
+        self, plan: Step, agent: Agent, capability: Capability, payload: object, ctx: Context
+    ) -> bool:
+        """If a thread of the step is still running: have its outcome recorded when it ends, and return True."""
+        thread = agent.threads.running(thread_key(capability.call, ctx.key))
+        if thread is None:
+            return False
+        recovery = self.recovery(agent, capability, plan, ctx.key, guarded=False)
+
+        async def record(happened: bool, result: object) -> None:
+            now, journal = self.registry.clock(), self.journal
+            await send_command(
+                journal.store,
+                journal.space,
+                ctx.task,
+                lambda state: verify(state, now=now, happened=happened, result=result, step=plan.name),
             )
-            return await (work if capability.repeatable else self._guard.run(work))
+
+        self.registry.late_results.watch(thread, record, lambda: recovery.verify_step(payload, ctx))
+        return True
+
+    async def changed_promises(self, name: str) -> bool:
+        """
+        Whether a lost worker may have begun the step under promises that the code no longer makes.
+
+        The start of a step that may be repeated is not recorded, so what the lost worker declared decides.
+        """
+        state = self.journal.state
+        step, began = state.steps[name], state.promises.get(name)
+        if not began or began == "read_only":
+            return False
+        try:
+            _, capability = await self.registry.find(step.plan.type, step.plan.agent)
+        except Exception:  # noqa: BLE001 - the attempt will fail in the same way
+            return False
+        return capability.promises != began
+
+    # Effects and delegations ------------------------------------------------------------------------------------
+
+    async def once(self, ctx: Context, name: str, work: Callable[[Transaction], T]) -> T:
+        """See `Context.once`."""
+        where, what = ctx.step, name
+        if ">" in where and not ctx.undo:
+            # A delegation is recorded when it is done. Until then its effects are recorded with the delegating step.
+            where, what = where.partition(">")[0], f"{ctx.key}:{name}"
+        step = self.journal.state.steps[where]
+        effects = (step.undo.effects if step.undo is not None else {}) if ctx.undo else step.effects
+        if what in effects:
+            return cast("T", effects[what])
+
+        def record(value: T) -> Record:
+            now = self.registry.clock()
+            return Effect(at=now, step=where, name=what, result=to_json_value(value), undo=ctx.undo)
+
+        return await self.journal.commit(work, record)
+
+    async def delegate(self, ctx: Context, type: str, payload: object, agent: str | None) -> object:
+        """See `Context.delegate`."""
+        found: Agent | None = None
+        began = self.registry.clock()
+        try:
+            found, capability = await self.registry.find(type, agent)
+            name = ctx.child_name(found.name, type)
+            parent = self.journal.state.steps[ctx.step.partition(">")[0]]
+            if name in parent.delegations or await self._happened(name):
+                return self.journal.state.steps[name].result
+            sent = storable(payload, "payload")
+            result = await self._perform_delegation(name, sent, found, capability, began)
+        except FaultError as error:
+            raise delegation_failed(error.fault, found.name if found else agent, type) from error
+        made = Delegated(
+            at=self.registry.clock(),
+            step=name,
+            agent=found.name,
+            type=type,
+            payload=sent,
+            began=began,
+            result=result,
+        )
+        await self.journal.write([made])
+        return result
+
+    async def _happened(self, name: str) -> bool:
+        """
+        Whether an earlier attempt of this delegation is known to have happened.
+
+        Raises:
+            InDoubt: that is unknown, and the delegation must not happen twice.
+        """
+        known = self.journal.state.steps.get(name)
+        if known is None or not known.in_doubt:
+            return False
+        record = await self.resolve(name)
+        await self.journal.write([record])
+        if isinstance(record, Doubted):
+            raise InDoubt
+        return record.happened
+
+    async def _perform_delegation(
+        self, name: str, payload: object, agent: Agent, capability: Capability, began: float
+    ) -> object:
+        """
+        Run a delegation with recovery and return its result.
+
+        Before a call that must not happen twice, its start is recorded, so that no later attempt repeats it blindly.
+        """
+        state, guard, recorded = self.journal.state, self.journal.guard, not capability.repeatable
+        step = state.steps.get(name) or delegation(
+            name, agent.name, capability.name, payload, state.steps[name.partition(">")[0]]
+        )
+        ctx = self._context(name, step, agent, capability)
+
+        async def call() -> object:
+            ctx.called = False
+            work = agent.perform(capability, payload, ctx, capability.timeout, guard.ensure)
+            return await (guard.run(work) if recorded else work)
+
+        if recorded:
+            started = Started(
+                at=began,
+                step=name,
+                attempt=1,
+                version=agent.version,
+                agent=agent.name,
+                type=capability.name,
+                payload=payload,
+            )
+            await self.journal.write([started])
+        try:
+            return await arecover(
+                call,
+                policy=capability.policy or self.registry.policy,
+                operation=capability.operation(agent.name, ctx.key),
+                setup=agent.setup,
+                refresh=agent.reauth,
+            )
+        except FaultError as error:
+            if recorded:
+                now = self.registry.clock()
+                failed = Failed(at=now, step=name, began=began, fault=error.fault, decision=STOPPED)
+                await self.journal.write([failed])
+            raise
 
     # Undoing ----------------------------------------------------------------------------------------------------
 
@@ -125,9 +376,9 @@ class Attempts:
         If a worker was lost that may have been running the step, its call may still be under way: the step is undone when that
         call must have ended.
         """
-        step = self._state.steps[name]
+        step = self.journal.state.steps[name]
         due = 0.0 if step.undo is None else step.undo.due
-        capability = self._registry.known_capability(step.plan)
+        capability = self.registry.known_capability(step.plan)
         if capability is not None and capability.undo is None:
             return None
         longest = HOOK_SECONDS if capability is None else capability.longest
@@ -140,29 +391,29 @@ class Attempts:
         An undo runs at least once: it has an idempotency key, and is repeated until it succeeds or recovery gives up. After the
         task's deadline it gets one attempt.
         """
-        step, began = self._state.steps[name], self._registry.clock()
-        undo, stopping = step.undo or StepState(step.plan), self._state.stop_undo
+        step, began = self.journal.state.steps[name], self.registry.clock()
+        undo, stopping = step.undo or StepState(step.plan), self.journal.state.stop_undo
         agent: Agent | None = None
         capability: Capability | None = None
         operation = _NO_OPERATION
         try:
-            agent, capability = await self._registry.find(step.plan.type, step.plan.agent)
+            agent, capability = await self.registry.find(step.plan.type, step.plan.agent)
             if capability.undo is None:
                 return []
-            ctx = self._task_context.context(name, step, agent, capability, undo=True)
+            ctx = self._context(name, step, agent, capability, undo=True)
             operation = Operation(name=f"{agent.name}/{capability.name}", idempotent=True, key=ctx.key)
             started = Started(at=began, step=name, attempt=ctx.attempt, undo=True, version=agent.version)
-            await self._journal.write([started])
-            await connect(agent, capability, ctx)
-            payload = self.verification.payload(step.plan)
+            await self.journal.write([started])
+            await agent.connect(capability, ctx)
+            payload = self._payload(step.plan)
             payload = payload if capability.check is None else capability.check(payload)
-            hooks = self.verification.recovery(agent, capability, step.plan, ctx.key, undo=True).hooks
+            hooks = self.recovery(agent, capability, step.plan, ctx.key, undo=True).hooks
             most = _STOP_SECONDS if stopping else None
             await hooks.call(capability.undo, payload, step.result, ctx, most=most)
         except Exception as exc:  # noqa: BLE001 - recovery decides about any exception
             fault = to_task_fault(exc, agent.name if agent else step.plan.agent or "", step.plan.type)
-            recovery = self.verification.recovery(agent, capability, step.plan, name, undo=True)
+            recovery = self.recovery(agent, capability, step.plan, name, undo=True)
             records = await recovery.handle_failure(fault, name, undo, began, operation)
             failed = [replace(each, undo=True) for each in records if isinstance(each, Failed)]
             return [replace(each, decision=STOPPED) if stopping else each for each in failed]
-        return [Finished(at=self._registry.clock(), step=name, began=began, undo=True, version=agent.version)]
+        return [Finished(at=self.registry.clock(), step=name, began=began, undo=True, version=agent.version)]

@@ -14,7 +14,7 @@ from amends.core.policy import Policy
 
 __all__ = ["HOOK_SECONDS", "Capability", "Hook", "input_type"]
 
-Hook = Callable[..., Any]
+Hook = Callable[..., object]
 HOOK_SECONDS = 300.0
 """Seconds for one call of `verify`, `undo`, a fallback, `setup` or `reauth`, if the capability has no time-out."""
 
@@ -24,9 +24,9 @@ class Capability:
     """One capability of an agent: the function, and what may be assumed about calling it."""
 
     name: str
-    call: Callable[..., Any]
+    call: Hook
     """`(input, ctx)`, or a function with fewer parameters; a function that is not async runs in a thread."""
-    check: Callable[[Any], Any] | None = None
+    check: Callable[[object], object] | None = None
     """Converts the payload into the input of `call`, or raises the input fault."""
     read_only: bool = False
     idempotent: bool = False
@@ -71,7 +71,7 @@ class Capability:
         return HOOK_SECONDS if self.timeout is None else min(self.timeout, HOOK_SECONDS)
 
 
-def input_type(function: Callable[..., Any]) -> Any:
+def input_type(function: Hook) -> object:
     """The annotation of the first positional parameter; Any if there is none."""
     try:
         parameters = [
@@ -93,7 +93,7 @@ def input_type(function: Callable[..., Any]) -> Any:
     return hints.get(parameters[0].name, Any)
 
 
-def _with_annotations(function: Callable[..., Any]) -> Any:
+def _with_annotations(function: Hook) -> Hook:
     """The function that has the annotations: inside a partial, or the `__call__` of an object."""
     while isinstance(function, partial):
         function = function.func

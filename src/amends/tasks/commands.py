@@ -8,7 +8,6 @@ changed since. If a worker of this process runs the task, it reads the command a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from amends.durable.index import write_row
 from amends.errors.task import InvalidFieldValueError
@@ -17,9 +16,9 @@ from amends.stores.errors import ConflictError
 from amends.tasks.answer_schema import check_answer
 from amends.tasks.documents import Status
 from amends.tasks.entries import Answered, Cancelled, Record, Repaired, Retried, Verified, encode
-from amends.tasks.state import TaskState
-from amends.tasks.steps import StepStatus
-from amends.tasks.task_reader import log_name, read_existing, row_of
+from amends.tasks.fold import fold
+from amends.tasks.journal import log_name, read_existing
+from amends.tasks.state import StepStatus, TaskState
 from amends.tasks.values import storable
 
 __all__ = ["answer", "cancel", "retry", "send_command", "verify"]
@@ -56,8 +55,8 @@ async def send_command(
             seq = await store.log(log_name(space, id)).append(encode(records), last=last)
         except ConflictError:
             continue
-        state = state.after(records)
-        await write_row(store, row_of(space, state, seq))
+        state = fold(state, records)
+        await write_row(store, state.row(space, seq))
         if notify_worker is None or not await notify_worker(id):
             await store.queue(space).put(id.encode(), key=f"{id}!{seq}")
         return state
@@ -83,14 +82,14 @@ def retry(state: TaskState, *, now: float) -> Record:
     return Retried(at=now)
 
 
-def answer(state: TaskState, *, now: float, answer: Any, step: str | None) -> Record:
+def answer(state: TaskState, *, now: float, answer: object, step: str | None) -> Record:
     """The record of an answer. Raises a FaultError if no step asked a question, or the answer does not fit its schema."""
     name, given = _waiting_step(state, "asking", step), storable(answer, "answer")
     check_answer(given, state.steps[name].schema)
     return Answered(at=now, step=name, answer=given)
 
 
-def verify(state: TaskState, *, now: float, happened: bool, result: Any, step: str | None) -> Record:
+def verify(state: TaskState, *, now: float, happened: bool, result: object, step: str | None) -> Record:
     """The record of a verification. Raises INVALID_FIELD_VALUE if no step has to be verified."""
     waiting = _waiting_step(state, "doubt", step)
     return Verified(at=now, step=waiting, happened=happened, result=storable(result, "result"))

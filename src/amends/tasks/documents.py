@@ -20,7 +20,17 @@ from amends.core.fault import Fault
 from amends.dialects import task as dialect
 from amends.errors.task import InvalidFieldTypeError, InvalidInputError, MissingRequiredFieldError
 
-__all__ = ["ENDED", "Metadata", "Request", "Response", "Status", "parse_time", "seconds_of", "stamp"]
+__all__ = [
+    "AT_REST",
+    "ENDED",
+    "Metadata",
+    "Request",
+    "Response",
+    "Status",
+    "parse_time",
+    "seconds_of",
+    "stamp",
+]
 
 
 class Status(StrEnum):
@@ -36,6 +46,8 @@ class Status(StrEnum):
 
 ENDED = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 """The statuses of a task that is over. Only a retry changes them."""
+AT_REST = ENDED | {Status.INPUT_REQUIRED}
+"""The statuses of a task that is over, or waits for an answer."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):

@@ -7,8 +7,7 @@ the store may append the records in COMMANDS; only the worker that holds the tas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -56,7 +55,7 @@ class Submitted(_Record, frozen=True, kw_only=True):
     single: bool = True
     """Whether the task is one step whose result is the task's, or a plan whose results have the steps' names."""
     agent: str | None = None
-    retry_policy: dict[str, Any] | None = None
+    retry_policy: dict[str, object] | None = None
     until: float | None = None
     """The deadline."""
     key: str | None = None
@@ -91,7 +90,7 @@ class Started(_Record, frozen=True, kw_only=True):
     """The version of the agent's code."""
     agent: str | None = None
     type: str | None = None
-    payload: Any = None
+    payload: object = None
     """For a delegation, which is not part of the plan: what was called, and with what."""
 
 
@@ -112,7 +111,7 @@ class Finished(_Record, frozen=True, kw_only=True):
 
     step: str
     began: float
-    result: Any = None
+    result: object = None
     degraded: str | None = None
     """The code of the failure, if a fallback returned the result."""
     undo: bool = False
@@ -125,7 +124,7 @@ class Effect(_Record, frozen=True, kw_only=True):
 
     step: str
     name: str
-    result: Any = None
+    result: object = None
     undo: bool = False
 
 
@@ -136,9 +135,9 @@ class Delegated(_Record, frozen=True, kw_only=True):
     """The delegation's own name: `step>agent/type#count`."""
     agent: str
     type: str
-    payload: Any
+    payload: object
     began: float
-    result: Any = None
+    result: object = None
 
 
 class Parked(_Record, frozen=True, kw_only=True):
@@ -153,14 +152,14 @@ class Asked(_Record, frozen=True, kw_only=True):
 
     step: str
     question: str
-    schema: dict[str, Any] | None = None
+    schema: dict[str, object] | None = None
 
 
 class Answered(_Record, frozen=True, kw_only=True):
     """A step's question was answered."""
 
     step: str
-    answer: Any = None
+    answer: object = None
 
 
 class Doubted(_Record, frozen=True, kw_only=True):
@@ -174,7 +173,7 @@ class Verified(_Record, frozen=True, kw_only=True):
 
     step: str
     happened: bool
-    result: Any = None
+    result: object = None
 
 
 class Released(_Record, frozen=True, kw_only=True):
@@ -236,13 +235,10 @@ Record = (
 )
 COMMANDS = (Answered, Verified, Cancelled, Retried)
 
-_encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[Record])
 
-
-def encode(records: Sequence[Record]) -> bytes:
-    """Encode records as one entry of a log, which is written completely or not at all."""
-    return _encoder.encode(records)
+encode: Callable[[Sequence[Record]], bytes] = msgspec.json.Encoder().encode
+"""Encodes records as one entry of a log, which is written completely or not at all."""
 
 
 def decode(entry: bytes) -> list[Record]:

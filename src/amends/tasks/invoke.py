@@ -1,31 +1,103 @@
-"""Call the functions of agents: with as many arguments as they take, async or in a thread; hooks with a time limit."""
+"""
+Call the functions of agents: with as many arguments as they take, async or in a thread; hooks with a time limit.
+
+A thread cannot be stopped. A caller that no longer waits for one leaves it running, and a later call with the same key waits for
+that thread instead of starting another. The threads are daemons, so the end of the process does not wait for them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
-from collections.abc import Callable
-from typing import Any
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 
-from amends.durable.journal import Fenced
 from amends.tasks.capability import HOOK_SECONDS, Capability, Hook
 from amends.tasks.context import Interruption
-from amends.tasks.lease_guard import LeaseGuard
-from amends.tasks.threads import Threads
+from amends.tasks.journal import Fenced, LeaseGuard
 
-__all__ = ["FunctionExitedError", "HookCalls", "invoke", "thread_key"]
+__all__ = ["FunctionExitedError", "HookCalls", "NoThreadError", "Threads", "invoke", "thread_key"]
+
+THREADS = 32
+"""Threads of one agent, if it does not choose."""
 
 _ANY_NUMBER = 1 << 30
 _PASSED_ON = (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit, Interruption, Fenced)
+
+
+class NoThreadError(Exception):
+    """All threads of the agent are in use."""
+
+
+class Threads:
+    """The threads of one agent. Not more than a number of them run at once."""
+
+    def __init__(self, limit: int = THREADS, name: str = "agent") -> None:
+        if limit < 1:
+            raise ValueError("an agent needs at least one thread")
+        self._limit, self._name = limit, name
+        self._running: dict[Hashable, Future[object]] = {}
+
+    def running(self, key: Hashable) -> Future[object] | None:
+        """The future of the thread that was started with this key, if it has not ended."""
+        return self._running.get(key)
+
+    async def run(self, key: Hashable, function: Hook, *arguments: object, wait: bool = False) -> object:
+        """
+        Run a function in a thread and return its result; if a thread with this key is running, wait for that one.
+
+        Args:
+            key: identifies the call: the same for every attempt of it.
+            function: the function.
+            arguments: its arguments.
+            wait: whether to wait for a thread if all are in use.
+
+        Raises:
+            NoThreadError: all threads are in use, and `wait` is false.
+        """
+        while True:
+            found = self._running.get(key)
+            if found is not None:
+                return await asyncio.wrap_future(found)
+            if len(self._running) < self._limit:
+                return await asyncio.wrap_future(self._start(key, function, arguments))
+            if not wait:
+                raise NoThreadError
+            waiting = [asyncio.wrap_future(each) for each in list(self._running.values())]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+
+    def _start(self, key: Hashable, function: Hook, arguments: tuple[object, ...]) -> Future[object]:
+        future: Future[object] = Future()
+        future.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+        self._running[key] = future
+        context = contextvars.copy_context()
+
+        def work() -> None:
+            try:
+                result = context.run(function, *arguments)
+            except BaseException as error:  # noqa: BLE001 - the caller gets it
+                self._running.pop(key, None)
+                future.set_exception(error)
+            else:
+                self._running.pop(key, None)
+                future.set_result(result)
+
+        thread = threading.Thread(target=work, name=f"amends-{self._name}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            del self._running[key]
+            raise
+        return future
 
 
 class FunctionExitedError(RuntimeError):
     """A function of an agent raised SystemExit, or another exception that would have ended the worker."""
 
 
-async def invoke(
-    function: Callable[..., Any], *available: Any, threads: Threads, key: str, wait: bool = True
-) -> Any:
+async def invoke(function: Hook, *available: object, threads: Threads, key: str, wait: bool = True) -> object:
     """
     Call `function` with as many of the arguments as it takes. A function that is not async runs in a thread.
 
@@ -43,9 +115,11 @@ async def invoke(
     arity, is_async = _signature_of(function)
     arguments = available if arity >= len(available) else available[:arity]
     try:
-        if is_async:
-            return await function(*arguments)
-        result = await threads.run(thread_key(function, key), function, *arguments, wait=wait)
+        result = (
+            function(*arguments)
+            if is_async
+            else await threads.run(thread_key(function, key), function, *arguments, wait=wait)
+        )
         return await result if inspect.isawaitable(result) else result
     except _PASSED_ON:
         raise
@@ -54,12 +128,12 @@ async def invoke(
         raise FunctionExitedError(f"raised {type(exit).__name__}") from exit
 
 
-def thread_key(function: Callable[..., Any], key: str) -> tuple[int, str]:
+def thread_key(function: Hook, key: str) -> tuple[int, str]:
     """The key of the thread in which a function runs."""
     return id(function), key
 
 
-def _signature_of(function: Callable[..., Any]) -> tuple[int, bool]:
+def _signature_of(function: Hook) -> tuple[int, bool]:
     """The number of positional arguments that a function takes, and whether it is async."""
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
@@ -103,7 +177,7 @@ class HookCalls:
             self._seconds = capability.timeout
         self._clock, self._until = clock, until
 
-    async def call(self, hook: Hook, *arguments: Any, most: float | None = None) -> Any:
+    async def call(self, hook: Hook, *arguments: object, most: float | None = None) -> object:
         """
         Call a hook and return what it returns.
 

@@ -16,7 +16,7 @@ from typing import Any
 from amends.core.enums import Executed
 from amends.errors.base import FaultError
 from amends.stores.errors import StoreError
-from amends.tasks.task_reader import TaskNotFoundError
+from amends.tasks.journal import TaskNotFoundError
 from amends.tasks.values import to_json_value
 
 __all__ = ["LateResults"]

@@ -1,21 +1,71 @@
 """
-Log failures of tasks as structured records (T11), with the standard library or with structlog.
+The events of tasks that hooks get, and how failures are logged (T11): with the standard library or with structlog.
 
-The record has the members of the agent error contract (level, timestamp, agent, taskId, error {code, message}) and the event. The
+Events have names, codes and numbers, and never payloads, results or texts of failures. A log record has the members of the agent error contract (level, timestamp, agent, taskId, error {code, message}) and the event. The
 message is the standard message of the code, never the text of a failure.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Literal
 
+import msgspec
+
+from amends.core.enums import Recovery
+from amends.core.vocabulary import row_for
 from amends.tasks.documents import stamp
-from amends.tasks.task_event import Kind, TaskEvent
 
-__all__ = ["log_event", "record_of", "structlog_event"]
+__all__ = ["Kind", "TaskEvent", "log_event", "record_of", "structlog_event"]
 
 _log = logging.getLogger("amends.tasks")
+
+Kind = Literal[
+    "submitted",
+    "attempt",
+    "retry",
+    "failed",
+    "fallback",
+    "finished",
+    "asked",
+    "doubt",
+    "undone",
+    "undo-failed",
+    "taken-over",
+    "ended",
+]
+"""The kind of an event."""
+
+
+class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event of one task."""
+
+    kind: Kind
+    at: float
+    task: str
+    agent: str | None = None
+    capability: str | None = None
+    step: str | None = None
+    attempt: int | None = None
+    code: str | None = None
+    recovery: Recovery | None = None
+    delay: float | None = None
+    reason: str | None = None
+    status: str | None = None
+    began: float | None = None
+    trace: str | None = None
+    """The W3C `traceparent` of the task's submission."""
+
+    @property
+    def recoverable(self) -> bool:
+        """`recoverable` of the agent error contract: False only for a terminal failure."""
+        return self.recovery is not Recovery.TERMINAL
+
+    @property
+    def message(self) -> str:
+        """The standard message of the code; never the text of the failure."""
+        return row_for("task", self.code or "").message if self.code else ""
+
 
 # Retries are information, events that may need attention are warnings, and failures are errors.
 _LEVELS: dict[Kind, str] = {
@@ -28,12 +78,12 @@ _LEVELS: dict[Kind, str] = {
 }
 
 
-def record_of(event: TaskEvent) -> dict[str, Any] | None:
+def record_of(event: TaskEvent) -> dict[str, object] | None:
     """The log record of an event, or None if the event is not a failure."""
     level = _LEVELS.get(event.kind)
     if level is None:
         return None
-    record: dict[str, Any] = {
+    record: dict[str, object] = {
         "level": level,
         "timestamp": stamp(event.at),
         "agent": event.agent,
@@ -54,7 +104,7 @@ def log_event(event: TaskEvent) -> None:
     record = record_of(event)
     if record is None:
         return
-    level = logging.getLevelNamesMapping()[record["level"].upper()]
+    level = logging.getLevelNamesMapping()[_LEVELS[event.kind].upper()]
     if not _log.isEnabledFor(level):
         return
     _log.log(
@@ -85,5 +135,4 @@ def structlog_event(event: TaskEvent) -> None:
             "amends.tasks.logs.structlog_event needs structlog: pip install structlog"
         ) from missing
     what = record.pop("event")
-    level = record.pop("level")
-    getattr(structlog.get_logger("amends.tasks"), level)(what, level=level, **record)
+    getattr(structlog.get_logger("amends.tasks"), _LEVELS[event.kind])(what, **record)

@@ -14,9 +14,10 @@ from amends.durable.retention import delete_subject
 from amends.stores.contract import Store
 from amends.stores.errors import DamagedStoreError
 from amends.tasks.documents import ENDED, Status
+from amends.tasks.journal import log_name, read_task, scan_rows
 from amends.tasks.registry import Registry
+from amends.tasks.state import TaskRow
 from amends.tasks.submit import keys_of
-from amends.tasks.task_reader import TaskRow, log_name, read_task, row_of, scan_rows
 
 __all__ = ["MAINTENANCE", "forget", "maintain"]
 
@@ -51,7 +52,7 @@ async def _repair(store: Store, space: str, row: TaskRow) -> None:
         return
     state, last, _ = found
     if last != row.seq:
-        await write_row(store, row_of(space, state, last))
+        await write_row(store, state.row(space, last))
     if not state.over and (state.status is not Status.INPUT_REQUIRED or state.release.until is not None):
         # If the message is still on the queue, its key is taken and this does nothing.
         await store.queue(space).put(row.id.encode(), key=state.message if state.held else row.id)

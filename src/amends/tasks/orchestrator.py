@@ -30,14 +30,13 @@ from amends.tasks.agent import Agent
 from amends.tasks.commands import send_command
 from amends.tasks.documents import Response, Status, seconds_of
 from amends.tasks.entries import Record
+from amends.tasks.events import submit_scope
+from amends.tasks.journal import read_existing, read_records, scan_rows
 from amends.tasks.maintenance import forget
 from amends.tasks.offers import Offers
 from amends.tasks.registry import Registry
-from amends.tasks.state import TaskState
-from amends.tasks.submit import submit
-from amends.tasks.task_reader import TaskRow, read_existing, read_records, scan_rows
-from amends.tasks.task_request import build_submission
-from amends.tasks.telemetry import submit_scope
+from amends.tasks.state import TaskRow, TaskState
+from amends.tasks.submit import build_submission, submit
 from amends.tasks.wait import TaskWaiters
 from amends.tasks.worker import Worker
 
@@ -181,7 +180,8 @@ class Orchestrator:
             FaultError: the request is invalid, or no worker has such an agent or capability.
         """
         registry = self._registry
-        await registry.synchronize_sometimes(self.store.queue(registry.space, lease=self._lease))
+        if registry.clock_is_old:
+            await registry.synchronize(self.store.queue(registry.space, lease=self._lease))
         record = build_submission(
             registry,
             task,
@@ -192,7 +192,7 @@ class Orchestrator:
             deadline=deadline,
             key=key,
         )
-        lacking = [step for step in record.steps if not registry.has(step)]
+        lacking = registry.lacking(record.steps)
         if lacking:
             await Offers(registry, self.store).require_offered(lacking, worker=self._works)
         with submit_scope(record) as traced:
@@ -276,7 +276,7 @@ class Orchestrator:
         """Return the agents of a task's unfinished steps that neither this process nor a running worker has."""
         state = await self.state(id)
         steps = [step for step in state.head.steps if state.steps[step.name].state != "done"]
-        lacking = [step for step in steps if not self._registry.has(step)]
+        lacking = self._registry.lacking(steps)
         offers = Offers(self._registry, self.store)
         missing = [step for step in lacking if not await offers.offered_elsewhere([step])]
         return list(dict.fromkeys(step.agent or step.type for step in missing))

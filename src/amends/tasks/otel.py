@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 try:
     from opentelemetry import metrics, trace
@@ -32,11 +32,13 @@ except ImportError as missing:
 
 from amends._version import __version__
 from amends.core.enums import Recovery
-from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
-from amends.dialects.outgoing import outgoing
+from amends.dialects.outgoing import outgoing_code
 from amends.errors.base import FaultError
-from amends.tasks.telemetry import TaskEvent, add_hook, remove_hook
+from amends.tasks.events import TaskEvent, add_hook, remove_hook
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
 
 __all__ = ["instrument", "span_event", "uninstrument"]
 
@@ -54,7 +56,7 @@ def uninstrument() -> None:
     remove_hook(span_event)
 
 
-def span_event(event: TaskEvent) -> AbstractContextManager[Any] | None:
+def span_event(event: TaskEvent) -> AbstractContextManager[object] | None:
     """The hook: reports one event as spans and metrics."""
     if event.kind == "submitted":
         return nullcontext(_current_trace())
@@ -91,7 +93,7 @@ def _current_trace() -> str | None:
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
 
 
-def _parent(event: TaskEvent) -> Any:
+def _parent(event: TaskEvent) -> Context:
     """The context in which the spans of a task start."""
     found = _TRACEPARENT.fullmatch(event.trace or "")
     if found is not None:
@@ -118,19 +120,19 @@ def _attempt(event: TaskEvent) -> Iterator[None]:
         try:
             yield
         except FaultError as error:
-            fault: Fault = outgoing(error.fault, "telemetry")
-            span.set_attributes(_error(fault.code, fault.recovery is not Recovery.TERMINAL))
+            code = outgoing_code(error.fault, "telemetry")
+            span.set_attributes(_error(code, error.fault.recovery is not Recovery.TERMINAL))
             span.set_status(trace.StatusCode.ERROR)
-            attempts.add(1, {**names, "error.code": fault.code})
+            attempts.add(1, {**names, "error.code": code})
             raise
         attempts.add(1, names)
 
 
-def _named(event: TaskEvent) -> dict[str, Any]:
+def _named(event: TaskEvent) -> dict[str, str]:
     return {"amends.agent": event.agent or "", "amends.capability": event.capability or ""}
 
 
-def _error(code: str, recoverable: bool) -> dict[str, Any]:
+def _error(code: str, recoverable: bool) -> dict[str, str | bool]:
     """The attributes of a failure (T10)."""
     return {
         "error": True,
@@ -141,7 +143,7 @@ def _error(code: str, recoverable: bool) -> dict[str, Any]:
 
 
 @cache
-def _instruments() -> tuple[Any, Any, Any]:
+def _instruments() -> tuple[metrics.Counter, metrics.Counter, metrics.Histogram]:
     """The instruments, created at the first event, so that a provider may be configured after `instrument`."""
     meter = metrics.get_meter(_SCOPE, __version__)
     return (

@@ -26,13 +26,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     name: str
     type: str
     """The name of the capability."""
-    payload: Any = None
+    payload: object = None
     agent: str | None = None
     after: tuple[str, ...] = ()
     """Steps that have to be finished first, in addition to those whose results the payload uses."""
     optional: bool = False
     """Whether the plan can be completed if this step fails."""
-    retry_policy: dict[str, Any] | None = None
+    retry_policy: dict[str, object] | None = None
 
 
 def result_of(step: str, at: str = "") -> dict[str, str]:
@@ -101,7 +101,7 @@ def needs(step: Step) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*step.after, *_referenced_steps(step.payload, _DEPTH))))
 
 
-def _referenced_steps(value: Any, depth: int) -> Iterator[str]:
+def _referenced_steps(value: object, depth: int) -> Iterator[str]:
     if depth == 0:
         return
     if isinstance(value, Mapping):
@@ -140,7 +140,7 @@ def _cycle(before: Mapping[str, Sequence[str]]) -> list[str]:
     return []
 
 
-def fill_results(payload: Any, results: Callable[[str], Any], depth: int = _DEPTH) -> Any:
+def fill_results(payload: object, results: Callable[[str], object], depth: int = _DEPTH) -> object:
     """
     Replace the references in a payload by the results of the steps, which `results` returns.
 
@@ -159,7 +159,7 @@ def fill_results(payload: Any, results: Callable[[str], Any], depth: int = _DEPT
     return payload
 
 
-def _value_at(value: Any, at: Any, source: str) -> Any:
+def _value_at(value: Any, at: object, source: str) -> object:
     for token in str(at).split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
         try:

@@ -8,15 +8,16 @@ delivers the task's message again at that time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from amends.core.enums import Action
+from amends.core.decision import Decision
+from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.core.vocabulary import row_for
 from amends.recovery.clock import CLOCK
 from amends.recovery.plan import hook_arguments
 from amends.recovery.policies import from_retry_policy
@@ -27,11 +28,10 @@ from amends.tasks.context import Context, Question
 from amends.tasks.entries import Asked, Failed, Finished, Parked, Record
 from amends.tasks.fallbacks import Fallback
 from amends.tasks.invoke import HookCalls
-from amends.tasks.retry_policy import overridden
-from amends.tasks.steps import StepState
+from amends.tasks.state import StepState
 from amends.tasks.values import to_json_value
 
-__all__ = ["StepRecovery"]
+__all__ = ["StepRecovery", "overridden"]
 
 _log = logging.getLogger("amends.tasks")
 _REASONS = {"setup": "set-up", "refresh": "refreshed"}
@@ -49,7 +49,7 @@ class StepRecovery:
         *,
         clock: Callable[[], float],
         policy: Policy,
-        retry_policy: dict[str, Any] | None,
+        retry_policy: Mapping[str, object] | None,
         until: float | None,
     ) -> None:
         """
@@ -64,7 +64,7 @@ class StepRecovery:
         """
         self._agent, self._capability, self.hooks = agent, capability, hooks
         self._clock = clock
-        self._policy = from_retry_policy(retry_policy, policy)
+        self._policy = policy if retry_policy is None else from_retry_policy(retry_policy, policy)
         self._until, self._retry_policy = until, retry_policy
 
     async def handle_failure(
@@ -74,7 +74,7 @@ class StepRecovery:
         step: StepState,
         began: float,
         operation: Operation,
-        payload: Any = None,
+        payload: object = None,
         ctx: Context | None = None,
     ) -> list[Record]:
         """Return the records of a failed attempt; the last one determines how the step goes on."""
@@ -87,22 +87,22 @@ class StepRecovery:
         stepper = self._stepper(step, operation, fallback=bool(fallbacks)).failed(
             fault, started=began, ended=now, draw=CLOCK.draw()
         )
-        remedy = None
-        if stepper.decision.action is not Action.RETRY:
+        remedy, decision = None, stepper.decision
+        if decision.action is not Action.RETRY:
             remedy = await self._apply_remedy(fault, stepper)
             if remedy is not None:
-                stepper = stepper.remedied(remedy, _REASONS[remedy], self._clock())
-            elif stepper.decision.action is Action.VERIFY and self._capability is not None:
+                decision = stepper.remedied(remedy, _REASONS[remedy], self._clock()).decision
+            elif decision.action is Action.VERIFY and self._capability is not None:
                 seen = await self.verify_step(payload, ctx)
                 if seen is False:
-                    stepper = stepper.not_happened(self._clock(), CLOCK.draw())
+                    decision = stepper.not_happened(self._clock(), CLOCK.draw()).decision
                 elif seen is not None:
                     return [
-                        self._failed_record(fault, name, began, stepper, None),
+                        self._failed_record(fault, name, began, decision, None),
                         Finished(at=self._clock(), step=name, began=began, result=seen),
                     ]
-        records: list[Record] = [self._failed_record(fault, name, began, stepper, remedy)]
-        if stepper.decision.action is Action.FALLBACK:
+        records: list[Record] = [self._failed_record(fault, name, began, decision, remedy)]
+        if decision.action is Action.FALLBACK:
             records += await self._run_fallbacks(fallbacks, fault, name, began, payload, ctx)
         return records
 
@@ -111,7 +111,9 @@ class StepRecovery:
         stepper = step.stepper
         return replace(
             stepper,
-            policy=replace(self._policy, fallback=fallback),
+            policy=self._policy
+            if self._policy.fallback is fallback
+            else replace(self._policy, fallback=fallback),
             operation=operation,
             state=replace(stepper.state, until=self._until),
         )
@@ -128,9 +130,8 @@ class StepRecovery:
         )
 
     def _failed_record(
-        self, fault: Fault, name: str, began: float, stepper: Stepper, remedy: str | None
+        self, fault: Fault, name: str, began: float, decision: Decision, remedy: str | None
     ) -> Failed:
-        decision = stepper.decision
         ignored = None if decision.action is Action.RETRY else overridden(self._retry_policy, fault)
         if ignored is not None:
             fault = replace(fault, details={**(fault.details or {}), "retryPolicy": ignored})
@@ -149,14 +150,14 @@ class StepRecovery:
             agent.connections.drop(missing)
         return remedy
 
-    async def _run_hook(self, hook: Callable[..., Any], *arguments: Any) -> bool:
+    async def _run_hook(self, hook: Hook, *arguments: object) -> bool:
         try:
             return await self.hooks.call(hook, *arguments) is not False
         except Exception:  # noqa: BLE001 - the step's own failure is the one to report
             _log.exception("a hook of %s failed", self._agent)
             return False
 
-    async def verify_step(self, payload: Any, ctx: Context | None) -> Any:
+    async def verify_step(self, payload: object, ctx: Context | None) -> object:
         """Return what the capability's `verify` returns: False, the result, or None if it is unknown or `verify` failed."""
         capability = self._capability
         if capability is None or capability.verify is None or ctx is None:
@@ -168,7 +169,7 @@ class StepRecovery:
             _log.exception("verify of %s failed", capability.name)
             return None
 
-    def _convert_input(self, payload: Any) -> Any:
+    def _convert_input(self, payload: object) -> object:
         check = None if self._capability is None else self._capability.check
         return payload if check is None else check(payload)
 
@@ -191,13 +192,13 @@ class StepRecovery:
         fault: Fault,
         name: str,
         began: float,
-        payload: Any,
+        payload: object,
         ctx: Context | None,
     ) -> list[Record]:
         """Run the fallbacks in order until one succeeds or asks a question; no records if none does."""
         for fallback in fallbacks:
             if isinstance(fallback, Fallback):
-                result: Any = {"fallback": {"missing": fallback.mcp, "steps": list(fallback.steps)}}
+                result: object = {"fallback": {"missing": fallback.mcp, "steps": list(fallback.steps)}}
             else:
                 try:
                     result = to_json_value(await self.hooks.call(fallback, self._convert_input(payload), ctx))
@@ -208,3 +209,17 @@ class StepRecovery:
                     continue
             return [Finished(at=self._clock(), step=name, began=began, result=result, degraded=fault.code)]
         return []
+
+
+def overridden(policy: Mapping[str, object] | None, fault: Fault) -> str | None:
+    """Why a request's `maxAttempts` did not apply to a failure; None if it did, or was not given."""
+    most = None if policy is None else policy.get("maxAttempts")
+    if not isinstance(most, int | float) or most <= 1:
+        return None
+    if row_for("task", fault.code).category == "input":
+        return "not applied: input errors are never retried"
+    if fault.recovery is Recovery.TERMINAL:
+        return "not applied: an error that is not recoverable is never retried"
+    if fault.recovery is Recovery.CORRECTABLE:
+        return "not applied: the same request would fail again until its cause is removed"
+    return None

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from amends.core.policy import Policy
-from amends.errors.base import FaultError
 from amends.errors.task import AgentNotFoundError, CapabilityNotFoundError
 from amends.recovery.policies import TASK
 from amends.stores.contract import Queue
@@ -72,12 +73,10 @@ class Registry:
         difference = now - (before + self.local_clock()) / 2
         self.offset = difference if abs(difference) > _TOLERANCE else 0.0
 
-    async def synchronize_sometimes(self, queue: Queue) -> None:
-        """Read the clock of the queue, unless that was done in the last half minute."""
-        now = time.monotonic()
-        if now - self.synchronized > _SYNCHRONIZED:
-            self.synchronized = now
-            await self.synchronize(queue)
+    @property
+    def clock_is_old(self) -> bool:
+        """Whether the clock of the queue was last read more than half a minute ago."""
+        return time.monotonic() - self.synchronized > _SYNCHRONIZED
 
     def register(self, agents: Iterable[Agent]) -> None:
         """
@@ -99,49 +98,60 @@ class Registry:
                     )
             self.agents[agent.name] = agent
 
+    def offering(self, type: str, agent: str | None) -> Agent | None:
+        """The named agent, if it has or may have the capability `type`; without a name, the first one that has it."""
+        if agent is not None:
+            named = self.agents.get(agent)
+            return named if named is not None and (named.dynamic or type in named.capabilities) else None
+        preferred = self.agents.get(self.prefer.get(type, ""))
+        for found in (*([preferred] if preferred else []), *self.agents.values()):
+            if type in found.capabilities:
+                return found
+        return None
+
     def agent_for(self, type: str, agent: str | None) -> Agent:
         """
-        Return the named agent, or the first one that offers `type`.
+        Return the agent that `offering` finds.
 
         Raises:
             FaultError: AGENT_NOT_FOUND, or CAPABILITY_NOT_FOUND if the named agent does not have the capability.
         """
-        if agent is not None:
-            found = self.agents.get(agent)
-            if found is None:
-                raise AgentNotFoundError(details={"agent": agent, "capability": type})
-            if not found.offers(type) and not found.dynamic:
-                raise CapabilityNotFoundError(details={"agent": agent, "capability": type})
+        found = self.offering(type, agent)
+        if found is not None:
             return found
-        preferred = self.agents.get(self.prefer.get(type, ""))
-        for found in (*([preferred] if preferred else []), *self.agents.values()):
-            if found.offers(type):
-                return found
-        raise AgentNotFoundError(details={"capability": type})
+        if agent is None:
+            raise AgentNotFoundError(details={"capability": type})
+        missing = CapabilityNotFoundError if agent in self.agents else AgentNotFoundError
+        raise missing(details={"agent": agent, "capability": type})
 
-    def has(self, step: Step) -> bool:
-        """Whether one of these agents offers the step's capability."""
-        try:
-            self.agent_for(step.type, step.agent)
-        except FaultError:
-            return False
-        return True
+    def lacking(self, steps: Iterable[Step]) -> list[Step]:
+        """The steps whose capabilities none of these agents offers."""
+        return [step for step in steps if self.offering(step.type, step.agent) is None]
 
     def suspects(self, state: TaskState) -> bool:
         """Whether so many workers were lost while running a task that it has to run by itself."""
         return state.takeovers + 1 >= self.takeovers and not state.alone and not state.undoing
 
-    def promises(self, steps: Iterable[Step]) -> dict[str, str]:
-        """What the code of this process declares about repeating these steps, for the capabilities that it knows."""
-        known = {step.name: self.known_capability(step) for step in steps}
-        return {name: found.promises for name, found in known.items() if found is not None}
+    def assign(self, steps: Iterable[Step]) -> tuple[tuple[Step, ...], dict[str, str]]:
+        """
+        Give each step an agent of this process, if it names none and one has its capability.
+
+        Return the steps, and what the code of this process declares about repeating them (`Capability.promises`), for the
+        capabilities that it knows.
+        """
+        assigned, promises = [], {}
+        for step in steps:
+            agent = self.offering(step.type, step.agent)
+            capability = None if agent is None else agent.capabilities.get(step.type)
+            if capability is not None:
+                promises[step.name] = capability.promises
+            assigned.append(replace(step, agent=agent.name) if agent and step.agent is None else step)
+        return tuple(assigned), promises
 
     def known_capability(self, step: Step) -> Capability | None:
         """The capability of a step, if one of these agents has it, without looking it up at another service."""
-        try:
-            return self.agent_for(step.type, step.agent).capabilities.get(step.type)
-        except FaultError:
-            return None
+        agent = self.offering(step.type, step.agent)
+        return None if agent is None else agent.capabilities.get(step.type)
 
     async def find(self, type: str, agent: str | None) -> tuple[Agent, Capability]:
         """Return the agent and its capability. Raises what `agent_for` and `Agent.find` raise."""

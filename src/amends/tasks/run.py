@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
+from collections.abc import Iterator
 
 from amends.core.fault import Fault
 from amends.stores.errors import StoreError
 from amends.tasks.attempts import Attempts
-from amends.tasks.documents import Status
+from amends.tasks.documents import ENDED, Status
 from amends.tasks.entries import Ended, Failed, Finished, Record, Released, Repaired, Taken, Undoing
 from amends.tasks.events import publish, publish_record
-from amends.tasks.final_faults import (
+from amends.tasks.faults import (
     DEADLINE,
     STOPPED,
     cancelled_fault,
@@ -27,11 +27,10 @@ from amends.tasks.final_faults import (
     workers_lost,
 )
 from amends.tasks.journal import Fenced, Journal
-from amends.tasks.progress import Progress
 from amends.tasks.registry import Registry
-from amends.tasks.state import TaskState
+from amends.tasks.state import StepState, TaskState
 
-__all__ = ["Run"]
+__all__ = ["Progress", "Run"]
 
 _SHORT = 0.02
 """Seconds: a shorter wait is slept through here instead of going through the queue."""
@@ -105,7 +104,7 @@ class Run:
             message=None if key == head.id else key,
             takeover=takeover,
             alone=alone,
-            promises=registry.promises(head.steps) or None,
+            promises=registry.assign(head.steps)[1] or None,
         )
 
     async def release(self) -> None:
@@ -159,13 +158,11 @@ class Run:
         changed = [
             name
             for name, step in self._progress.steps(self.state)
-            if step.state == "ready"
-            and not step.open
-            and await self._attempts.verification.changed_promises(name)
+            if step.state == "ready" and not step.open and await self._attempts.changed_promises(name)
         ]
         await self._journal.write([self._taken_record(takeover=True, alone=alone)])
         state = self.state
-        publish(state, "taken-over", now=self._now)
+        publish(state, "taken-over", at=self._now)
         if blamed and state.takeovers > limit and not state.undoing:
             await self._journal.write([Undoing(at=self._now, fault=workers_lost(state.takeovers))])
         await self._resolve(changed, repeats=False)
@@ -173,7 +170,7 @@ class Run:
     async def _resolve(self, names: list[str], *, repeats: bool = True) -> None:
         """Check whether interrupted steps happened, and record what is known."""
         for name in names:
-            record = await self._attempts.verification.resolve(name, repeats=repeats)
+            record = await self._attempts.resolve(name, repeats=repeats)
             await self._journal.write([record])
 
     # One turn ---------------------------------------------------------------------------------------------------
@@ -205,7 +202,7 @@ class Run:
         wait = None if due is None else max(0.0, due - now)
         if self._calls:
             self._wake = asyncio.get_running_loop().create_future()
-            awaited: list[asyncio.Future[Any]] = [*self._calls, self._wake]
+            awaited: list[asyncio.Task[list[Record]] | asyncio.Future[None]] = [*self._calls, self._wake]
             await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED, timeout=wait)
             await self._write_ended_calls([call for call in self._calls if call.done()])
         elif wait is not None and wait <= _SHORT:
@@ -242,13 +239,14 @@ class Run:
             # This saves one of the four commits of such a task, and about 20 % of its processor time (bench/tasks.py).
             records.append(Ended(at=last.at, status=Status.COMPLETED))
         await self._journal.write(records)
+        state = self.state
         for record in records:
-            publish_record(self.state, record, now=self._now)
+            publish_record(state, record)
 
     async def _end(self) -> bool:
         """End a task whose steps are all settled: as failed if no step succeeded, otherwise as completed."""
         state = self.state
-        if state.over:
+        if state.status in ENDED:
             return True
         if not state.done:
             failed = next(step for step in state.steps.values() if step.fault is not None)
@@ -343,3 +341,41 @@ def _delegation_in_doubt(state: TaskState, name: str) -> bool:
     """Whether a delegation of a step has to be verified before the step can go on."""
     prefix = f"{name}>"
     return any(step.state == "doubt" and each.startswith(prefix) for each, step in state.steps.items())
+
+
+class Progress:
+    """
+    The steps of one task that are unblocked and not settled, updated as steps settle.
+
+    Checking all steps after each step would make the cost of a plan grow with the square of its length.
+    """
+
+    def __init__(self, state: TaskState) -> None:
+        self._blocked = {step.name: len(step.after) for step in state.head.steps}
+        self._dependents: dict[str, list[str]] = {}
+        for step in state.head.steps:
+            for earlier in step.after:
+                self._dependents.setdefault(earlier, []).append(step.name)
+        self._open = dict.fromkeys(name for name, count in self._blocked.items() if count == 0)
+
+    def steps(self, state: TaskState) -> Iterator[tuple[str, StepState]]:
+        """The unblocked steps that are not settled, after an update from the task's current state."""
+        steps = state.steps
+        found = list(self._open)
+        while found:
+            following = []
+            for name in found:
+                if steps[name].settled:
+                    del self._open[name]
+                    following += self._unblock(name)
+            self._open.update(dict.fromkeys(following))
+            found = following
+        return ((name, steps[name]) for name in list(self._open))
+
+    def _unblock(self, settled_one: str) -> list[str]:
+        free = []
+        for name in self._dependents.get(settled_one, ()):
+            self._blocked[name] -= 1
+            if self._blocked[name] == 0:
+                free.append(name)
+        return free

@@ -1,22 +1,173 @@
-"""Store a new task. A request that is submitted twice is one task, and only a complete submission is acknowledged."""
+"""
+Submit a task: build the first record of its log from a capability and its input, a request document or a plan, and store it.
+
+A request that is submitted twice is one task, and only a complete submission is acknowledged.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from uuid import uuid4
 
-import msgspec
+from msgspec.structs import replace
 
+from amends.core.backoff import BackoffKind
 from amends.durable.batch import Batch
 from amends.durable.index import write_row
 from amends.durable.keys import Owner, Owners
-from amends.errors.task import InvalidFieldValueError
+from amends.errors.task import InvalidFieldValueError, InvalidInputError
 from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
+from amends.tasks.documents import Request, parse_time, seconds_of
 from amends.tasks.entries import Submitted, encode
+from amends.tasks.fold import fold
+from amends.tasks.journal import log_name, read_task
+from amends.tasks.plan import Step, graph
+from amends.tasks.registry import Registry
 from amends.tasks.state import TaskState
-from amends.tasks.task_reader import log_name, read_task, row_of
+from amends.tasks.values import MAX_BYTES, storable
 
-__all__ = ["keys_of", "submit"]
+__all__ = ["MOST_ATTEMPTS", "build_submission", "check_retry_policy", "keys_of", "submit"]
+
+MOST_ATTEMPTS = 100
+"""The largest `maxAttempts`."""
+_LONGEST_MS = 3_600_000
+_BACKOFFS = tuple(kind.value for kind in BackoffKind)
+
+
+def build_submission(
+    registry: Registry,
+    task: object,
+    payload: object,
+    *,
+    id: str | None,
+    agent: str | None,
+    retry_policy: dict[str, object] | None,
+    deadline: float | timedelta | str | None,
+    key: str | None,
+) -> Submitted:
+    """
+    Build the record of a submission; the arguments are those of `Orchestrator.submit`.
+
+    Raises:
+        FaultError: the request is invalid.
+    """
+    now = registry.clock()
+    record = _plan(task, now) if isinstance(task, tuple | list) else _single(task, payload, agent, now)
+    steps, promises = registry.assign(record.steps)
+    record = replace(
+        record,
+        id=id or record.id or str(uuid4()),
+        steps=steps,
+        agent=steps[0].agent if record.single else None,
+        retry_policy=record.retry_policy if retry_policy is None else retry_policy,
+        until=record.until if deadline is None else _until(deadline, now),
+        key=record.key if key is None else key,
+        promises=promises or None,
+    )
+    _check(record)
+    return record
+
+
+def _single(task: object, payload: object, agent: str | None, now: float) -> Submitted:
+    if isinstance(task, str) and not task.lstrip().startswith("{"):
+        request = Request(id="", type=task, payload=payload)
+    else:
+        request = Request.read(task)
+    step = Step(
+        name=request.type.replace(">", "") or "step",
+        type=request.type,
+        payload=storable(request.payload, "payload"),
+        agent=agent or request.agent,
+    )
+    return Submitted(
+        at=now,
+        id=request.id,
+        type=request.type,
+        steps=(step,),
+        retry_policy=request.retry_policy,
+        until=None if request.deadline is None else parse_time(request.deadline),
+        key=request.idempotency_key,
+    )
+
+
+def _plan(steps: Sequence[object], now: float) -> Submitted:
+    plan = [step for step in steps if isinstance(step, Step)]
+    if len(plan) < len(steps):
+        raise TypeError("a plan must consist of Steps: use sequence(), fan_out() or graph()")
+    checked = tuple(replace(step, payload=storable(step.payload, "payload")) for step in graph(plan))
+    return Submitted(at=now, id="", type="plan", steps=checked, single=False)
+
+
+def _until(deadline: float | timedelta | str, now: float) -> float:
+    if isinstance(deadline, str):
+        at = parse_time(deadline)
+        if at is None:
+            raise InvalidFieldValueError("A deadline must be an RFC 3339 time", field="/deadline")
+        return at
+    return now + seconds_of(deadline)
+
+
+# Checking -------------------------------------------------------------------------------------------------------
+
+
+def _check(record: Submitted) -> None:
+    """Refuse what cannot be stored, before anything is."""
+    for name, value in {"id": record.id, "idempotencyKey": record.key, "agent": record.agent}.items():
+        if value is not None and not _is_text(value):
+            raise _invalid(f"The {name} must be a text that is not empty and that UTF-8 can encode", name)
+    for policy in (record.retry_policy, *(step.retry_policy for step in record.steps)):
+        if policy is not None:
+            check_retry_policy(policy)
+    try:
+        size = len(encode([record]))
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInputError("The request cannot be written as JSON") from None
+    if size > MAX_BYTES:
+        raise InvalidInputError(f"The request has {size} bytes, and at most {MAX_BYTES} are stored")
+
+
+def _is_text(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def check_retry_policy(policy: object) -> None:
+    """
+    Check a `retryPolicy` (T8): {maxAttempts, backoffType, initialDelay in ms}, all optional.
+
+    Raises:
+        FaultError: INVALID_FIELD_VALUE, with the pointer of the member.
+    """
+    if not isinstance(policy, Mapping):
+        raise _invalid("retryPolicy must be an object", "retryPolicy")
+    attempts, kind, delay = (policy.get(name) for name in ("maxAttempts", "backoffType", "initialDelay"))
+    if attempts is not None and not (_is_number(attempts, 1, MOST_ATTEMPTS) and attempts == int(attempts)):
+        problem = f"must be a whole number from 1 to {MOST_ATTEMPTS}"
+        raise _invalid(f"retryPolicy.maxAttempts {problem}", "maxAttempts", "/retryPolicy")
+    if kind is not None and kind not in _BACKOFFS:
+        problem = f"must be one of {', '.join(_BACKOFFS)}"
+        raise _invalid(f"retryPolicy.backoffType {problem}", "backoffType", "/retryPolicy")
+    if delay is not None and not _is_number(delay, 0, _LONGEST_MS):
+        problem = f"must be from 0 to {_LONGEST_MS} ms"
+        raise _invalid(f"retryPolicy.initialDelay {problem}", "initialDelay", "/retryPolicy")
+
+
+def _is_number(value: object, least: float, most: float) -> bool:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    return least <= number <= most
+
+
+def _invalid(problem: str, name: str, within: str = "") -> InvalidFieldValueError:
+    pointer = f"{within}/{name}"
+    return InvalidFieldValueError(problem, field=pointer, details={"name": name, "pointer": pointer})
+
+
+# Storing --------------------------------------------------------------------------------------------------------
 
 
 def keys_of(store: Store, space: str) -> Owners:
@@ -31,11 +182,11 @@ async def submit(store: Store, space: str, record: Submitted) -> str:
     Raises:
         FaultError: INVALID_FIELD_VALUE if the id or the key belongs to another request.
     """
-    keys, key = keys_of(store, space), record.key
-    owner = None if key is None else await keys.get(key)
+    key = record.key
+    owner = None if key is None else await keys_of(store, space).get(key)
     while True:
         if owner is not None:
-            record = msgspec.structs.replace(record, id=owner.id)
+            record = replace(record, id=owner.id)
         try:
             await _store_task(store, space, record, new_key=key if owner is None else None)
         except ConflictError as conflict:
@@ -43,19 +194,18 @@ async def submit(store: Store, space: str, record: Submitted) -> str:
                 await _resubmit(store, space, record)
             else:
                 assert key is not None
-                owner = await keys.get(key)
+                owner = await keys_of(store, space).get(key)
                 continue
         return record.id
 
 
 async def _store_task(store: Store, space: str, record: Submitted, new_key: str | None) -> None:
     """Raises ConflictError, for the key or for the log."""
-    state = TaskState().after([record])
     batch = Batch()
     if new_key is not None:
         keys_of(store, space).create(batch, new_key, Owner(record.id))
     # The row comes before the log: after a crash, the maintenance repairs tasks that are listed.
-    batch.index(row_of(space, state, 1))
+    batch.index(fold(TaskState(), [record]).row(space, 1))
     batch.append(log_name(space, record.id), encode([record]), last=0)
     batch.enqueue(space, record.id.encode(), record.id)
     await batch.commit(store)
@@ -64,20 +214,16 @@ async def _store_task(store: Store, space: str, record: Submitted, new_key: str 
 async def _resubmit(store: Store, space: str, record: Submitted) -> None:
     """Make sure that the same request is on the queue. Raises INVALID_FIELD_VALUE if the stored request is another one."""
     found = await read_task(store, space, record.id)
-    if found is not None:
-        head = found[0].head
-        if _comparable(head) != _comparable(record):
-            name = "idempotencyKey" if record.key is not None else "id"
-            raise InvalidFieldValueError(
-                "Another request was submitted with the same id or key",
-                field=f"/{name}",
-                details={"name": name, "pointer": f"/{name}"},
-            )
-        if not store.traits.transactions and not found[0].over:
-            await write_row(store, row_of(space, found.state, found.last))
-            await store.queue(space).put(record.id.encode(), key=record.id)
+    if found is None:
+        return
+    if _comparable(found.state.head) != _comparable(record):
+        name = "idempotencyKey" if record.key is not None else "id"
+        raise _invalid("Another request was submitted with the same id or key", name)
+    if not store.traits.transactions and not found.state.over:
+        await write_row(store, found.state.row(space, found.last))
+        await store.queue(space).put(record.id.encode(), key=record.id)
 
 
-def _comparable(record: Submitted) -> Any:
+def _comparable(record: Submitted) -> bytes:
     """The request without its times, to compare it with another."""
-    return encode([msgspec.structs.replace(record, at=0.0, until=None)])
+    return encode([replace(record, at=0.0, until=None)])

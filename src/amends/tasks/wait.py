@@ -15,10 +15,11 @@ from typing import Any
 from amends.durable.journal import ImpossibleRecord
 from amends.stores.contract import Store
 from amends.stores.errors import StoreClosedError
-from amends.tasks.documents import ENDED, Status
+from amends.tasks.documents import AT_REST
 from amends.tasks.entries import decode
+from amends.tasks.fold import fold
+from amends.tasks.journal import log_name, read_existing
 from amends.tasks.state import TaskState
-from amends.tasks.task_reader import log_name, read_existing
 
 __all__ = ["TaskWaiters", "WaitTimeoutError"]
 
@@ -30,7 +31,6 @@ _FOLLOWED = 16
 """Logs followed at the same time by a process that works on tasks itself."""
 _READ_AGAIN = 30.0
 """Seconds after which a followed log is read again: if it was deleted, nothing more is appended to it."""
-_REST = frozenset({*ENDED, Status.INPUT_REQUIRED})
 
 
 class WaitTimeoutError(TimeoutError):
@@ -131,7 +131,7 @@ class TaskWaiters:
         """Follow the log for some time, until the task is at rest or `notified` is done. Return the task's state."""
         self._following += 1
         follow: asyncio.Future[TaskState] = asyncio.ensure_future(self._apply_entries(store, state, last))
-        both: list[asyncio.Future[Any]] = [notified, follow]
+        both: list[asyncio.Future[TaskState]] = [notified, follow]
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED, timeout=_READ_AGAIN)
             return follow.result() if follow.done() else state
@@ -146,7 +146,7 @@ class TaskWaiters:
         async with aclosing(following):
             async for entry in following:
                 try:
-                    state = state.after(decode(entry.value))
+                    state = fold(state, decode(entry.value))
                 except ImpossibleRecord:
                     break  # the whole log is read again
                 if _at_rest(state):
@@ -155,4 +155,4 @@ class TaskWaiters:
 
 
 def _at_rest(state: TaskState) -> bool:
-    return state.status in _REST and not state.command_pending
+    return state.status in AT_REST and not state.command_pending

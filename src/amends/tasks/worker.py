@@ -18,14 +18,13 @@ from amends.durable.journal import Snapshot
 from amends.durable.worker import Worker as MessageWorker
 from amends.stores.contract import Lease, Queue, Store
 from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreError
-from amends.tasks.documents import Status
-from amends.tasks.journal import Fenced, Journal
+from amends.tasks.documents import AT_REST, ENDED, Status
+from amends.tasks.journal import Fenced, Journal, read_task
 from amends.tasks.maintenance import MAINTENANCE, maintain
 from amends.tasks.offers import Offers
 from amends.tasks.registry import Registry
 from amends.tasks.run import Run
 from amends.tasks.state import TaskState
-from amends.tasks.task_reader import read_task, row_of
 
 __all__ = ["Worker"]
 
@@ -178,9 +177,11 @@ class Worker:
             raise
         finally:
             del self._runs[task]
-            self._end_alone(task)
-        if run.state.over or run.state.status is Status.INPUT_REQUIRED:
-            self._notify(run.state)
+            if self._alone is task:
+                self._alone = None
+        state = run.state
+        if state.status in AT_REST:
+            self._notify(state)
 
     async def _stop_others(self, task: asyncio.Task[None]) -> bool:
         """
@@ -200,15 +201,11 @@ class Worker:
         self._alone = None
         return False
 
-    def _end_alone(self, task: asyncio.Task[None]) -> None:
-        if self._alone is task:
-            self._alone = None
-
     async def _discard(self, lease: Lease, found: Snapshot[TaskState] | None) -> None:
         """Remove the message of a task that has no work to do, and bring the task's row up to date."""
         if found is not None:
             if not self._store.traits.transactions:
-                await write_row(self._store, row_of(self._registry.space, found.state, found.last))
+                await write_row(self._store, found.state.row(self._registry.space, found.last))
             self._notify(found.state)
         await lease.done()
 
@@ -232,11 +229,8 @@ class Worker:
 
     async def _leave_to_others(self, state: TaskState) -> bool:
         """Return whether this worker lacks an agent of the plan that another worker has, or may soon have."""
-        lacking = [
-            step
-            for step in state.head.steps
-            if state.steps[step.name].state != "done" and not self._registry.has(step)
-        ]
+        left = [step for step in state.head.steps if state.steps[step.name].state != "done"]
+        lacking = self._registry.lacking(left)
         if not lacking:
             return False
         if self._registry.clock() - max(state.updated, state.release.until or 0.0) < _ABSENT:
@@ -277,4 +271,4 @@ class Worker:
 def _has_work(state: TaskState) -> bool:
     """Whether a worker can do anything for the task, now or at the deadline."""
     waits = state.status is Status.INPUT_REQUIRED and not state.command_pending
-    return not state.over and (not waits or state.release.until is not None)
+    return state.status not in ENDED and (not waits or state.release.until is not None)

@@ -1,4 +1,4 @@
-"""The open file of a SQLite store: where its statements run, and what notifies of changes."""
+"""The engine of a SQLite store: its open file, where its statements run, and what notifies of changes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,40 @@ import sqlite3
 from collections.abc import Callable
 from typing import TypeVar
 
+from amends.stores.arguments import check_name
 from amends.stores.clock import Clock
 from amends.stores.errors import StoreClosedError
 from amends.stores.signal import Signal
 from amends.stores.sqlite.file import File
+from amends.stores.sqlite.log import LogRows
+from amends.stores.sqlite.queue import QueueRows
+from amends.stores.sqlite.table import TableRows
 from amends.stores.sqlite.threads import Reader, Writer
 
-__all__ = ["Connections"]
+__all__ = ["Connections", "SqliteRows"]
 
 T = TypeVar("T")
+
+
+class SqliteRows:
+    """The statements of a store, run in the connection's current transaction."""
+
+    __slots__ = ("_clock", "connection")
+
+    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+        self.connection, self._clock = connection, clock
+
+    def log(self, name: str) -> LogRows:
+        """The statements of one log."""
+        return LogRows(self.connection, check_name(name, "log"))
+
+    def table(self, name: str) -> TableRows:
+        """The statements of one table."""
+        return TableRows(self.connection, self._clock, check_name(name, "table"))
+
+    def queue(self, name: str) -> QueueRows:
+        """The statements of one queue."""
+        return QueueRows(self.connection, self._clock, check_name(name, "queue"))
 
 
 class Connections:
@@ -28,24 +53,27 @@ class Connections:
         self._url = url
         self.clock = clock
         self.signal = Signal()
-        self.real_path = os.path.realpath(file.path)
+        self.place = os.path.realpath(file.path)
+        """The path of the file: leases of all stores on it are the same."""
         self.closed = False
         self._writer = Writer(file, writer, "amends-sqlite-write", self.signal)
         self._reader = Reader(file, reader, "amends-sqlite-read")
 
-    def read(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+    def read(self, work: Callable[[SqliteRows], T]) -> asyncio.Future[T]:
         """Run a read in the reader thread."""
         self._check_open()
-        return self._reader.submit(work)
+        return self._reader.submit(lambda connection: work(SqliteRows(connection, self.clock)))
 
-    def write(self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False) -> asyncio.Future[T]:
+    def write(self, work: Callable[[SqliteRows], T], *, isolated: bool = False) -> asyncio.Future[T]:
         """
         Run a write in the writer thread; the future has its result after the commit.
 
         `work` may share a transaction with other writes, so it must check before it writes, unless it is `isolated`.
         """
         self._check_open()
-        return self._writer.submit(work, isolated=isolated)
+        return self._writer.submit(
+            lambda connection: work(SqliteRows(connection, self.clock)), isolated=isolated
+        )
 
     async def close(self) -> None:
         """Reject further work, finish the submitted work and close the file."""

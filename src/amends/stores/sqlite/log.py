@@ -4,21 +4,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
 from random import randrange
 
-from amends.stores.arguments import check_key, check_limit, check_stored, check_value
+from amends.stores.arguments import check_key, check_stored, check_value
 from amends.stores.contract import Bounds, Entry
 from amends.stores.errors import ConflictError, DamagedStoreError, TrimmedError
-from amends.stores.signal import Signal
 from amends.stores.sqlite.commit import in_transaction
-from amends.stores.sqlite.connections import Connections
 from amends.stores.sqlite.schema import LOG_SHIFT, LOGS, SEQ_MASK
 
-__all__ = ["LogRows", "SqliteLog"]
-
-_FOLLOW_PAGE = 256
+__all__ = ["LogRows"]
 
 _NEWEST = f"""
     SELECT max(id) FROM amends_entries
@@ -190,54 +184,3 @@ class LogRows:
         self._connection.execute(
             "INSERT INTO amends_logs (name, oldest) VALUES (?, ?) ON CONFLICT DO NOTHING", (self._name, first)
         )
-
-
-class SqliteLog:
-    """See `contract.Log`."""
-
-    def __init__(self, connections: Connections, name: str) -> None:
-        self._connections = connections
-        self._signal = connections.signal
-        self.name = name
-
-    async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
-        value = check_value(value)
-        if dedupe is not None:
-            check_key(dedupe, "dedupe id")
-        return await self._connections.write(lambda c: self._on(c).append(value, dedupe=dedupe, last=last))
-
-    async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
-        check_limit(limit)
-        return await self._connections.read(lambda c: self._on(c).read(start, limit))
-
-    async def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
-        while True:
-            seen = self._signal.count
-            entries = await self.read(start, limit=_FOLLOW_PAGE)
-            for entry in entries:
-                yield entry
-                start = entry.seq + 1
-            if not entries:
-                await self._signal.wait(seen)
-
-    @asynccontextmanager
-    async def watch(self) -> AsyncGenerator[Signal]:
-        yield self._signal
-
-    async def tail(self) -> Entry | None:
-        return await self._connections.read(lambda c: self._on(c).tail())
-
-    async def bounds(self) -> Bounds:
-        return await self._connections.read(lambda c: self._on(c).bounds())
-
-    async def trim(self, before: int) -> int:
-        return await self._connections.write(lambda c: self._on(c).trim(before))
-
-    async def drop(self) -> None:
-        await self._connections.write(lambda c: self._on(c).drop())
-
-    async def start_at(self, first: int) -> None:
-        await self._connections.write(lambda c: self._on(c).start_at(first))
-
-    def _on(self, connection: sqlite3.Connection) -> LogRows:
-        return LogRows(connection, self.name)

@@ -1,153 +1,201 @@
-# ruff: noqa: D102  (contract.py documents the methods)
-"""The queue on SQLite. Taking a message is one short transaction."""
+# ruff: noqa: D102, S608  (contract.py documents the methods; only our own numbers are written into statements)
+"""The SQL statements of a queue: one row per message, in the table `amends_tasks`."""
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from typing import TypeVar
 
-from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
+from amends.stores.arguments import check_key, check_seconds, check_stored, check_value
+from amends.stores.clock import Clock
 from amends.stores.contract import DeadMessage, Message, QueueSize
-from amends.stores.sqlite.connections import Connections
-from amends.stores.sqlite.queue_sql import PAGE, QueueRows
-from amends.stores.taken import TakenLease, TakenMessage
+from amends.stores.errors import LeaseLostError
+from amends.stores.local import PAGE, TakenMessage
+from amends.stores.sqlite.schema import DEAD, HELD, WAITING
 
-__all__ = ["SqliteLease", "SqliteQueue"]
+__all__ = ["QueueRows"]
 
-T = TypeVar("T")
+_UNLIMITED = 2**62
+
+# Messages with an expired lease first: they have waited longest.
+_NEXT = f"""coalesce(
+    (SELECT id FROM amends_tasks WHERE queue = :queue AND state = {HELD} AND at <= :steady ORDER BY at, id LIMIT 1),
+    (SELECT id FROM amends_tasks WHERE queue = :queue AND state = {WAITING} AND at <= :now ORDER BY at, id LIMIT 1)
+)"""
+_TAKE = f"""
+    UPDATE amends_tasks SET state = {HELD}, at = :until, attempts = attempts + 1, epoch = epoch + 1
+    WHERE id = {_NEXT} AND attempts < :bound
+    RETURNING id, key, value, attempts, epoch
+"""
+_DEAD_LETTER_SPENT = f"""
+    UPDATE amends_tasks SET state = {DEAD}, at = :now, reason = 'taken ' || attempts || ' times without being finished'
+    WHERE id = {_NEXT} AND attempts >= :bound
+"""
 
 
-class SqliteQueue:
-    """See `contract.Queue`."""
+class QueueRows:
+    """The statements of one queue, run in the connection's current transaction."""
 
-    def __init__(self, connections: Connections, name: str, lease: float, max_attempts: int | None) -> None:
-        self.connections = connections
-        self.name = name
-        self.lease = lease
-        self._max_attempts = max_attempts
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._name = name
 
-    def write(self, change: Callable[[QueueRows], T]) -> asyncio.Future[T]:
-        """Run statements of this queue in the writer thread."""
-        return self.connections.write(lambda c: change(self._on(c)))
+    def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
+        return self.restore(value, key=key, delay=delay, attempts=0)
 
-    def _read(self, look: Callable[[QueueRows], T]) -> asyncio.Future[T]:
-        return self.connections.read(lambda c: look(self._on(c)))
-
-    def _on(self, connection: sqlite3.Connection) -> QueueRows:
-        return QueueRows(connection, self.connections.clock, self.name)
-
-    async def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
-        return await self.restore(value, key=key, delay=delay, attempts=0)
-
-    async def restore(
-        self, value: bytes, *, key: str | None, delay: float, attempts: int, token: str | None = None
-    ) -> bool:
+    def restore(self, value: bytes, *, key: str | None, delay: float, attempts: int) -> bool:
         value = check_value(value)
-        check_seconds(delay, "delay")
         if key is not None:
             check_key(key)
-        return await self.write(lambda rows: rows.restore(value, key=key, delay=delay, attempts=attempts))
+        due = self._clock.wall() + check_seconds(delay, "delay")
+        cursor = self._connection.execute(
+            "INSERT INTO amends_tasks (queue, state, at, attempts, epoch, key, value) VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            (self._name, WAITING, due, attempts, attempts, key, value),
+        )
+        return cursor.rowcount == 1
 
-    async def take(self, *, wait: float | None = 0.0) -> SqliteLease | None:
-        clock = self.connections.clock
-        end = None if wait is None else clock.steady() + check_seconds(wait, "wait")
+    def take(self, lease: float, max_attempts: int | None) -> TakenMessage | float | None:
+        """Take the next message; or return in how many seconds one may be due, or None if only a put can add one."""
+        bound = _UNLIMITED if max_attempts is None else max_attempts
+        now, steady = self._clock.wall(), self._clock.steady()
+        parameters = {
+            "queue": self._name,
+            "now": now,
+            "steady": steady,
+            "until": steady + lease,
+            "bound": bound,
+        }
         while True:
-            seen = self.connections.signal.count
-            now = clock.steady()
-            taken = await self._try()
-            if isinstance(taken, TakenMessage):
-                return SqliteLease(self, taken, now + self.lease)
-            # Idle workers read without the write lock, and request it only if there is a message to take.
-            while taken is None or taken > 0:
-                left = None if end is None else end - clock.steady()
-                if left is not None and left <= 0:
-                    return None
-                await self.connections.signal.wait(
-                    seen, min((x for x in (left, taken) if x is not None), default=None)
-                )
-                seen = self.connections.signal.count
-                taken = await self._read(QueueRows.next_in)
+            rows = self._connection.execute(_TAKE, parameters).fetchall()
+            if rows:
+                return TakenMessage(*rows[0])
+            # No message is due, or the first due one was taken too often and must become a dead letter first.
+            if not self._connection.execute(_DEAD_LETTER_SPENT, parameters).rowcount:
+                return self.next_in()
 
-    async def _try(self) -> TakenMessage | float | None:
-        future = self.write(lambda rows: rows.take(self.lease, self._max_attempts))
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            # The thread may already have taken the message for this cancelled worker: put it back.
-            future.add_done_callback(self._put_back)
-            raise
+    def next_in(self) -> float | None:
+        """Seconds until a message can be taken; 0 if one can be taken now, None if there is none."""
+        waits = []
+        for state, now in ((HELD, self._clock.steady()), (WAITING, self._clock.wall())):
+            row = self._connection.execute(
+                "SELECT at FROM amends_tasks WHERE queue = ? AND state = ? ORDER BY at LIMIT 1",
+                (self._name, state),
+            ).fetchone()
+            if row is not None:
+                waits.append(max(0.0, row[0] - now))
+        return min(waits, default=None)
 
-    def _put_back(self, future: asyncio.Future[TakenMessage | float | None]) -> None:
-        if future.cancelled() or future.exception() is not None or self.connections.closed:
-            return
-        taken = future.result()
-        if isinstance(taken, TakenMessage):
-            self.write(lambda rows: rows.untake(taken.number, taken.epoch))
+    def untake(self, number: int, epoch: int) -> None:
+        """Undo a take whose worker was cancelled before it received the message."""
+        self._connection.execute(
+            "UPDATE amends_tasks SET state = ?, at = 0, attempts = attempts - 1 WHERE id = ? AND epoch = ? AND state = ?",
+            (WAITING, number, epoch, HELD),
+        )
 
-    async def now(self) -> float:
-        return self.connections.clock.wall()
+    def check_lease(self, number: int, epoch: int) -> None:
+        query = "SELECT 1 FROM amends_tasks WHERE id = ? AND queue = ? AND epoch = ? AND state = ?"
+        if self._connection.execute(query, (number, self._name, epoch, HELD)).fetchone() is None:
+            raise LeaseLostError(self._name, str(number), epoch)
 
-    async def size(self) -> QueueSize:
-        return await self._read(QueueRows.size)
+    def extend(self, number: int, epoch: int, lease: float) -> None:
+        self._held("UPDATE amends_tasks SET at = ?", (self._clock.steady() + lease,), number, epoch)
 
-    async def messages(self) -> AsyncIterator[Message]:
-        after = 0
-        while True:
-            page = await self._page(after)
-            for number, message in page:
-                after = number
-                yield message
-            if len(page) < PAGE:
-                return
+    def done(self, number: int, epoch: int) -> None:
+        self._held("DELETE FROM amends_tasks", (), number, epoch)
 
-    async def _page(self, after: int) -> list[tuple[int, Message]]:
-        return await self._read(lambda rows: rows.page(after))
+    def give_back(self, number: int, epoch: int, delay: float) -> None:
+        due = self._clock.wall() + delay
+        self._held("UPDATE amends_tasks SET state = ?, at = ?", (WAITING, due), number, epoch)
 
-    async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
-        check_limit(limit)
-        return await self._read(lambda rows: rows.dead(limit))
+    def dead_letter(self, number: int, epoch: int, reason: str) -> None:
+        now = self._clock.wall()
+        self._held(
+            "UPDATE amends_tasks SET state = ?, at = ?, reason = ?", (DEAD, now, reason), number, epoch
+        )
 
-    async def revive(self, id: str) -> bool:
-        return await self.write(lambda rows: rows.revive(id))
+    def _held(self, change: str, parameters: tuple[object, ...], number: int, epoch: int) -> None:
+        cursor = self._connection.execute(
+            f"{change} WHERE id = ? AND queue = ? AND epoch = ? AND state = ?",
+            (*parameters, number, self._name, epoch, HELD),
+        )
+        if cursor.rowcount != 1:
+            raise LeaseLostError(self._name, str(number), epoch)
 
-    async def restore_dead(self, letter: DeadMessage) -> None:
-        await self.write(lambda rows: rows.restore_dead(letter))
+    def size(self) -> QueueSize:
+        def count(condition: str, *parameters: float) -> int:
+            statement = f"SELECT count(*) FROM amends_tasks WHERE queue = ? AND {condition}"
+            return int(self._connection.execute(statement, (self._name, *parameters)).fetchone()[0])
 
-    async def discard(self, id: str) -> bool:
-        return await self.write(lambda rows: rows.discard(id))
+        now, steady = self._clock.wall(), self._clock.steady()
+        overdue = count("state = ? AND at <= ?", HELD, steady)
+        return QueueSize(
+            ready=count("state = ? AND at <= ?", WAITING, now) + overdue,
+            delayed=count("state = ? AND at > ?", WAITING, now),
+            leased=count("state = ?", HELD) - overdue,
+            dead=count("state = ?", DEAD),
+        )
 
-    async def drop(self) -> None:
-        await self.write(QueueRows.drop)
+    def page(self, after: int) -> list[Message]:
+        now, steady = self._clock.wall(), self._clock.steady()
+        rows = self._connection.execute(
+            "SELECT id, key, value, attempts, state, at FROM amends_tasks "
+            "WHERE id > ? AND queue = ? AND state < ? ORDER BY id LIMIT ?",
+            (after, self._name, DEAD, PAGE),
+        )
+        return [
+            Message(
+                str(number),
+                key,
+                check_stored(value, "queue", self._name),
+                attempts,
+                max(0.0, at - now) if state == WAITING else 0.0,
+                state == HELD and at > steady,
+            )
+            for number, key, value, attempts, state, at in rows
+        ]
+
+    def dead(self, limit: int) -> list[DeadMessage]:
+        rows = self._connection.execute(
+            "SELECT id, key, value, attempts, reason FROM amends_tasks WHERE queue = ? AND state = ? ORDER BY at LIMIT ?",
+            (self._name, DEAD, limit),
+        )
+        return [DeadMessage(str(number), *rest) for number, *rest in rows]
+
+    def restore_dead(self, letter: DeadMessage) -> None:
+        self._connection.execute(
+            "INSERT INTO amends_tasks (queue, state, at, attempts, epoch, key, reason, value) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self._name,
+                DEAD,
+                self._clock.wall(),
+                letter.attempts,
+                letter.attempts,
+                letter.key,
+                letter.reason,
+                letter.value,
+            ),
+        )
+
+    def revive(self, id: str) -> bool:
+        cursor = self._connection.execute(
+            "UPDATE OR IGNORE amends_tasks SET state = ?, at = ?, attempts = 0, reason = NULL "
+            "WHERE id = ? AND queue = ? AND state = ?",
+            (WAITING, self._clock.wall(), _number(id), self._name, DEAD),
+        )
+        return cursor.rowcount == 1
+
+    def discard(self, id: str) -> bool:
+        cursor = self._connection.execute(
+            "DELETE FROM amends_tasks WHERE id = ? AND queue = ? AND state = ?",
+            (_number(id), self._name, DEAD),
+        )
+        return cursor.rowcount == 1
+
+    def drop(self) -> None:
+        self._connection.execute("DELETE FROM amends_tasks WHERE queue = ?", (self._name,))
 
 
-class SqliteLease(TakenLease):
-    """See `contract.Lease`."""
-
-    def __init__(self, queue: SqliteQueue, taken: TakenMessage, until: float) -> None:
-        super().__init__(taken, until)
-        self.queue = queue
-
-    @property
-    def expires_in(self) -> float:
-        return max(0.0, self._until - self.queue.connections.clock.steady())
-
-    async def extend(self) -> None:
-        lease = self.queue.lease
-        until = self.queue.connections.clock.steady() + lease
-        await self._change(lambda rows: rows.extend(self.number, self.epoch, lease))
-        self._until = until
-
-    async def done(self) -> None:
-        await self._change(lambda rows: rows.done(self.number, self.epoch))
-
-    async def give_back(self, *, delay: float = 0.0) -> None:
-        check_seconds(delay, "delay")
-        await self._change(lambda rows: rows.give_back(self.number, self.epoch, delay))
-
-    async def dead_letter(self, reason: str) -> None:
-        await self._change(lambda rows: rows.dead_letter(self.number, self.epoch, reason))
-
-    async def _change(self, change: Callable[[QueueRows], None]) -> None:
-        await self.queue.write(change)
+def _number(id: str) -> int:
+    return int(id) if id.isdecimal() and len(id) < 19 else -1

@@ -10,18 +10,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from amends.stores.address import Address
-from amends.stores.arguments import check_lease, check_name
 from amends.stores.clock import Clock
-from amends.stores.closing import ClosedAtExit
 from amends.stores.contract import Transaction
 from amends.stores.errors import DamagedStoreError
+from amends.stores.local import LocalStore
 from amends.stores.sqlite.check import problems, quick_problem
 from amends.stores.sqlite.connections import Connections
 from amends.stores.sqlite.file import File, store_error
-from amends.stores.sqlite.log import SqliteLog
-from amends.stores.sqlite.queue import SqliteQueue
 from amends.stores.sqlite.schema import FLOOR_KEY, prepare
-from amends.stores.sqlite.table import SqliteTable
 from amends.stores.sqlite.transaction import SqliteTransaction
 from amends.stores.traits import Traits
 
@@ -65,7 +61,7 @@ def _connect(file: File, clock: Clock) -> tuple[sqlite3.Connection, sqlite3.Conn
         return writer, reader
 
 
-class SqliteStore(ClosedAtExit):
+class SqliteStore(LocalStore):
     """See `contract.Store`. It belongs to the event loop in which it was opened."""
 
     traits = Traits(
@@ -73,41 +69,29 @@ class SqliteStore(ClosedAtExit):
     )
 
     def __init__(self, url: str, connections: Connections) -> None:
-        self.url = url
+        super().__init__(url, connections)
         self.connections = connections
 
-    def log(self, name: str) -> SqliteLog:
-        return SqliteLog(self.connections, check_name(name, "log"))
-
-    def table(self, name: str) -> SqliteTable:
-        return SqliteTable(self.connections, check_name(name, "table"))
-
-    def queue(self, name: str, *, lease: float = 30.0, max_attempts: int | None = None) -> SqliteQueue:
-        check_lease(lease, max_attempts)
-        return SqliteQueue(self.connections, check_name(name, "queue"), lease, max_attempts)
-
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
-        path, clock = self.connections.real_path, self.connections.clock
-        return await self.connections.write(lambda c: work(SqliteTransaction(c, clock, path)), isolated=True)
+        place = self.connections.place
+        return await self.connections.write(lambda rows: work(SqliteTransaction(rows, place)), isolated=True)
 
     async def names(self) -> dict[str, list[str]]:
-        def distinct(connection: sqlite3.Connection, table: str, column: str) -> list[str]:
-            return sorted(row[0] for row in connection.execute(_DISTINCT.format(table=table, column=column)))
-
-        def has_rows(connection: sqlite3.Connection, table: str) -> bool:
-            found = connection.execute(_HAS_ROWS, (table,)).fetchone()
-            return found is not None
-
-        return await self.connections.read(
-            lambda c: {
-                "logs": distinct(c, "amends_logs", "name"),
-                "tables": [table for table in distinct(c, "amends_rows", "tbl") if has_rows(c, table)],
-                "queues": distinct(c, "amends_tasks", "queue"),
-            }
-        )
+        return await self.connections.read(lambda rows: _names(rows.connection))
 
     async def check(self) -> list[str]:
-        return await self.connections.read(problems)
+        return await self.connections.read(lambda rows: problems(rows.connection))
 
-    async def close(self) -> None:
-        await self.connections.close()
+
+def _names(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    def distinct(table: str, column: str) -> list[str]:
+        return sorted(row[0] for row in connection.execute(_DISTINCT.format(table=table, column=column)))
+
+    def has_rows(table: str) -> bool:
+        return connection.execute(_HAS_ROWS, (table,)).fetchone() is not None
+
+    return {
+        "logs": distinct("amends_logs", "name"),
+        "tables": [table for table in distinct("amends_rows", "tbl") if has_rows(table)],
+        "queues": distinct("amends_tasks", "queue"),
+    }

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
 
 from amends.stores.arguments import check_key, check_seconds, check_stored, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import Row
 from amends.stores.errors import ConflictError
-from amends.stores.sqlite.connections import Connections
+from amends.stores.local import PAGE
 from amends.stores.sqlite.schema import FLOOR_KEY
 
-__all__ = ["SqliteTable", "TableRows"]
+__all__ = ["TableRows"]
 
-_SCAN_PAGE = 256
 # How many expired rows a write with an expiry removes: more than it adds, so that they cannot accumulate.
 _SWEEP = 4
 
@@ -109,10 +107,10 @@ class TableRows:
         found = self._connection.execute(
             f"SELECT key, value, revision, expires FROM amends_rows WHERE tbl = ? AND key {high} ? "
             f"AND key < {FLOOR_KEY if bound is None else '?'} ORDER BY key LIMIT ?",
-            (self._name, low, *(() if bound is None else (bound,)), _SCAN_PAGE),
+            (self._name, low, *(() if bound is None else (bound,)), PAGE),
         ).fetchall()
         rows = [row for row in (self._row(*columns) for columns in found) if row is not None]
-        return rows, (found[-1][0] if len(found) == _SCAN_PAGE else None)
+        return rows, (found[-1][0] if len(found) == PAGE else None)
 
     def drop(self) -> None:
         (highest,) = self._connection.execute(
@@ -166,55 +164,3 @@ def _beyond(prefix: str) -> str | None:
             return prefix[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
         prefix = prefix[:-1]
     return None
-
-
-class SqliteTable:
-    """See `contract.Table`."""
-
-    def __init__(self, connections: Connections, name: str) -> None:
-        self._connections = connections
-        self.name = name
-
-    async def get(self, key: str) -> Row | None:
-        check_key(key)
-        return await self._connections.read(lambda c: self._on(c).get(key))
-
-    async def put(
-        self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
-    ) -> int:
-        check_key(key)
-        value = check_value(value)
-        if expires_in is not None:
-            check_seconds(expires_in, "expires_in")
-        return await self._connections.write(
-            lambda c: self._on(c).put(key, value, revision=revision, expires_in=expires_in)
-        )
-
-    async def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
-        return await self.put(key, value, revision=0, expires_in=expires_in)
-
-    async def delete(self, key: str, *, revision: int | None = None) -> bool:
-        check_key(key)
-        return await self._connections.write(lambda c: self._on(c).delete(key, revision=revision))
-
-    async def discard(self, key: str) -> None:
-        await self.delete(key)
-
-    async def scan(self, prefix: str = "") -> AsyncIterator[Row]:
-        check_key(prefix, "prefix")
-        after: str | None = None
-        while True:
-            rows, after = await self._page(prefix, after)
-            for row in rows:
-                yield row
-            if after is None:
-                return
-
-    async def _page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
-        return await self._connections.read(lambda c: self._on(c).page(prefix, after))
-
-    async def drop(self) -> None:
-        await self._connections.write(lambda c: self._on(c).drop())
-
-    def _on(self, connection: sqlite3.Connection) -> TableRows:
-        return TableRows(connection, self._connections.clock, self.name)

@@ -1,8 +1,13 @@
-"""The faults that failed tasks, delegations and interrupted attempts end with."""
+"""
+The faults of attempts, delegations and tasks, in the task vocabulary (T4).
+
+The text of an exception is only written to this process's log. A fault that another agent, tool or service reported is
+translated into the task vocabulary; its context is added and its original code kept.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
 
 from msgspec.structs import replace
 
@@ -10,21 +15,32 @@ from amends.core.crosswalk import transfer
 from amends.core.decision import Decision
 from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
+from amends.core.vocabularies.task import VOCABULARY as TASK_CODES
 from amends.core.vocabulary import row_for
 from amends.dialects import task as dialect
 from amends.errors.base import FaultError
+from amends.foreign import from_exception
+from amends.serving.server_errors import find_fault_error, is_about_a_part
+from amends.tasks.capability import Capability
 from amends.tasks.entries import Failed
 from amends.tasks.state import TaskState
+from amends.tasks.values import UnstorableError
 
 __all__ = [
     "DEADLINE",
     "STOPPED",
+    "about_step",
     "cancelled_fault",
     "delegation_failed",
     "final_fault",
     "interrupted_attempt",
+    "to_task_fault",
+    "unstorable_result",
     "workers_lost",
 ]
+
+_log = logging.getLogger("amends.tasks")
+_SHARED = frozenset({"TIMEOUT", "RATE_LIMITED", "INTERNAL_ERROR"})
 
 STOPPED = Decision(action=Action.ESCALATE, delay=None, reason="terminal")
 """The decision about an attempt that was stopped."""
@@ -36,6 +52,88 @@ DEADLINE = Fault(
     executed=Executed.NO,
 )
 """Why an attempt does not start, or why a task ends that waits for an answer, after its deadline."""
+
+
+# One attempt ---------------------------------------------------------------------------------------------------
+
+
+def to_task_fault(exc: Exception, agent: str, capability: str) -> Fault:
+    """
+    Convert any exception into a fault of the task vocabulary with its context (T4).
+
+    Exceptions that are no FaultError are logged here and nowhere else.
+    """
+    raised = find_fault_error(exc)
+    if raised is None:
+        _log.error("%s/%s raised %s", agent, capability, type(exc).__name__, exc_info=exc)
+        fault = _from_foreign(from_exception(exc))
+    else:
+        fault = transfer(_with_task_code(raised.fault), "task")
+    details = dict(fault.details or {})
+    if "requiredBy" not in details:
+        details.setdefault("context", {"agent": agent, "capability": capability})
+    return replace(fault, details=details, message=fault.message or row_for("task", fault.code).message)
+
+
+def _with_task_code(fault: Fault) -> Fault:
+    """
+    A code of the task vocabulary that arrived in another format is kept unchanged.
+
+    Codes that the formats share are left to the translation, which gives them the same name.
+    """
+    row = TASK_CODES.rows.get(fault.code)
+    if fault.vocabulary == "task" or row is None or row.code in _SHARED:
+        return fault
+    return replace(fault, vocabulary="task")
+
+
+def _from_foreign(fault: Fault) -> Fault:
+    """
+    Reduce the fault of a foreign exception to what the caller of the agent may see.
+
+    If a library or service rejected what the agent sent, the caller cannot correct that, and the same task would send it again:
+    such a fault becomes a terminal INTERNAL_ERROR. Of other faults only the members that decide about recovery are kept; text,
+    other members and addresses belong to the other service.
+    """
+    if fault.recovery is Recovery.CORRECTABLE:
+        return Fault(
+            code="INTERNAL_ERROR", vocabulary="task", recovery=Recovery.TERMINAL, executed=fault.executed
+        )
+    translated = transfer(fault, "task")
+    return Fault(
+        code=translated.code,
+        vocabulary="task",
+        recovery=translated.recovery,
+        executed=translated.executed,
+        actor=translated.actor,
+        retry_after=translated.retry_after,
+    )
+
+
+def about_step(fault: Fault, exc: Exception, capability: Capability) -> Fault:
+    """
+    The fault with what is known about the whole step (M3, "Failures from inside a handler").
+
+    The function may have had an effect before the call that failed, whatever the called service says about that call.
+    """
+    if capability.relays or not is_about_a_part(exc, fault):
+        return fault
+    return replace(fault, executed=Executed.NO if capability.read_only else Executed.MAYBE)
+
+
+def unstorable_result(agent: str, capability: str, problem: UnstorableError) -> Fault:
+    """The fault of a call that was executed and whose result cannot be stored; a repeat would return the same result."""
+    return Fault(
+        code="INTERNAL_ERROR",
+        vocabulary="task",
+        message=f"The step happened, but its result cannot be stored: {problem.reason}",
+        recovery=Recovery.TERMINAL,
+        executed=Executed.YES,
+        details={"context": {"agent": agent, "capability": capability}, "happened": True},
+    )
+
+
+# The whole task -------------------------------------------------------------------------------------------------
 
 
 def final_fault(state: TaskState, cause: Fault | None) -> Fault:
@@ -104,7 +202,7 @@ def cancelled_fault(state: TaskState) -> Fault | None:
 
 def delegation_failed(cause: Fault, agent: str | None, capability: str) -> FaultError:
     """DELEGATION_FAILED with the cause, its recovery, its `retry_after`, and the attempts that the delegation made."""
-    details: dict[str, Any] = {"agent": agent, "capability": capability, "cause": dialect.encode(cause)}
+    details: dict[str, object] = {"agent": agent, "capability": capability, "cause": dialect.encode(cause)}
     return FaultError.from_fault(
         Fault(
             code="DELEGATION_FAILED",

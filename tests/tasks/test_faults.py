@@ -5,7 +5,7 @@ import pytest
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.tasks import entries
-from amends.tasks.final_faults import (
+from amends.tasks.faults import (
     STOPPED,
     cancelled_fault,
     delegation_failed,
@@ -13,6 +13,7 @@ from amends.tasks.final_faults import (
     interrupted_attempt,
     workers_lost,
 )
+from amends.tasks.fold import fold
 from amends.tasks.plan import Step
 from amends.tasks.state import TaskState
 
@@ -21,8 +22,8 @@ FAULT = Fault(code="AGENT_BUSY", vocabulary="task", retry_after=2.0, user_messag
 
 def state(*records, single=False):
     steps = tuple(Step(name=name, type="pay") for name in (("a",) if single else ("a", "b", "c")))
-    return TaskState().after(
-        [entries.Submitted(at=1.0, id="t", type="x", steps=steps, single=single), *records]
+    return fold(
+        TaskState(), [entries.Submitted(at=1.0, id="t", type="x", steps=steps, single=single), *records]
     )
 
 

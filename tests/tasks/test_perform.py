@@ -9,8 +9,8 @@ from amends.core.fault import Fault
 from amends.errors import FaultError
 from amends.errors import task as errors
 from amends.tasks import Agent
-from amends.tasks.attempt import connect, perform, to_task_fault
 from amends.tasks.context import Context
+from amends.tasks.faults import to_task_fault
 from amends.tasks.journal import Fenced
 
 
@@ -27,13 +27,13 @@ def prepared(function, **options):
 async def fault_of(function, *, timeout=None, payload=None, **options):
     agent, capability, ctx = prepared(function, **options)
     with pytest.raises(FaultError) as raised:
-        await perform(agent, capability, payload, ctx, timeout)
+        await agent.perform(capability, payload, ctx, timeout)
     return raised.value.fault, ctx
 
 
 async def test_a_result_reads_back_from_json():
     agent, capability, ctx = prepared(lambda payload: (payload, {1}))
-    assert await perform(agent, capability, 5, ctx) == [5, [1]]
+    assert await agent.perform(capability, 5, ctx) == [5, [1]]
     assert ctx.called
 
 
@@ -66,7 +66,7 @@ async def test_what_was_not_called():
         raise Fenced
 
     with pytest.raises(Fenced):
-        await perform(agent, capability, 1, ctx, hold=lost)
+        await agent.perform(capability, 1, ctx, hold=lost)
     assert not ctx.called
 
 
@@ -76,11 +76,11 @@ async def test_all_threads_are_in_use():
 
     gate = threading.Event()
     agent, capability, ctx = prepared(lambda payload: gate.wait(20), agent={"threads": 1})
-    first = asyncio.ensure_future(perform(agent, capability, 1, ctx))
+    first = asyncio.ensure_future(agent.perform(capability, 1, ctx))
     await asyncio.sleep(0)
     other = Context(task="u", agent="worker", capability="work", key="u/work")
     with pytest.raises(FaultError) as busy:
-        await perform(agent, capability, 1, other)
+        await agent.perform(capability, 1, other)
     assert (busy.value.fault.code, other.called) == ("AGENT_BUSY", False)
     gate.set()
     await first
@@ -130,7 +130,7 @@ async def test_connecting_what_is_required():
     agent = Agent("worker", mcp={"notion": lambda: None})
     agent.capability("work", requires=["notion"])(lambda payload: None)
     with pytest.raises(errors.McpNotConnectedError) as missing:
-        await connect(agent, agent.capabilities["work"], Context(task="t", agent="worker", capability="work"))
+        await agent.connect(agent.capabilities["work"], Context(task="t", agent="worker", capability="work"))
     assert missing.value.fault.details["requiredBy"] == "worker"
 
 
