@@ -10,7 +10,7 @@ __all__ = ["INSIDE", "Library", "Row", "Rows"]
 
 
 class Row(NamedTuple):
-    """The meaning of a class, and the reader of further details: a key of `exceptions.READERS`, or INSIDE."""
+    """The meaning of a class, and the reader of further details: a key of `readers.READERS`, or INSIDE."""
 
     meaning: Meaning
     reader: str | None = None
