@@ -38,6 +38,14 @@ NOW = 1_700_000_000.0
             (9, 10.0),
         ),
         ({"x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "5"}, None),
+        ({"x-ratelimit-remaining-requests": "9", "x-ratelimit-reset-requests": "1m5s"}, (9, 65.0)),
+        (
+            {
+                "anthropic-ratelimit-requests-remaining": "2",
+                "anthropic-ratelimit-requests-reset": "2023-11-14T22:13:50Z",
+            },
+            (2, 30.0),
+        ),
         ({"x-ratelimit-remaining": "-1", "x-ratelimit-reset": "5"}, None),
         ({"x-ratelimit-remaining": "9", "x-ratelimit-reset": f"{NOW - 5:.0f}"}, None),
         ({"x-ratelimit-remaining": "9", "x-ratelimit-reset": "1700000000000"}, None),

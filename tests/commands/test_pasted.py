@@ -1,13 +1,18 @@
 """`amends decode` on what people have: curl's output, HAR files, event streams, log lines, tracebacks."""
 
+import io
 import json
+from random import Random
 
 import pytest
 
 from amends.carriers.extraction import examine
 from amends.carriers.report import report
-from amends.commands.pasted import har_response, read_pasted
+from amends.commands.input import read_input
+from amends.commands.pasted import read_pasted, unwrapped
 from amends.core.reading import FAILED, Reading
+from amends.errors.cli import ValidationError
+from tests.commands.pastes import PASTES
 
 BODY = {"error": {"message": "m", "type": "insufficient_quota", "param": None, "code": "insufficient_quota"}}
 TEXT = json.dumps(BODY)
@@ -104,7 +109,7 @@ def test_tracebacks_of_several_exceptions_and_lines_of_other_tools(text, expecte
 
 def test_a_line_that_docker_stores():
     """The text of the line is read like any other."""
-    _via, reading = examine(har_response({"log": f"{LINE}\n", "stream": "stderr", "time": "t"}))
+    _via, reading = examine(unwrapped({"log": f"{LINE}\n", "stream": "stderr", "time": "t"}))
     assert reading.fault.code == "QUOTA_EXCEEDED"
 
 
@@ -118,7 +123,7 @@ def test_a_har_file():
         }
     }
     fine = {"response": {"status": 200, "headers": [], "content": {"text": "{}"}}}
-    via, reading = examine(har_response({"log": {"entries": [entry, fine]}}))
+    via, reading = examine(unwrapped({"log": {"entries": [entry, fine]}}))
     assert (via, reading.fault.code, reading.fault.retry_after) == ("http", "QUOTA_EXCEEDED", 4.0)
 
 
@@ -127,7 +132,80 @@ def test_a_har_file():
 )
 def test_other_documents_stay(value):
     """A document that is no HAR file is returned as it is."""
-    assert har_response(value) is value
+    assert unwrapped(value) is value
+
+
+def decoded(text):
+    """Return what `amends decode` reports for a text, or None if it cannot be read."""
+    try:
+        value = read_input(io.BytesIO(text.encode("utf-8", "replace")))
+    except ValidationError:
+        return None
+    found = unwrapped(value)
+    return report(None, found) if isinstance(found, Reading) else report(*examine(found))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [case[1:] for case in PASTES], ids=[case[0] for case in PASTES]
+)
+def test_what_people_paste(text, expected):
+    """curl, HAR files, streams, records of loggers, tracebacks, and lines of other tools."""
+    got = decoded(text)
+    if expected is None:
+        assert got is None or got.fault is None
+    else:
+        assert (got.vendor, got.fault.code, got.decision.action) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{" * 10**6, '{"' * 300_000, "[" * 10**6, "\n" * 10**6, " " * 10**6, "a." * 300_000, "Error: " * 100_000),
+        *('{"a":1} ' * 50_000, "data: {\n" * 100_000, "HTTP/1.1 429 x\n" * 50_000, "\tstatus = StatusCode.X\n" * 50_000),
+        *('{"level":"error","message":' * 2000, '{"level":"e","err":' * 60 + "1" + "}" * 60, "{'a': " * 100_000),
+        *("Traceback (most recent call last):\n" * 50_000, "a.b.C: {'a': 1\n" * 50_000, '\\"' * 300_000),
+    ],
+    ids=lambda text: text[:12],
+)  # fmt: skip
+@pytest.mark.timeout(20)
+def test_hostile_texts(text):
+    """Whatever is pasted, reading it ends soon and raises nothing."""
+    decoded(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"level":"info","message":"done {\\"a\\": 1}"}',
+        '2026-07-06 INFO served 450 items {"count": 450}',
+        '{"level":"info","status":200,"response":{"status":200,"body":{"ok":true}}}',
+        '{"level":"info","data":{"code":429,"name":"x"}}',
+        '{"level":"warn","error":{"code":null,"message":null}}',
+        'HTTP/1.1 200 OK\n\n{"ok":true}',
+        'data: {"id":"c","object":"chat.completion.chunk","choices":[]}\n\ndata: [DONE]\n\n',
+        'took: 500 {"ms": 1}',
+        '127.0.0.1 - - "GET / HTTP/1.1" 200 12',
+    ],
+)
+def test_ordinary_texts(text):
+    """A successful answer and an ordinary log line report no failure."""
+    got = decoded(text)
+    assert got is None or not got.failed
+
+
+def test_mutated_pastes():
+    """A paste that lost or gained characters raises nothing."""
+    random = Random(7)
+    pieces = [*"{}\"'\\\n[](", ": ", "\0", "429", "é"]
+    for _ in range(1500):
+        text = list(random.choice(PASTES)[1])
+        for _ in range(random.randint(1, 6)):
+            place = random.randrange(len(text) + 1)
+            if random.random() < 0.4:
+                del text[place : place + random.randint(1, 30)]
+            else:
+                text.insert(place, random.choice(pieces))
+        decoded("".join(text))
 
 
 @pytest.mark.parametrize("text", ["", "hello", "{" * 5000, "HTTP/1.1", "[1", "x" * 10**6, "Error: {'a': }"])

@@ -146,7 +146,7 @@ def test_postgres_by_sqlstate(state: str, expected: tuple[str, str, str]) -> Non
     with serving(servers.postgres(state.encode())) as port, psycopg.connect(dsn(port), autocommit=True) as it:
         fault = raised_fault(lambda: it.execute("SELECT secret FROM acme_billing"))
     assert facts(fault) == expected
-    assert fault.details == {"sqlstate": state}
+    assert fault.details == {"code": state, "sqlstate": state}
     shown = msgspec.json.encode(fault)
     assert not any(leak in shown for leak in (b"acme", b"10.1.2.3", b"SELECT", b"relation"))
 

@@ -10,8 +10,8 @@ import pytest
 from amends.core.vocabularies.everyday import VOCABULARY
 from amends.foreign import codes
 from amends.foreign.classes import INSIDE, LIBRARIES, ROWS
-from amends.foreign.exceptions import READERS
 from amends.foreign.outcomes import Meaning, fault_of
+from amends.foreign.readers import READERS
 
 MODULES = sorted({module for modules, _ in LIBRARIES for module in modules})
 

@@ -1,16 +1,23 @@
 """A server on the loopback that answers every request with the next answer of its script, and the last one from then on."""
 
 import json
+import socket
+import struct
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Answer:
-    """One answer: status, headers and body as a value or a text."""
+    """
+    One answer: status, headers and body as a value or a text.
 
-    def __init__(self, status, body=None, headers=None):
+    `cut` closes the connection after that many bytes of the body; -1 resets it before the answer, -2 never answers.
+    """
+
+    def __init__(self, status, body=None, headers=None, cut=None):
         self.status = status
+        self.cut = cut
         self.headers = dict(headers or {})
         if body is None:
             self.body = b""
@@ -34,6 +41,7 @@ class Server(ThreadingHTTPServer):
         self.script, self.prelude = list(script), prelude
         self.requests = []
         self.lock = threading.Lock()
+        self.stopped = threading.Event()
 
     @property
     def url(self):
@@ -62,6 +70,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.readline()
         self.rfile.read(length)
         answer = self.server.answer_to(self.path, self.headers)
+        if answer.cut is not None and answer.cut < 0:
+            self.close_connection = True
+            if answer.cut == -2:
+                self.server.stopped.wait(30)
+            else:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return
         self.send_response_only(answer.status)
         for name, value in answer.headers.items():
             if name.lower() != "content-length":
@@ -69,7 +84,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(answer.body)
+            self.wfile.write(answer.body[: answer.cut])
+        if answer.cut is not None:
+            self.close_connection = True
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = answer  # noqa: N815 - names of the base class
 
@@ -86,6 +103,32 @@ def serving(*script, prelude=None):
     try:
         yield server
     finally:
+        server.stopped.set()
         server.shutdown()
         server.server_close()
         thread.join(5)
+
+
+@contextmanager
+def silent_port():
+    """Yield a port on which a connection is never established: its queue of connections is full."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            with suppress(BlockingIOError):
+                each.connect(listener.getsockname())
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            for each in waiting:
+                each.close()
+
+
+def closed_port():
+    """Return a port on which nothing listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]

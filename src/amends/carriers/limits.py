@@ -182,6 +182,8 @@ def _pairs(parts: list[str], headers: Mapping[str, str], now: Callable[[], float
 _FAMILIES = (
     ("ratelimit",),
     *((f"{prefix}-remaining", f"{prefix}-reset") for prefix in ("ratelimit", "x-ratelimit", "x-rate-limit")),
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
 )
 """The headers that count calls, each family by itself. Others count tokens, bytes or points, which pacing cannot keep."""
 _LONGEST = 86_400.0
@@ -208,6 +210,8 @@ def allowance(headers: Mapping[str, Any], now: float) -> tuple[int, float] | Non
     clock = {"date": sent} if isinstance(sent, str) else {}
     found = []
     for names in _FAMILIES:
+        if headers.get(names[0]) is None:
+            continue
         given = {name: value.strip() for name in names if isinstance(value := headers.get(name), str)}
         for each in limits({**given, **clock}, lambda: now) if given else ():
             left, seconds = each.remaining, each.reset

@@ -14,7 +14,7 @@ from amends.carriers.report import report
 from amends.cli.arguments import close_matches
 from amends.commands.console import emit, json_bytes, wants_json
 from amends.commands.input import open_input, read_input, unreadable
-from amends.commands.pasted import har_response
+from amends.commands.pasted import unwrapped
 from amends.core.reading import Reading
 from amends.core.wire import MAX_BYTES, Unreadable, read
 from amends.errors.cli import ValidationError
@@ -66,10 +66,10 @@ def run(args: argparse.Namespace) -> int:
 def _examined(value: Any, args: argparse.Namespace) -> tuple[str | None, Reading]:
     """Examine a document, or a text that is none."""
     vendor = check_vendor(args.vendor)
+    if args.via is None or args.via == "http":
+        value = unwrapped(value)
     if isinstance(value, Reading):
         return None, value
-    if args.via is None or args.via == "http":
-        value = har_response(value)
     if vendor is None and not args.in_success and isinstance(value, dict):
         return examine_read(value, args.via)
     return examine(value, args.via, vendor=vendor, in_success=args.in_success)

@@ -1,5 +1,5 @@
 """
-Error lines of other languages and tools, as people paste them into `amends decode`: Go, Node, and the AWS command line.
+Error lines of other languages and tools, as people paste them into `amends decode`: Go, Node, curl, kubectl, gRPC, AWS.
 
 Only what a library always writes at the same place is read: a status, a code word or a gRPC code. Prose decides nothing.
 """
@@ -7,9 +7,21 @@ Only what a library always writes at the same place is read: a status, a code wo
 from __future__ import annotations
 
 import re
-from typing import Any
 
-__all__ = ["read_error_line"]
+from amends.core.reading import Reading
+from amends.foreign.outcomes import (
+    BROKEN,
+    EXPIRED,
+    INVALID,
+    LOST,
+    NOT_STARTED_IN_TIME,
+    REFUSED,
+    UNTRUSTED,
+    Meaning,
+    fault_of,
+)
+
+__all__ = ["read_error_line", "read_log_line"]
 
 _GRPC = re.compile(r"\brpc error: code = ([A-Z][A-Za-z]{1,20}) desc = ")
 _GRPC_CODES = {
@@ -36,18 +48,72 @@ _AWS_GO = re.compile(
 )
 _AWS_CLI = re.compile(r"^An error occurred \(([\w.]{1,96})\) when calling the ", re.MULTILINE)
 _NODE_MEMBER = re.compile(r"^ {2,8}(status|code|type|param): (?:'([\w.-]{1,96})'|(\d{3}))", re.MULTILINE)
+_NODE_ERRNO = re.compile(
+    r"\bcode: '((?:E[A-Z]{3,15})|(?:UND_ERR_[A-Z_]{3,30})|(?:[A-Z_]{5,40}CERT[A-Z_]{0,20}))'"
+)
+_NODE_CODES: dict[str, Meaning] = {
+    "ECONNREFUSED": REFUSED,
+    "ENOTFOUND": REFUSED,
+    "EAI_AGAIN": REFUSED,
+    "UND_ERR_CONNECT_TIMEOUT": NOT_STARTED_IN_TIME,
+    "ETIMEDOUT": EXPIRED,
+    "UND_ERR_HEADERS_TIMEOUT": EXPIRED,
+    "UND_ERR_BODY_TIMEOUT": EXPIRED,
+    "ECONNRESET": LOST,
+    "EPIPE": LOST,
+    "UND_ERR_SOCKET": LOST,
+    "DEPTH_ZERO_SELF_SIGNED_CERT": UNTRUSTED,
+    "SELF_SIGNED_CERT_IN_CHAIN": UNTRUSTED,
+}
+_CURL = re.compile(r"^curl: \((\d{1,2})\) ([^\n]*)", re.MULTILINE)
+_CURL_CODES: dict[int, Meaning] = {
+    **dict.fromkeys((1, 3, 4), INVALID),
+    **dict.fromkeys((5, 6, 7, 35, 45), REFUSED),
+    **dict.fromkeys((51, 60, 77, 91), UNTRUSTED),
+    **dict.fromkeys((18, 52, 55, 56, 92, 95, 96), LOST),
+    28: EXPIRED,
+    47: BROKEN,
+}
+"""The exit codes of curl (libcurl-errors)."""
+_RETURNED = re.compile(r"returned error: ([45]\d\d)\b")
+_KUBECTL = re.compile(r"^Error from server \(([A-Z]\w{1,40})\): ", re.MULTILINE)
+_REASONS = {
+    "BadRequest": 400,
+    "Unauthorized": 401,
+    "Forbidden": 403,
+    "NotFound": 404,
+    "AlreadyExists": 409,
+    "Conflict": 409,
+    "Gone": 410,
+    "Expired": 410,
+    "Invalid": 422,
+    "TooManyRequests": 429,
+    "InternalError": 500,
+    "ServiceUnavailable": 503,
+    "Timeout": 504,
+    "ServerTimeout": 504,
+}
+"""The reasons of Kubernetes, with their statuses."""
+_STATUS_CODE = re.compile(r"^[ \t]{0,8}status = StatusCode\.([A-Z_]{2,24})\b", re.MULTILINE)
+_GH = re.compile(r"\(HTTP ([45]\d\d)\)[ \t\r]{0,4}$", re.MULTILINE)
+_REQUEST = re.compile(r"\bHTTP/\d(?:\.\d)?\"? ([45]\d\d)\b")
+_MAX_TEXT = 65_536
 
 
-def read_error_line(text: str) -> dict[str, Any] | None:
+def read_error_line(text: str) -> object:
     """
-    Return the response that an error line reports, or None.
+    Return the response that an error line reports, the `Reading` of a failure without one, or None.
 
     >>> read_error_line("rpc error: code = Unavailable desc = closing")
     {'status': 503, 'headers': {'grpc-status': '14'}, 'body': ''}
+    >>> read_error_line("curl: (7) Failed to connect").fault.executed.value
+    'no'
     """
+    text = text[-_MAX_TEXT:]
     if (found := _GRPC.search(text)) is not None and found[1] in _GRPC_CODES:
-        number, status = _GRPC_CODES[found[1]]
-        return _response(status, {"grpc-status": str(number)}, "")
+        return _grpc(found[1])
+    if (found := _STATUS_CODE.search(text)) is not None:
+        return _grpc(found[1].title().replace("_", "").replace("Cancelled", "Canceled"))
     if (found := _GOOGLEAPI.search(text)) is not None:
         status = int(found[1])
         return _response(status, {}, {"error": {"code": status, "errors": [{"reason": found[2]}]}})
@@ -55,19 +121,53 @@ def read_error_line(text: str) -> dict[str, Any] | None:
         return _response(int(found[1]), {"x-amzn-requestid": found[2], "x-amzn-errortype": found[3]}, "")
     if (found := _AWS_CLI.search(text)) is not None:
         return _response(400, {"x-amzn-errortype": found[1]}, "")
+    if (found := _KUBECTL.search(text)) is not None and found[1] in _REASONS:
+        status = _REASONS[found[1]]
+        body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": found[1], "code": status}
+        return _response(status, {}, body)
+    if (found := _CURL.search(text)) is not None:
+        returned = _RETURNED.search(found[2])
+        return (
+            _reading(_CURL_CODES.get(int(found[1]), BROKEN))
+            if returned is None
+            else _response(int(returned[1]), {}, "")
+        )
     return _node(text)
 
 
-def _response(status: int, headers: dict[str, str], body: Any) -> dict[str, Any]:
+def read_log_line(text: str) -> object:
+    """
+    Return the status in the last line of an access log, of a client's log or of `gh`, or None.
+
+    >>> read_log_line('INFO:httpx:HTTP Request: POST https://x "HTTP/1.1 429 Too Many Requests"')
+    {'status': 429, 'headers': {}, 'body': ''}
+    """
+    text = text[-_MAX_TEXT:]
+    found = _REQUEST.findall(text) or _GH.findall(text)
+    return _response(int(found[-1]), {}, "") if found else None
+
+
+def _grpc(name: str) -> dict[str, object] | None:
+    known = _GRPC_CODES.get(name)
+    return None if known is None else _response(known[1], {"grpc-status": str(known[0])}, "")
+
+
+def _reading(meaning: Meaning) -> Reading:
+    return Reading(True, fault_of(meaning), "exception", None, True)
+
+
+def _response(status: int, headers: dict[str, str], body: object) -> dict[str, object]:
     return {"status": status, "headers": headers, "body": body}
 
 
-def _node(text: str) -> dict[str, Any] | None:
+def _node(text: str) -> object:
     """Read the members that Node prints below the stack of an error: `status: 429, code: 'insufficient_quota'`."""
     if "\n    at " not in text:
         return None
-    members = {name: word or number for name, word, number in _NODE_MEMBER.findall(text[-20_000:])}
+    members = {name: word or number for name, word, number in _NODE_MEMBER.findall(text)}
     status = members.pop("status", "")
-    if not status.isdecimal() or int(status) < 400:
-        return None
-    return _response(int(status), {}, {"error": {**members, "message": ""}} if members else "")
+    if status.isdecimal() and int(status) >= 400:
+        return _response(int(status), {}, {"error": {**members, "message": ""}} if members else "")
+    errno = _NODE_ERRNO.search(text)
+    meaning = None if errno is None else _NODE_CODES.get(errno[1])
+    return None if meaning is None else _reading(meaning)

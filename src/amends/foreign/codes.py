@@ -17,6 +17,7 @@ from amends.foreign.outcomes import (
     DAMAGED,
     EXPIRED,
     FORBIDDEN,
+    FULL,
     INVALID,
     LOST,
     MISSING,
@@ -26,7 +27,22 @@ from amends.foreign.outcomes import (
     Meaning,
 )
 
-__all__ = ["ERRNO", "GRPC", "JSONRPC", "MCP", "SQLITE", "SQLSTATE", "TLS", "WEBSOCKET", "sqlite", "sqlstate"]
+__all__ = [
+    "ERRNO",
+    "GRPC",
+    "JSONRPC",
+    "MCP",
+    "MONGO",
+    "MONGO_LABELS",
+    "REDIS",
+    "SQLITE",
+    "SQLSTATE",
+    "SSH",
+    "TLS",
+    "WEBSOCKET",
+    "sqlite",
+    "sqlstate",
+]
 
 # For an OSError without a class of its own. The errno does not show whether "no route" came before or after something
 # was sent; a client that knows it raises a class of its own.
@@ -188,6 +204,55 @@ WEBSOCKET: dict[int, Meaning] = {
     3003: FORBIDDEN,
     3008: EXPIRED,
 }
+
+
+# The first word of an error reply of Redis, where redis-py has no class for it.
+REDIS: dict[str, Meaning] = {
+    "BUSY": REFUSED,  # a script runs
+    "INPROG": REFUSED,
+    "NOREPLICAS": REFUSED,
+    "NOGOODSLAVE": REFUSED,
+    "UNBLOCKED": ABORTED,
+    "MISCONF": FULL,  # writes are refused because the last snapshot failed
+    "BUSYKEY": CONFLICT,
+    "BUSYGROUP": CONFLICT,
+    "NOGROUP": MISSING,
+    "NOTBUSY": CONFLICT,
+    "UNKILLABLE": CONFLICT,
+    "NOPROTO": INVALID,
+    "WRONGTYPE": INVALID,
+    "CROSSSLOT": INVALID,
+}
+
+# MongoDB's error codes (error_codes.yml). The driver has classes for a few of them only.
+MONGO: dict[int, Meaning] = {
+    **dict.fromkeys(
+        (2, 4, 9, 14, 17, 22, 40, 52, 53, 56, 57, 66, 67, 72, 73, 121, 10334, 17280, 17419), INVALID
+    ),
+    **dict.fromkeys((59, 115, 168, 352, 40324), INVALID),  # an unknown command, stage or operator
+    **dict.fromkeys((26, 27, 43, 47, 286), MISSING),
+    **dict.fromkeys((48, 68, 85, 86, 117, 11000, 11001, 12582), CONFLICT),
+    **dict.fromkeys((112, 244, 251, 225), ABORTED),  # a concurrent transaction won
+    **dict.fromkeys((13, 31, 33), FORBIDDEN),
+    **dict.fromkeys((8000, 11, 18, 391), NOT_SIGNED_IN),
+    # The primary changes, or this member is no longer it: the command was refused.
+    **dict.fromkeys((10107, 13435, 13436, 10058, 211, 133, 143, 46, 24), REFUSED),
+    **dict.fromkeys((6, 7, 89, 91, 189, 9001, 11600, 11602, 63, 150, 13388, 234), LOST),
+    **dict.fromkeys((50, 64, 202, 262), EXPIRED),
+    **dict.fromkeys((11601, 237, 290), CANCELLED),
+    **dict.fromkeys((462, 16500), THROTTLED),  # 16500: the request units of Cosmos DB
+    **dict.fromkeys((14031, 146, 39, 12), FULL),  # disk or memory
+}
+MONGO_LABELS: tuple[tuple[str, Meaning], ...] = (
+    ("SystemOverloadedError", FULL),
+    ("TransientTransactionError", ABORTED),
+    ("UnknownTransactionCommitResult", LOST),
+    ("RetryableWriteError", LOST),
+)
+"""The labels by which MongoDB says that a repeat may help; the first one counts."""
+
+# Why an SSH server did not open a channel (RFC 4254, 5.1).
+SSH: dict[int, Meaning] = {1: FORBIDDEN, 2: REFUSED, 3: INVALID, 4: FULL}
 
 
 def sqlstate(value: object) -> Meaning | None:

@@ -9,8 +9,6 @@ itself decides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import errorcode
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,14 +16,15 @@ from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.errors.base import FaultError
-from amends.foreign import codes, validation
 from amends.foreign.classes import INSIDE, row_for_class
-from amends.foreign.outcomes import BROKEN, REFUSED, Meaning, fault_of
+from amends.foreign.converted import converted_from, is_converted
+from amends.foreign.outcomes import BROKEN, Meaning, fault_of
+from amends.foreign.readers import READERS
 from amends.foreign.registry import registered_fault
 from amends.foreign.responses import calls_made, response_fault
 from amends.foreign.safe_attr import attribute, inner_exception
 
-__all__ = ["READERS", "combine", "from_exception"]
+__all__ = ["combine", "from_exception"]
 
 MAX_PARTS = 1000
 """The most parts of exception groups that are read, all levels together."""
@@ -94,7 +93,7 @@ def _read_details(
         return None
     if reader != INSIDE:
         return _read(READERS[reader], exc)
-    inner = inner_exception(exc)
+    inner = converted_from(exc) if is_converted(exc) else inner_exception(exc)
     fault = None if inner is None else _classify(inner, depth - 1, parts_left)
     if fault is None or fault == _UNKNOWN:
         return None
@@ -122,10 +121,10 @@ def _with_calls_made(exc: BaseException, fault: Fault, executed: Executed) -> Fa
 # ------------------------------------------------------------------------------------------------------- groups
 
 
-def _group_fault(parts: Any, depth: int, parts_left: list[int]) -> Fault | None:
+def _group_fault(parts: object, depth: int, parts_left: list[int]) -> Fault | None:
     """Return the fault of an exception group, with a part for each of its exceptions."""
     found = []
-    for part in parts:
+    for part in parts if isinstance(parts, tuple) else ():
         if parts_left[0] > 0:
             parts_left[0] -= 1
             found.append(_classify(part, depth - 1, parts_left) or _UNKNOWN)
@@ -162,64 +161,3 @@ def combine(parts: list[Fault], otherwise: tuple[str, str] = ("INTERNAL_ERROR", 
         executed=max((part.executed for part in parts), key=_EFFECTS.index),
         actor=row.actor_under(recovery),
     )
-
-
-# ------------------------------------------------------------------------------------------------------- readers
-
-
-def _errno(exc: BaseException) -> Fault | None:
-    name = errorcode.get(attribute(exc, "errno"), "")
-    meaning = codes.ERRNO.get(name)
-    return None if meaning is None else fault_of(meaning, details={"errno": name})
-
-
-def _ssl(exc: BaseException) -> Fault | None:
-    meaning = codes.TLS.get(attribute(exc, "reason"))
-    return None if meaning is None else fault_of(meaning)
-
-
-def _sqlstate(exc: BaseException) -> Fault | None:
-    value = attribute(exc, "sqlstate") or attribute(exc, "pgcode")
-    meaning = codes.sqlstate(value)
-    return None if meaning is None else fault_of(meaning, details={"sqlstate": value})
-
-
-def _psycopg(exc: BaseException) -> Fault | None:
-    # psycopg 3 sets `pgconn` only if the connection could not be established.
-    found = _sqlstate(exc)
-    return fault_of(REFUSED) if found is None and attribute(exc, "pgconn") is not None else found
-
-
-def _sqlite(exc: BaseException) -> Fault | None:
-    found = codes.sqlite(attribute(exc, "sqlite_errorname"))
-    return None if found is None else fault_of(found[1], details={"sqlite": found[0]})
-
-
-def _grpc(exc: BaseException) -> Fault | None:
-    status: Any = exc
-    name = attribute(status.code(), "name")
-    meaning = codes.GRPC.get(name)
-    return None if meaning is None else fault_of(meaning, details={"grpc": name})
-
-
-def _websocket(exc: BaseException) -> Fault | None:
-    received = attribute(exc, "rcvd")
-    number = attribute(received, "code")
-    meaning = codes.WEBSOCKET.get(number) if isinstance(number, int) else None
-    return None if meaning is None else fault_of(meaning, details={"websocket": int(number)})
-
-
-READERS: dict[str, Callable[[BaseException], Fault | None]] = {
-    "errno": _errno,
-    "ssl": _ssl,
-    "sqlstate": _sqlstate,
-    "psycopg": _psycopg,
-    "sqlite": _sqlite,
-    "grpc": _grpc,
-    "websocket": _websocket,
-    "json": validation.json_position,
-    "pydantic": validation.pydantic,
-    "msgspec": validation.msgspec,
-    "jsonschema": validation.jsonschema,
-}
-"""Functions that read more from an instance than its class shows. One that raises counts as having found nothing."""

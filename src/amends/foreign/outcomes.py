@@ -18,6 +18,7 @@ __all__ = [
     "DENIED_CONTENT",
     "EXPIRED",
     "FORBIDDEN",
+    "FULL",
     "INVALID",
     "LOST",
     "MISSING",
@@ -76,6 +77,8 @@ OVER_QUOTA = Meaning("QUOTA_EXCEEDED", _NO)
 TOO_LONG = Meaning("CONTEXT_TOO_LONG", _NO)
 DENIED_CONTENT = Meaning("CONTENT_REFUSED", _NO)
 CROWDED = Meaning("OVERLOADED", _MAYBE)
+FULL = Meaning("OVERLOADED", _NO)
+"""A queue, a pool or the memory of the server is full; the call was not accepted."""
 
 
 def fault_of(meaning: Meaning, **more: Any) -> Fault:

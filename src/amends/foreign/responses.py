@@ -17,11 +17,14 @@ from amends.carriers.objects import read_object
 from amends.core.fault import Fault
 from amends.foreign import codes
 from amends.foreign.classes import names
+from amends.foreign.converted import converted_from, is_converted
 from amends.foreign.outcomes import fault_of
+from amends.foreign.rpc import grpc_fault
 from amends.foreign.safe_attr import attribute
-from amends.foreign.sdks import sdk_fault, without_text
+from amends.foreign.sdks import sdk_fault
+from amends.foreign.without_text import without_text
 
-__all__ = ["calls_made", "response_fault"]
+__all__ = ["botocore_fault", "calls_made", "response_fault"]
 
 # Classes that keep their status under a name which other exceptions use for other things.
 _STATUS = {
@@ -32,6 +35,7 @@ _STATUS = {
 
 # Raised when aiohttp could not parse the response: the status 400 is set by aiohttp, not by the server.
 _UNPARSED = "aiohttp.http_exceptions.HttpProcessingError"
+_RPC = "grpc.RpcError"
 _ABSENT = object()
 
 
@@ -39,9 +43,15 @@ def response_fault(exc: BaseException) -> Fault | None:
     """Return the fault of the response that an exception carries; None if it has none, or one that did not fail."""
     if _UNPARSED in names(type(attribute(exc, "__cause__"))):
         return None
+    if is_converted(exc) and converted_from(exc) is not None:
+        # The response is made up.
+        return None
     response = attribute(exc, "response")
     if isinstance(response, Mapping):
-        return _botocore_fault(response)
+        return botocore_fault(response)
+    if _RPC in names(type(response)):
+        # google-api-core keeps the error that it converted, and its class says less: DATA_LOSS and INTERNAL are both a 500.
+        return grpc_fault(response)
     known = sdk_fault(exc)
     if known is not None:
         return known
@@ -77,7 +87,7 @@ def _status_fault(exc: BaseException) -> Fault | None:
     return extract({"status": status, "headers": headers, "body": None}, "http")
 
 
-def _botocore_fault(response: Mapping[str, Any]) -> Fault | None:
+def botocore_fault(response: Mapping[str, Any]) -> Fault | None:
     """Return the fault of botocore's parsed response: by the service's code, else by the status."""
     metadata = response.get("ResponseMetadata")
     error = response.get("Error")

@@ -20,12 +20,12 @@ def inner_exception(exc: BaseException) -> BaseException | None:
     Return the exception that `exc` wraps, or None.
 
     It looks where libraries keep it: SQLAlchemy in `orig`, urllib and urllib3 in `reason`, aiohttp in `os_error`,
-    requests among the arguments, most others in `__cause__`. The `__context__` counts only if `exc` was raised in the
+    azure-core in `inner_exception`, requests among the arguments, most others in `__cause__`. The `__context__` counts only if `exc` was raised in the
     frame that caught it; otherwise it may be an unrelated failure.
     """
     arguments = attribute(exc, "args")
     held = (
-        *(attribute(exc, name) for name in ("orig", "reason", "os_error", "__cause__")),
+        *(attribute(exc, name) for name in ("orig", "reason", "os_error", "inner_exception", "__cause__")),
         *(arguments[:2] if isinstance(arguments, tuple) else ()),
         _caught_exception(exc),
     )

@@ -12,81 +12,26 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from amends.carriers.extraction import examine
+from amends.carriers.objects import read_object
 from amends.core.fault import Fault
-from amends.core.vocabularies.http import VOCABULARY
-from amends.core.wire import Unreadable, plain, read
-from amends.foreign.classes import names
+from amends.core.wire import plain
+from amends.foreign.attributes import body_of, headers_of, status_of, usual
+from amends.foreign.converted import litellm_response
 from amends.foreign.safe_attr import attribute
-from amends.vendors.meaning import is_known
+from amends.foreign.sdk_names import sdk_of
+from amends.foreign.without_text import without_text
 
-__all__ = ["sdk_fault", "without_text"]
-
-# The first parts of a module's name → the vendor, or None for SDKs that are used with many services.
-SDKS: dict[str, str | None] = {
-    "openai": None,
-    "anthropic": "anthropic",
-    "groq": "groq",
-    "together": "together",
-    "cerebras": "cerebras",
-    "litellm": None,
-    "pydantic_ai": None,
-    "google.genai": "google",
-    "google.api_core": "google",
-    "googleapiclient": "google",
-    "vertexai": "google",
-    "azure": "azure",
-    "mistralai": "mistral",
-    "cohere": "cohere",
-    "ollama": "ollama",
-    "huggingface_hub": "huggingface",
-    "stripe": "stripe",
-    "twilio": "twilio",
-    "slack_sdk": "slack",
-    "github": "github",
-    "gitlab": "gitlab",
-    "kubernetes": "kubernetes",
-    "kubernetes_asyncio": "kubernetes",
-    "elasticsearch": "elasticsearch",
-    "elastic_transport": "elasticsearch",
-    "opensearchpy": "elasticsearch",
-    "notion_client": "notion",
-    "discord": "discord",
-    "telegram": "telegram",
-    "databricks": "databricks",
-    "simple_salesforce": "salesforce",
-    "hubspot": "hubspot",
-    "square": "square",
-    "python_http_client": "sendgrid",
-    "docker": "docker-registry",
-    "jira": "atlassian",
-    "atlassian": "atlassian",
-    "cloudflare": "cloudflare",
-    "tweepy": "x",
-    "prawcore": "reddit",
-    "elevenlabs": "elevenlabs",
-    "deepgram": "deepgram",
-    "shopify": "shopify",
-    "supabase": "supabase",
-    "postgrest": "supabase",
-    "gql": "graphql",
-}
-
-_STATUSES = ("status_code", "http_status", "status", "code")
-_BODIES = ("json_body", "body", "data", "details", "info", "http_body", "content", "error_details", "errors")
-_HEADERS = ("headers", "litellm_response_headers")
-_HOLDERS = ("response", "raw_response", "meta", "resp", "http_response")
+__all__ = ["sdk_fault"]
 
 
 def sdk_fault(exc: BaseException) -> Fault | None:
     """Return the fault of an SDK's exception by its attributes, or None."""
-    found = _sdk(type(exc))
+    found = sdk_of(type(exc))
     if found is None:
         return None
     root, vendor = found
-    make = _SPECIAL.get(root, _usual)
+    make = _SPECIAL.get(root, usual)
     response = make(exc)
     if response is None:
         return None
@@ -96,83 +41,7 @@ def sdk_fault(exc: BaseException) -> Fault | None:
     return None if fault is None else without_text(fault)
 
 
-_IN_SUCCESS = frozenset({"slack_sdk", "gql", "simple_salesforce"})
-
-
-def without_text(fault: Fault) -> Fault:
-    """Return a vendor's fault with our own message, and without words that no table has. Faults in one of our formats stay as they are."""
-    if fault.origin is None or fault.origin.dialect in _OWN:
-        return fault
-    errors = tuple(without_text(child) for child in fault.errors)
-    # A code word is a fact only if it is in a table; any other text stays inside the process.
-    word = (fault.details or {}).get("code")
-    details = fault.details if isinstance(word, str) and is_known(word) else None
-    message = VOCABULARY.row(fault.code, fault.status).message
-    return replace(fault, message=message, details=details, errors=errors)
-
-
-_OWN = frozenset({"problem", "adcp", "task", "arcp", "envelope", "cli", "mcp", "a2a", "jsonrpc"})
-
-
-def _sdk(cls: type) -> tuple[str, str | None] | None:
-    """Return the SDK of the nearest class along the MRO that belongs to one, with its vendor."""
-    for name in names(cls):
-        first, _, rest = name.partition(".")
-        both = f"{first}.{rest.partition('.')[0]}"
-        for root in (both, first):
-            if root in SDKS:
-                return root, SDKS[root]
-    return None
-
-
-def _usual(exc: BaseException) -> dict[str, Any] | None:
-    """Read the attributes that most SDKs use."""
-    status = _status(exc)
-    body = _body(exc)
-    if status is None or (status < 400 and isinstance(body, dict) and "ok" not in body):
-        if not isinstance(body, dict):
-            return None
-        # An event of a stream: the SDKs keep the error object without its wrapper.
-        return {"body": body if "error" in body else {"error": body}}
-    return {"status": status, "headers": _headers(exc), "body": body}
-
-
-def _status(exc: BaseException) -> int | None:
-    for holder in (exc, *(attribute(exc, name) for name in _HOLDERS)):
-        for name in _STATUSES if holder is not None else ():
-            value = attribute(holder, name)
-            if isinstance(value, str) and value.isdecimal() and len(value) == 3:
-                value = int(value)
-            if isinstance(value, int) and not isinstance(value, bool) and 200 <= value <= 599:
-                return int(value)
-    return None
-
-
-def _body(exc: BaseException) -> Any:
-    for name in _BODIES:
-        value = attribute(exc, name)
-        if isinstance(value, (bytes, str)):
-            try:
-                value = read(value)
-            except Unreadable:
-                continue
-        if isinstance(value, (Mapping, list)) and value:
-            return value
-    response = attribute(exc, "response")
-    for name in ("data", "content", "_content", "text", "body"):
-        value = attribute(response, name)
-        if isinstance(value, (Mapping, bytes, str)) and value:
-            return value
-    return None
-
-
-def _headers(exc: BaseException) -> Any:
-    for holder in (exc, *(attribute(exc, name) for name in _HOLDERS)):
-        for name in _HEADERS if holder is not None else ():
-            value = attribute(holder, name)
-            if isinstance(value, Mapping) or hasattr(value, "items"):
-                return dict(value.items())
-    return {}
+_IN_SUCCESS = frozenset({"slack_sdk", "gql", "simple_salesforce", "elasticsearch"})
 
 
 def _google(exc: BaseException) -> dict[str, Any] | None:
@@ -181,10 +50,10 @@ def _google(exc: BaseException) -> dict[str, Any] | None:
     status = int(code) if isinstance(code, int) else None
     if status is None:
         return None
-    sent = _body(exc) if attribute(exc, "response") is not None else None
+    sent = body_of(exc) if attribute(exc, "response") is not None else None
     if isinstance(sent, (str, bytes)):
         # Over REST the response is kept, and says more than the class: ABORTED becomes Conflict.
-        return {"status": status, "headers": _headers(exc), "body": sent}
+        return {"status": status, "headers": headers_of(exc), "body": sent}
     details: list[Any] = []
     reason, metadata = attribute(exc, "reason"), attribute(exc, "metadata")
     if isinstance(reason, str):
@@ -192,13 +61,14 @@ def _google(exc: BaseException) -> dict[str, Any] | None:
             {"reason": reason, "metadata": dict(metadata) if isinstance(metadata, Mapping) else {}}
         )
     given = attribute(exc, "details")
-    for item in given if isinstance(given, (list, tuple)) else ():
+    for item in given[:_MAX_DETAILS] if isinstance(given, (list, tuple)) else ():
         delay = attribute(item, "retry_delay")
         seconds = attribute(delay, "seconds")
+        document = item if isinstance(item, Mapping) else read_object(item)[1]
         if isinstance(seconds, int) and not isinstance(seconds, bool):
             details.append({"retryDelay": {"seconds": seconds, "nanos": attribute(delay, "nanos") or 0}})
-        elif isinstance(item, Mapping):
-            details.append(item)
+        elif isinstance(document, Mapping):
+            details.append(document)
     name = attribute(attribute(exc, "grpc_status_code"), "name")
     if not isinstance(name, str):
         # Without grpc installed there is only the class: ResourceExhausted is RESOURCE_EXHAUSTED.
@@ -211,12 +81,20 @@ def _google(exc: BaseException) -> dict[str, Any] | None:
     }
     if isinstance(errors, (list, tuple)):
         error["errors"] = [item for item in errors if isinstance(item, Mapping)]
-    return {"status": status, "headers": _headers(exc), "body": {"error": error}}
+    return {"status": status, "headers": headers_of(exc), "body": {"error": error}}
+
+
+def _elasticsearch(exc: BaseException) -> dict[str, Any] | None:
+    """elasticsearch: the helper for bulk requests keeps the items that failed."""
+    items = attribute(exc, "errors")
+    if type(exc).__name__ == "BulkIndexError" and isinstance(items, list):
+        return {"status": 200, "headers": {}, "body": {"errors": True, "items": items[:_MAX_ITEMS]}}
+    return usual(exc)
 
 
 def _azure(exc: BaseException) -> dict[str, Any] | None:
     """azure.core: the OData error object; Storage adds its code as an attribute."""
-    status = _status(exc)
+    status = status_of(exc)
     if status is None:
         return None
     error = attribute(exc, "error")
@@ -232,11 +110,11 @@ def _azure(exc: BaseException) -> dict[str, Any] | None:
             "details": [{"code": code} for code in codes if isinstance(code, str)],
         }
     }
-    return {"status": status, "headers": _headers(exc), "body": body}
+    return {"status": status, "headers": headers_of(exc), "body": body}
 
 
 def _twilio(exc: BaseException) -> dict[str, Any] | None:
-    status, code = _status(exc), attribute(exc, "code")
+    status, code = status_of(exc), attribute(exc, "code")
     if status is None:
         return None
     return {
@@ -266,26 +144,14 @@ def _databricks(exc: BaseException) -> dict[str, Any] | None:
     return {"body": {"error_code": word, "retry_after": attribute(exc, "retry_after_secs")}}
 
 
-def _litellm(exc: BaseException) -> dict[str, Any] | None:
-    """litellm: the SDK's exception that it converts is its context, and has the body."""
-    found = _usual(exc)
-    inner: BaseException | None = exc
-    for _ in range(_DEPTH):
-        if found is None or found["body"] is not None or inner is None:
-            break
-        inner = inner.__cause__ or inner.__context__
-        body = None if inner is None or _sdk(type(inner)) is None else _body(inner)
-        if inner is not None and isinstance(body, Mapping) and _status(inner) == found.get("status"):
-            return {**found, "body": body if "error" in body else {"error": body}}
-    return found
-
-
-_DEPTH = 4
+_MAX_DETAILS = 16
+_MAX_ITEMS = 1000
 
 _SPECIAL: dict[str, Callable[[BaseException], dict[str, Any] | None]] = {
     "google.api_core": _google,
-    "litellm": _litellm,
+    "litellm": litellm_response,
     "azure": _azure,
+    "elasticsearch": _elasticsearch,
     "twilio": _twilio,
     "telegram": _telegram,
     "databricks": _databricks,

@@ -9,9 +9,10 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error
 
-__all__ = ["retry_delay", "status_details"]
+__all__ = ["retry_delay", "rpc_details", "status_details"]
 
 _MAX_BYTES = 16384
+_MAX_DETAILS = 16
 
 
 def retry_delay(text: str) -> float | None:
@@ -41,6 +42,43 @@ def status_details(text: str) -> tuple[list[str], float | None]:
             if isinstance(reason, bytes):
                 reasons.append(reason.decode("utf-8", "replace"))
     return reasons, wait
+
+
+def rpc_details(data: bytes) -> list[dict[str, object]]:
+    """
+    Return the details in a google.rpc.Status as they are written in JSON; only those that decide.
+
+    >>> rpc_details(b"")
+    []
+    """
+    found: list[dict[str, object]] = []
+    for detail in _all(data[:_MAX_BYTES], 3)[:_MAX_DETAILS]:
+        fields = _fields(detail)
+        name, value = fields.get(1), fields.get(2)
+        if not isinstance(name, bytes) or not isinstance(value, bytes):
+            continue
+        kind = _text(name)
+        short = kind.rpartition(".")[2]
+        if short == "RetryInfo" and (wait := _duration(_fields(value).get(1))) is not None:
+            found.append({"@type": kind, "retryDelay": f"{wait}s"})
+        elif short == "ErrorInfo":
+            entries = [_fields(entry) for entry in _all(value, 3)]
+            metadata = {_text(entry.get(1)): _text(entry.get(2)) for entry in entries}
+            found.append({"@type": kind, "reason": _text(_fields(value).get(1)), "metadata": metadata})
+        elif short == "QuotaFailure":
+            violations = [_fields(entry) for entry in _all(value, 1)]
+            quotas = [
+                {"quotaMetric": _text(each.get(4)), "quotaId": _text(each.get(5))} for each in violations
+            ]
+            found.append({"@type": kind, "violations": quotas})
+        elif short == "BadRequest":
+            names = [_text(_fields(entry).get(1)) for entry in _all(value, 1)]
+            found.append({"@type": kind, "fieldViolations": [{"field": each} for each in names if each]})
+    return found
+
+
+def _text(value: bytes | int | None) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
 
 
 def _decode(text: str) -> bytes:

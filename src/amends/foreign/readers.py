@@ -1,0 +1,123 @@
+"""Readers of what an exception of a known class carries: an errno, a SQLSTATE, the status of an RPC, a close code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from errno import errorcode
+
+from amends.core.fault import Fault
+from amends.foreign import codes, validation
+from amends.foreign.outcomes import LOST, REFUSED, THROTTLED, fault_of
+from amends.foreign.responses import botocore_fault
+from amends.foreign.rpc import grpc_fault
+from amends.foreign.safe_attr import attribute
+
+__all__ = ["READERS"]
+
+
+def _errno(exc: BaseException) -> Fault | None:
+    name = errorcode.get(attribute(exc, "errno"), "")
+    meaning = codes.ERRNO.get(name)
+    return None if meaning is None else fault_of(meaning, details={"errno": name})
+
+
+def _ssl(exc: BaseException) -> Fault | None:
+    meaning = codes.TLS.get(attribute(exc, "reason"))
+    return None if meaning is None else fault_of(meaning)
+
+
+def _sqlstate(exc: BaseException) -> Fault | None:
+    value = attribute(exc, "sqlstate") or attribute(exc, "pgcode")
+    meaning = codes.sqlstate(value)
+    return None if meaning is None else fault_of(meaning, details={"code": value, "sqlstate": value})
+
+
+def _psycopg(exc: BaseException) -> Fault | None:
+    # psycopg 3 sets `pgconn` only if the connection could not be established.
+    found = _sqlstate(exc)
+    return fault_of(REFUSED) if found is None and attribute(exc, "pgconn") is not None else found
+
+
+def _sqlite(exc: BaseException) -> Fault | None:
+    found = codes.sqlite(attribute(exc, "sqlite_errorname"))
+    return None if found is None else fault_of(found[1], details={"sqlite": found[0]})
+
+
+def _websocket(exc: BaseException) -> Fault | None:
+    received = attribute(exc, "rcvd")
+    number = attribute(received, "code")
+    meaning = codes.WEBSOCKET.get(number) if isinstance(number, int) else None
+    return None if meaning is None else fault_of(meaning, details={"websocket": number})
+
+
+def _redis(exc: BaseException) -> Fault | None:
+    """Redis: the first word of an error reply is its code. redis-py leaves it in the text if it has no class for it."""
+    arguments = attribute(exc, "args")
+    text = arguments[0] if isinstance(arguments, tuple) and arguments else None
+    word = text.partition(" ")[0] if isinstance(text, str) else ""
+    meaning = codes.REDIS.get(word)
+    return None if meaning is None else fault_of(meaning, details={"code": word})
+
+
+def _mongo(exc: BaseException) -> Fault | None:
+    """MongoDB: its number; of a bulk write, that of the first write error; and its labels."""
+    given = attribute(exc, "details")
+    details = given if isinstance(given, Mapping) else {}
+    number = attribute(exc, "code")
+    errors = details.get("writeErrors")
+    if isinstance(errors, list) and errors and isinstance(errors[0], Mapping):
+        number = errors[0].get("code")
+    given = details.get("errorLabels")
+    labels = given if isinstance(given, list) else []
+    meaning = codes.MONGO.get(number) if isinstance(number, int) else None
+    labelled = next((each for label, each in codes.MONGO_LABELS if label in labels), None)
+    # The label of retryable writes says less than the number.
+    if labelled is not None and (meaning is None or labelled is not LOST):
+        meaning = labelled
+    if meaning is None:
+        return None
+    return fault_of(meaning, details={"code": str(number)} if isinstance(number, int) else None)
+
+
+def _ssh(exc: BaseException) -> Fault | None:
+    number = attribute(exc, "code")
+    meaning = codes.SSH.get(number) if isinstance(number, int) else None
+    return None if meaning is None else fault_of(meaning)
+
+
+def _cooldown(exc: BaseException) -> Fault | None:
+    """Litellm's router: the seconds until a deployment is tried again."""
+    wait = attribute(exc, "cooldown_time")
+    if not isinstance(wait, (int, float)) or isinstance(wait, bool) or not 0 <= wait <= _MAX_COOLDOWN:
+        return None
+    return fault_of(THROTTLED, retry_after=float(wait))
+
+
+def _waiter(exc: BaseException) -> Fault | None:
+    """botocore: the last response of a waiter, if that is an error."""
+    response = attribute(exc, "last_response")
+    return botocore_fault(response) if isinstance(response, Mapping) and "Error" in response else None
+
+
+_MAX_COOLDOWN = 86400
+
+
+READERS: dict[str, Callable[[BaseException], Fault | None]] = {
+    "errno": _errno,
+    "ssl": _ssl,
+    "sqlstate": _sqlstate,
+    "psycopg": _psycopg,
+    "sqlite": _sqlite,
+    "grpc": grpc_fault,
+    "websocket": _websocket,
+    "redis": _redis,
+    "mongo": _mongo,
+    "ssh": _ssh,
+    "cooldown": _cooldown,
+    "waiter": _waiter,
+    "json": validation.json_position,
+    "pydantic": validation.pydantic,
+    "msgspec": validation.msgspec,
+    "jsonschema": validation.jsonschema,
+}
+"""Functions that read more from an instance than its class shows. One that raises counts as having found nothing."""
