@@ -493,3 +493,28 @@ def test_a_wrong_wait_is_refused(wait):
     """At once, and not when two calls meet for the first time."""
     with pytest.raises((TypeError, ValueError), match="wait"):
         Effects("memory:", wait=wait)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_a_verify_that_hangs_has_found_out_nothing(plain, caplog):
+    """It has the time of a lease; then the effect is in doubt, and the caller goes on."""
+    effects = Effects("memory:", lease=0.1)
+    ended = threading.Event()
+
+    def find(order):
+        ended.wait(60)
+
+    def lost(order):
+        raise TimeoutError
+
+    async def alost(order):
+        raise TimeoutError
+
+    try:
+        pay = effects.once(key="order", verify=find, name="pay")(lost if plain else alost)
+        with pytest.raises(InDoubtError):
+            pay(1) if plain else await pay(1)
+        assert effects.get("pay:1").state == "doubt"
+    finally:
+        ended.set()
+    assert "verify hook failed" in caplog.text
