@@ -70,6 +70,7 @@ def _steps(request: Request) -> Steps:
         outcome=encode_result(result),
         ended=request.now(),
         delivered=True,
+        previous=None,
     )
     yield _WRITE, {**where, "value": _encode(done), "expires": request.expires_in}
     return result
