@@ -40,6 +40,7 @@ __all__ = [
     "StoreStep",
     "VerifyStep",
     "WaitStep",
+    "ask_about_similar",
     "hand_out",
     "perform",
     "reopening",
@@ -108,8 +109,7 @@ Flow: TypeAlias = Generator[Step, Any, T]
 
 def perform(request: Request) -> Flow[Any]:
     """Return the result of the call: of this one, or of the one that had the effect."""
-    if request.similar is not None:
-        yield from _ask_about_similar(request, request.similar)
+    yield from ask_about_similar(request)
     while True:
         taken, waited = yield from _take(request)
         if not isinstance(taken, Claim) or taken.record.state != "doubt":
@@ -128,7 +128,11 @@ def wire_key(request: Request, record: EffectRecord) -> str:
     return f"{request.name}#{len(record.times)}" if record.times else request.name
 
 
-def _ask_about_similar(request: Request, rule: Similar) -> Flow[None]:
+def ask_about_similar(request: Request) -> Flow[None]:
+    """Raise the question about a call that is nearly identical to a recent one, if the author wants it."""
+    rule = request.similar
+    if rule is None:
+        return
     try:
         found = yield StoreStep(
             lambda keys: find_similar(

@@ -28,7 +28,7 @@ from amends.effects.calls import AGAIN, Tool
 from amends.effects.current import within_scope
 from amends.effects.drivers import Waiters, drive, drive_plain
 from amends.effects.durations import seconds
-from amends.effects.flow import EffectKeys, perform
+from amends.effects.flow import EffectKeys, ask_about_similar, perform
 from amends.effects.handles import Handles
 from amends.effects.outcomes import encode_result
 from amends.effects.own_transaction import run_inside, run_inside_plain
@@ -272,6 +272,7 @@ class Effects:
         made = functools.partial(_acall_once, call)
         keys = await self._open()
         if tool.transaction is not None:
+            await drive(ask_about_similar(request), keys, self._waiters, made, None)
             return await run_inside(request, tool.connection(args, kwargs), made)
         return await drive(perform(request), keys, self._waiters, made, verify)
 
@@ -294,6 +295,7 @@ class Effects:
                 # Opening the ledger creates its table.
                 self._handles.run(lambda keys: keys.get(""))
                 self._prepared = True
+            drive_plain(ask_about_similar(request), self._handles, self._waiters, made, None)
             return run_inside_plain(request, tool.connection(args, kwargs), made)
         return drive_plain(perform(request), self._handles, self._waiters, made, verify)
 
