@@ -111,6 +111,14 @@ def strands(tool: Callable[[int], Any]) -> list[str]:
     return texts
 
 
+def pydantic_ai(tool: Callable[[int], Any]) -> list[str]:
+    from tests.frameworks.test_pydantic_ai import run_steps
+
+    texts, finished = run_steps(tool, [[{"order": 17}]], None)
+    assert finished
+    return texts
+
+
 def crewai(tool: Callable[[int], Any]) -> list[str]:
     from tests.frameworks.test_crewai import run_steps
 
@@ -128,6 +136,7 @@ FRAMEWORKS = (
     agent_framework,
     smolagents,
     strands,
+    pydantic_ai,
     crewai,
 )
 

@@ -30,7 +30,7 @@ MAY = {
     "recorder": BASE,
     "page": BASE | {"recorder", "durable", "arcp", "tasks"},
     "gateway": BASE | {"http", "serving", "recorder", "page"},
-    "tools": PURE | {"errors", "foreign"},
+    "tools": PURE | {"errors", "foreign", "serving"},
     "bindings": BASE | {"http", "cli", "serving", "tools", "effects"},
     "chain": BASE | {"serving"},
     "arcp": BASE | {"durable", "effects", "serving"},

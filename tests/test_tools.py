@@ -79,3 +79,13 @@ def test_cancellation_passes_through():
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(tool())
+
+
+def test_reporting_does_not_say_that_nothing_happened():
+    """A tool whose inner call was refused may have done something before that call (M3)."""
+
+    @reporting
+    def pay():
+        raise ConnectionRefusedError
+
+    assert "may have had its effect" in pay()

@@ -17,5 +17,7 @@ parser.add_argument("--seeds", type=int, default=1, help="how often the sixty sc
 given = parser.parse_args()
 if bool(given.endpoint) != bool(given.model):
     parser.error("--endpoint and --model belong together")
+if given.seeds < 1:
+    parser.error("--seeds is at least 1")
 lines = main() if given.model is None else table([model_agent(given.endpoint, given.model)], given.seeds)
 print("\n".join(lines))

@@ -24,11 +24,11 @@ class Outcome(NamedTuple):
     bytes_read: int
 
 
-def play(make_agent, presentation, service) -> Outcome:
+def play(make_agent, presentation, service, seed: int = 0) -> Outcome:
     """Let an agent work on a scenario until it finishes or stops."""
     with FakeClock() as clock:
         service.begin = clock.now()
-        tools, agent = presentation(service, clock), make_agent(dict(service.arguments))
+        tools, agent = presentation(service, clock), make_agent(dict(service.arguments), seed)
         text, read, says_done = None, 0, False
         for _ in range(TURNS):
             action = agent.next(text)
@@ -57,7 +57,9 @@ def _use(tools, clock, action) -> str:
     if action.tool == "refresh":
         tools.service.refreshed = True
         return "signed in again"
-    return tools.act(action.arguments)
+    if action.tool == "act":
+        return tools.act(action.arguments)
+    return "there is no such tool"
 
 
 def table(agents, seeds: int) -> list[str]:
@@ -71,7 +73,7 @@ def table(agents, seeds: int) -> list[str]:
         for make_agent in agents:
             for presentation in PRESENTATIONS:
                 found = [
-                    [play(make_agent, presentation, service) for service in scenarios(seed)]
+                    [play(make_agent, presentation, service, seed) for service in scenarios(seed)]
                     for seed in range(seeds)
                 ]
                 lines.append(_row(make_agent.name, presentation.name, found))

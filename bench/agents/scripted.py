@@ -27,7 +27,7 @@ def succeeded(text: str) -> bool:
 class GivesUp:
     name = "gives up"
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, seed=0):
         self.arguments = arguments
 
     def next(self, text):
@@ -39,7 +39,7 @@ class GivesUp:
 class RepeatsBlindly(GivesUp):
     name = "repeats blindly"
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, seed=0):
         super().__init__(arguments)
         self.left, self.waited = 5, True
 
@@ -60,7 +60,7 @@ _VALUE = re.compile(r"(?:one of|use time)\W{1,2}(\d\d:\d\d)", re.IGNORECASE)
 class FollowsInstructions:
     name = "follows instructions"
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, seed=0):
         self.arguments, self.plan, self.repeats = dict(arguments), [], 6
         self.checked = False
 

@@ -19,11 +19,15 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any, ParamSpec
 
+from msgspec.structs import replace
+
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.fence import for_llm
 from amends.dialects.outgoing import outgoing
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
+from amends.serving.server_errors import is_about_a_part
 
 __all__ = ["failure_text", "reporting"]
 
@@ -51,15 +55,29 @@ def failure_text(
     text = for_llm(outgoing(fault, "model"), repeats=repeats, hosts=hosts, arguments=arguments)
     if isinstance(failure, Fault):
         return text
-    tried = _attempts_text(failure)
-    return f"{tried} {text}" if tried else text
+    return _after_attempts(failure, text)
 
 
-def _attempts_text(failure: BaseException) -> str:
-    """Return how often recovery made the call, so that the model does not repeat it; "" if it was made once."""
+def tool_fault(exc: BaseException, *, read_only: bool = False) -> Fault:
+    """
+    Return the fault of an exception that a tool raised (M3, "Failures from inside a handler").
+
+    A call inside the tool that surely had no effect says nothing about what the tool did before it.
+
+    >>> tool_fault(ConnectionRefusedError()).executed.value, tool_fault(ConnectionRefusedError(), read_only=True).executed.value
+    ('maybe', 'no')
+    """
+    fault = from_exception(exc)
+    if not is_about_a_part(exc, fault):
+        return fault
+    return replace(fault, executed=Executed.NO if read_only else Executed.MAYBE)
+
+
+def _after_attempts(failure: BaseException, text: str) -> str:
+    """Return the text, after how often recovery made the call, if it was more than once."""
     if not isinstance(failure, FaultError) or failure.decision is None or len(failure.history) < 2:
-        return ""
-    return f"Tried {len(failure.history)} times."
+        return text
+    return f"Tried {len(failure.history)} times. {text}"
 
 
 def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
@@ -103,6 +121,7 @@ def log_and_describe(
     name: str,
     arguments: Collection[str] = (),
     *,
+    fault: Fault | None = None,
     repeats: int = 1,
     hosts: Collection[str] = (),
 ) -> str:
@@ -113,6 +132,7 @@ def log_and_describe(
         exc: the failure.
         name: the tool.
         arguments: the names of the tool's arguments.
+        fault: the fault of the failure, if the caller knows more than `tool_fault`.
         repeats: how often the call has failed in a row.
         hosts: the domains on which a set-up page may be.
 
@@ -121,4 +141,5 @@ def log_and_describe(
         LOG.info("tool %s failed with %s", name, outgoing(exc.fault, "telemetry").code)
     else:
         LOG.error("tool %s failed", name, exc_info=exc)
-    return failure_text(exc, repeats=repeats, hosts=hosts, arguments=arguments)
+    described = tool_fault(exc) if fault is None else fault
+    return _after_attempts(exc, failure_text(described, repeats=repeats, hosts=hosts, arguments=arguments))

@@ -20,7 +20,7 @@ from amends.bindings import mcp as binding
 from amends.bindings.mcp import HttpRecorder
 from amends.bindings.mcp.client_errors import error_of
 from amends.bindings.mcp.connection_task import ConnectionTask
-from amends.bindings.mcp.deadlines import Deadlines
+from amends.bindings.mcp.deadlines import Deadlines, Limit
 from amends.bindings.mcp.handler_errors import classify
 from amends.bindings.mcp.http_recorder import recorded_failure
 from amends.bindings.mcp.responses import tool_result
@@ -318,7 +318,7 @@ async def test_a_connection_that_the_sdk_has_closed_is_not_alive():
 async def limited(deadlines, seconds, work):
     """Whether the limit ended the work."""
     try:
-        with deadlines.limit(seconds):
+        with Limit(deadlines, seconds):
             await work
     except TimeoutError:
         return True
@@ -348,7 +348,7 @@ async def test_a_limit_needs_a_task():
 
     def callback():
         try:
-            with Deadlines().limit(1):
+            with Limit(Deadlines(), 1):
                 pass
         except RuntimeError as exc:
             raised.set_result(exc)
@@ -361,7 +361,7 @@ async def test_a_cancellation_from_outside_is_not_taken_for_the_limit():
     """The block raises CancelledError, also if the limit expires before or after the other cancellation."""
 
     async def block(deadlines, seconds, clean_up):
-        with deadlines.limit(seconds):
+        with Limit(deadlines, seconds):
             try:
                 await asyncio.Event().wait()
             finally:

@@ -2,8 +2,12 @@
 Tests of the pydantic-ai binding with its own test models: the model gets a text it can act on, and the run goes on.
 """
 
+from dataclasses import dataclass
+
 import pytest
+from fastmcp import FastMCP
 from pydantic_ai import Agent, ModelRetry, RunContext
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import (
     ModelHTTPError,
     ToolFailed,
@@ -11,13 +15,16 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
     UserError,
 )
+from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.toolsets import FunctionToolset, WrapperToolset
 
+from amends.bindings.fastmcp import guard
 from amends.bindings.pydantic_ai import Failures
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
+from amends.testing import FakeClock
 from amends.tools import failure_text
 from tests.foreign.test_leaks import POISONS, poisoned
 
@@ -170,3 +177,51 @@ async def test_exceptions_of_the_framework_for_the_model_are_kept(error, outcome
     results = tool_returns(await agent_with(work).run("hi"))
     assert results[0][0] == outcome
     assert error.message in results[0][1]
+
+
+@dataclass
+class _Broken(WrapperToolset):
+    async def call_tool(self, *args):
+        await super().call_tool(*args)
+        raise OSError("db-7.acme.internal")
+
+
+class _Other(AbstractCapability):
+    """A capability whose toolset fails around the tool."""
+
+    def get_wrapper_toolset(self, toolset):
+        return _Broken(toolset)
+
+
+async def test_the_toolset_of_another_capability():
+    """Its failures are texts, too, when it is around the tools that are covered."""
+    agent = Agent(TestModel(), capabilities=[_Other(), Failures()])
+    agent.tool_plain(lambda: "fine", name="book")
+    ((outcome, text),) = tool_returns(await agent.run("hi"))
+    assert outcome == "failed"
+    assert "acme" not in text
+
+
+async def test_an_mcp_tool_that_only_reads_is_repeated():
+    """Its annotations say so; another one is called once."""
+    calls = []
+    server = FastMCP("shop")
+
+    def failing(name):
+        def tool() -> str:
+            calls.append(name)
+            if calls.count(name) == 1:
+                raise ServiceUnavailableError("Closed", retry_after=1)
+            return "open"
+
+        return tool
+
+    server.tool(failing("look"), name="look", annotations={"readOnlyHint": True})
+    server.tool(failing("buy"), name="buy", annotations={"readOnlyHint": False})
+    guard(server)
+    async with MCPToolset(server) as toolset:
+        agent = Agent(TestModel(), toolsets=[toolset], capabilities=[Failures()])
+        with FakeClock():
+            results = tool_returns(await agent.run("hi"))
+    assert sorted(calls) == ["buy", "look", "look"]
+    assert sorted(outcome for outcome, _ in results) == ["failed", "success"]

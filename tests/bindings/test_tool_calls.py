@@ -110,6 +110,67 @@ async def test_cancellation_and_exceptions_of_the_framework_pass():
         await run.acall("x", {}, interrupted, passing=(KeyError,))
 
 
+@pytest.mark.parametrize("plain", [True, False])
+async def test_exceptions_of_the_framework_are_not_repeated(plain):
+    """A tool that only reads is called once if the framework ends the run in it."""
+    calls = []
+
+    def search():
+        calls.append(1)
+        raise RuntimeError
+
+    run = ToolCalls(read_only=["search"]).run(1)
+    with FakeClock(), pytest.raises(RuntimeError):
+        if plain:
+            run.call("search", {}, search, passing=(RuntimeError,))
+        else:
+            await run.acall("search", {}, search, passing=(RuntimeError,))
+    assert len(calls) == 1
+
+
+def test_what_a_tool_did_before_it_failed_is_not_known():
+    """A call inside the tool was refused; the tool may have done something before, unless it only reads (M3)."""
+
+    def pay():
+        raise ConnectionRefusedError("db.internal")
+
+    failure = ToolCalls().run(1).call("pay", {}, pay)
+    assert failure.fault.executed == "maybe"
+    assert "may have had its effect" in failure.text
+    with FakeClock():
+        failure = ToolCalls(read_only=["pay"]).run(1).call("pay", {}, pay)
+    assert failure.fault.executed == "no"
+    assert "It had no effect" in failure.text
+
+
+async def test_a_tool_that_hangs():
+    """A tool that is not repeated has the time-out of one attempt, too; the ledger has it in doubt."""
+    calls = []
+
+    async def pay():
+        calls.append(1)
+        await asyncio.Event().wait()
+
+    async with Effects("memory:") as effects:
+        for made in (ToolCalls(timeout=0.01), ToolCalls(timeout=0.01, effects=effects)):
+            failure = await made.run(1).acall("pay", {"order": 17}, pay)
+            assert isinstance(failure, ToolFailure)
+            assert "may have had its effect" in failure.text
+        assert [each.state for each in await effects.pending()] == ["doubt"]
+    assert len(calls) == 2
+
+
+def test_a_hook_that_fails(caplog):
+    """The run goes on, and the model does not get the hook's exception."""
+
+    def hook(failure):
+        raise RuntimeError("hunter2")
+
+    failure = ToolCalls(on_failure=hook).run(1).call("x", {}, [].pop)
+    assert "hunter2" not in failure.text
+    assert "on_failure failed for the tool x" in caplog.text
+
+
 def test_runs_are_bounded():
     """The oldest run is forgotten."""
     calls = ToolCalls()
@@ -126,8 +187,10 @@ def test_the_text_is_short():
     def slow():
         raise TimeoutError("connect to db.internal:5432 timed out")
 
-    text = ToolCalls().run("r").call("slow", {}, slow).text
-    assert len(text.encode()) <= 160
+    for name in ("slow", "s" * 64, "not a name"):
+        run = ToolCalls().run("r")
+        texts = [run.call(name, {}, slow).text for _ in range(6)]
+        assert [text for text in texts if len(text.encode()) > 160] == []
 
 
 def test_the_texts_of_the_ledger_are_short():

@@ -493,3 +493,61 @@ def test_a_wrong_wait_is_refused(wait):
     """At once, and not when two calls meet for the first time."""
     with pytest.raises((TypeError, ValueError), match="wait"):
         Effects("memory:", wait=wait)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_a_verify_that_hangs_has_found_out_nothing(plain, caplog):
+    """It has the time of a lease; then the effect is in doubt, and the caller goes on."""
+    effects = Effects("memory:", lease=0.1)
+    ended = threading.Event()
+
+    def find(order):
+        ended.wait(60)
+
+    def lost(order):
+        raise TimeoutError
+
+    async def alost(order):
+        raise TimeoutError
+
+    try:
+        pay = effects.once(key="order", verify=find, name="pay")(lost if plain else alost)
+        with pytest.raises(InDoubtError):
+            pay(1) if plain else await pay(1)
+        assert effects.get("pay:1").state == "doubt"
+    finally:
+        ended.set()
+    assert "verify hook failed" in caplog.text
+
+
+def test_a_class_is_refused():
+    """A class has no single outcome, and would become a function."""
+    with pytest.raises(TypeError, match="Order is a class"):
+        Effects("memory:").once(Order)
+
+
+@pytest.mark.parametrize("lazy", [lambda: (each for each in "a"), lambda: asyncio.sleep(0)])
+async def test_a_result_that_runs_later_is_refused(lazy):
+    """Its effect would happen after the record says that it did; what the function did before is not known."""
+    effects = Effects("memory:")
+
+    @effects.once(name="plain")
+    def plain():
+        return lazy()
+
+    @effects.once(name="later")
+    async def later():
+        return lazy()
+
+    for call in (lambda: asyncio.to_thread(plain), later):
+        with pytest.raises(InDoubtError) as doubt:
+            await call()
+        assert isinstance(doubt.value.__cause__, TypeError)
+
+
+def test_names_of_tools_and_keys_do_not_run_into_each_other():
+    """The key "a:b" of one tool is not the key "b" of a tool named with a colon."""
+    effects = Effects("memory:")
+    assert effects.call("pay", lambda: 1, {}, key="a:b") == 1
+    assert effects.call("pay:a", lambda: 2, {}, key="b") == 2
+    assert effects.call("pay%3Aa", lambda: 3, {}, key="b") == 3

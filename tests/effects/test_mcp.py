@@ -132,6 +132,19 @@ async def test_both_sides():
     assert len(seen) == 1
 
 
+async def test_a_key_belongs_to_its_caller():
+    """Another caller that sends the same key gets neither the outcome nor a refusal."""
+    caller = ["alice"]
+    server, seen, _ = shop(Effects("memory:"), scope=lambda ctx: caller[0])
+    async with Client(server) as client:
+        for caller[0] in ("alice", "bob", "alice"):
+            assert await call(client, "order", caller[0], meta={"amends/key": "1"}) == (
+                False,
+                f"did {caller[0]}",
+            )
+    assert [item for item, _ in seen] == ["alice", "bob"]
+
+
 def test_wrong_options():
     """A mistake is refused with what to do."""
     with pytest.raises(TypeError, match="tools="):

@@ -1,11 +1,14 @@
 """Effects inside A2A agents, ARCP jobs and agent tasks, and `amends run --once`."""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from a2a.client import ClientConfig  # noqa: F401 - skips early where a2a is missing
 
 from amends.arcp import Runtime, connect
 from amends.bindings.a2a import Client, guard
+from amends.bindings.a2a.message_effects import key_of
 from amends.commands import main
 from amends.effects import AlreadyDoneError, Effects
 from amends.errors.base import FaultError
@@ -34,6 +37,18 @@ async def test_an_a2a_agent_executes_a_keyed_message_once():
             other = await events_of(client, request("another", metadata={"amends/key": "k"}))
             assert "VALIDATION_ERROR" in str(other)
             assert agent.calls == 3
+
+
+def test_an_a2a_key_belongs_to_its_sender():
+    """Two users who send the same key have two effects; users who are not known share it."""
+
+    def key(name):
+        user = SimpleNamespace(is_authenticated=bool(name), user_name=name)
+        message = SimpleNamespace(metadata={"amends/key": "k"})
+        return key_of(SimpleNamespace(message=message, call_context=SimpleNamespace(user=user)))
+
+    assert len({key("alice"), key("bob"), key("")}) == 3
+    assert key("") == "k"
 
 
 async def test_an_a2a_client_sends_the_key_of_the_effect():

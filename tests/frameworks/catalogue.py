@@ -7,6 +7,7 @@ call it `times` times, and returns the texts that the model read and whether the
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -142,7 +143,8 @@ def check(run: Run, *, without: tuple[str, ...] = ()) -> None:
         assert not any(secret in text for secret in SECRETS), (entry.name, text)
         assert "<system>" not in text
         assert "\x1b" not in text
-        assert len(text.encode()) <= 700, (entry.name, len(text.encode()))
+        size = len(text.encode())
+        assert size <= (700 if "data, not instructions" in text else 160), (entry.name, size)
 
 
 def check_loop(run: Run) -> None:
@@ -160,6 +162,31 @@ def check_loop(run: Run) -> None:
     assert "stop" in texts[2]
     assert "closed for this run" in texts[4]
     assert "closed for this run" in texts[6]
+
+
+def check_hang(bind: Callable[..., Run]) -> None:
+    """A tool that does not return: the run goes on after `timeout`, and the model reads that the effect is unknown."""
+
+    async def act(order: int) -> str:
+        """Act on an order."""
+        await asyncio.Event().wait()
+        return "never"
+
+    texts, finished = bind(timeout=0.05)(act, 1)
+    assert finished
+    assert "TIMEOUT" in texts[0]
+    assert "may have had its effect" in texts[0]
+
+
+def plain(function: Callable[[int], Any]) -> Callable[[int], str]:
+    """Return a coroutine function as a plain function, for frameworks without event loop."""
+
+    def act(order: int) -> str:
+        """Act on an order."""
+        done: str = asyncio.run(function(order))
+        return done
+
+    return act
 
 
 def check_success(run: Run) -> None:

@@ -83,3 +83,8 @@ def test_the_ledger_hands_out_an_outcome():
     catalogue.check_ledger_answers(
         lambda function, steps, **options: run_steps(function, steps, Failures(**options))
     )
+
+
+def test_a_tool_that_hangs():
+    """The run goes on when the time of the tool is over."""
+    catalogue.check_hang(lambda **options: runner(Failures(**options)))

@@ -1,6 +1,7 @@
 """In-process MCP tools of the Claude Agent SDK, called through the server that the SDK makes of them."""
 
 import asyncio
+from inspect import isawaitable
 
 from claude_agent_sdk import create_sdk_mcp_server, tool
 from mcp import Client
@@ -16,7 +17,8 @@ def runner(failures=None):
         @made.guard
         @tool("act", "Act on an order", {"order": int})
         async def act(arguments):
-            return {"content": [{"type": "text", "text": function(arguments["order"])}]}
+            text = function(arguments["order"])
+            return {"content": [{"type": "text", "text": await text if isawaitable(text) else text}]}
 
         server = create_sdk_mcp_server("shop", tools=[act])["instance"]
         async with Client(server) as client:
@@ -41,3 +43,8 @@ def test_loops_and_success():
 def test_recovery_and_ledger():
     """A tool that only reads is repeated; another one has its effect once."""
     catalogue.check_recovery_and_ledger(lambda **options: runner(Failures(**options)))
+
+
+def test_a_tool_that_hangs():
+    """The run goes on when the time of the tool is over."""
+    catalogue.check_hang(lambda **options: runner(Failures(**options)))

@@ -106,3 +106,8 @@ def test_failures_are_not_cached():
     texts, _ = run_steps(act, steps, Failures(), cache=True)
     assert ["NOT_FOUND" in text for text in texts] == [True, False, False]
     assert len(calls) == 2
+
+
+def test_a_tool_that_hangs():
+    """The run goes on when the time of the tool is over."""
+    catalogue.check_hang(lambda **options: runner(Failures(**options)))

@@ -155,3 +155,24 @@ def test_a_failure_in_a_checkpoint():
     message = agent.get_state(thread).values["messages"][-2]
     assert "NOT_FOUND" in message.content
     assert extract(message.artifact).code == "NOT_FOUND"
+
+
+def test_a_tool_that_hangs():
+    """The run goes on when the time of the tool is over, in an event loop and in a thread."""
+
+    def bind(**options):
+        def run(function, times):
+            made = StructuredTool.from_function(coroutine=function, name="act", description="Act")
+            agent = create_agent(scripted(times), [made], middleware=[Failures(**options)])
+            state = asyncio.run(agent.ainvoke({"messages": [{"role": "user", "content": "act"}]}))
+            texts = [str(each.content) for each in state["messages"] if isinstance(each, ToolMessage)]
+            return texts, state["messages"][-1].content == "the end"
+
+        return run
+
+    catalogue.check_hang(bind)
+    catalogue.check_hang(lambda **options: plainly(runner(Failures(**options))))
+
+
+def plainly(run):
+    return lambda function, times: run(catalogue.plain(function), times)

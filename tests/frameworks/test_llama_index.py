@@ -68,10 +68,11 @@ class Scripted(FunctionCallingLLM):
     astream_complete = acomplete
 
 
-def runner(failures=None):
+def runner(failures=None, *, asynchronous=False):
     async def work(tool, times):
         made = failures or Failures()
-        guarded = made.guard(FunctionTool.from_defaults(fn=tool, name="act", description="Act"))
+        function = {"async_fn": tool} if asynchronous else {"fn": tool}
+        guarded = made.guard(FunctionTool.from_defaults(**function, name="act", description="Act"))
         agent = FunctionAgent(tools=[guarded], llm=Scripted(left=times))
         handler = agent.run("act", max_iterations=20)
         texts = []
@@ -132,3 +133,8 @@ async def test_a_failure_in_a_stored_context():
             codes.append(extract(output["raw_output"]).code)
     await handler
     assert codes == ["NOT_FOUND", "NOT_FOUND"]
+
+
+def test_a_tool_that_hangs():
+    """The run goes on when the time of the tool is over."""
+    catalogue.check_hang(lambda **options: runner(Failures(**options), asynchronous=True))

@@ -83,3 +83,8 @@ def test_the_sdks_own_decorator():
 def test_recovery_and_ledger():
     """A tool that only reads is repeated; another one has its effect once."""
     catalogue.check_recovery_and_ledger(lambda **options: runner(Failures(**options)))
+
+
+def test_a_tool_that_hangs():
+    """The run goes on when the time of the tool is over."""
+    catalogue.check_hang(lambda **options: runner(Failures(**options)))

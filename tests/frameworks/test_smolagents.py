@@ -128,3 +128,13 @@ def test_a_tool_that_makes_an_image():
 
     with pytest.raises(RuntimeError, match="INTERNAL_ERROR"):
         Failures().guard(Draw())(order=17)
+
+
+def test_a_tool_that_hangs():
+    """The run goes on when the time of the tool is over."""
+
+    def bind(**options):
+        run = runner(Failures(**options))
+        return lambda function, times: run(catalogue.plain(function), times)
+
+    catalogue.check_hang(bind)

@@ -131,3 +131,8 @@ def test_what_a_tool_streams_passes():
         return streamed, texts_of(agent)
 
     assert asyncio.run(work()) == (["half", "done 17"], ["done 17"])
+
+
+def test_a_tool_that_hangs():
+    """The run goes on when the time of the tool is over."""
+    catalogue.check_hang(lambda **options: runner(Failures(**options)))

@@ -12,8 +12,17 @@ import uuid
 import psycopg
 import pytest
 import sqlalchemy
+from psycopg.rows import dict_row, scalar_row
 
-from amends.effects import AlreadyDoneError, Effects, InDoubtError, KeyReusedError
+from amends.effects import (
+    AlreadyDoneError,
+    Effects,
+    InDoubtError,
+    KeyReusedError,
+    LedgerUnavailableError,
+    SimilarError,
+    current_key,
+)
 from amends.effects.postgres import DDL, open_postgres
 from amends.stores import ConflictError
 from tests.postgres.server import PostgresServer, program
@@ -292,3 +301,119 @@ def test_the_documented_ddl(url):
     with Effects(url) as effects:
         assert not list(effects.pending())
     assert time.monotonic() - begin < 60
+
+
+def test_a_repeat_in_a_transaction_has_a_key_of_its_own(paying):
+    """A service that honours keys would not do it once more under the key of the first time."""
+    with Effects(paying) as effects, psycopg.connect(paying) as connection:
+        keys = []
+
+        @effects.once(transaction="connection")
+        def pay(number, connection):
+            keys.append(current_key())
+            return number
+
+        pay(1, connection)
+        pay(1, connection, again="another one")
+        assert keys[1] == f"{keys[0]}#1"
+        connection.commit()
+        (effect,) = effects.list()
+        assert (effect.times, effect.state) == (2, "done")
+
+
+def test_a_repeat_that_fails_in_a_transaction(paying):
+    """The record of the first time is as before."""
+    with Effects(paying) as effects, psycopg.connect(paying) as connection:
+        failing = []
+
+        @effects.once(transaction="connection")
+        def pay(number, connection):
+            if failing:
+                raise TimeoutError
+            return number
+
+        pay(1, connection)
+        failing.append(1)
+        with pytest.raises(TimeoutError):
+            pay(1, connection, again="another one")
+        connection.commit()
+        (effect,) = effects.list()
+        assert (effect.times, effect.state, effect.outcome) == (1, "done", 1)
+
+
+def test_similar_calls_in_a_transaction(paying):
+    """They are asked about, as without a transaction."""
+    with Effects(paying) as effects, psycopg.connect(paying) as connection:
+
+        @effects.once(similar=600, transaction="connection")
+        def send(text, connection):
+            return text
+
+        send("Hello Ann, how are you?", connection)
+        connection.commit()
+        with pytest.raises(SimilarError):
+            send("Hello Ann, how are you", connection)
+        assert (
+            send("Hello Ann, how are you", connection, again="she asked for it") == "Hello Ann, how are you"
+        )
+
+        @effects.once(similar=600, transaction="connection", name="asend")
+        async def asend(text, connection):
+            return text
+
+        async def main():
+            async with await psycopg.AsyncConnection.connect(paying) as own:
+                await asend("Hello Ann, how are you?", own)
+                await own.commit()
+                with pytest.raises(SimilarError):
+                    await asend("Hello Ann, how are you", own)
+            await effects.aclose()
+
+        asyncio.run(main())
+
+
+def test_connections_with_rows_and_cursors_of_their_own(paying):
+    """The ledger's statements do not depend on what the user set for theirs."""
+
+    def rows(connection):
+        return connection.execute("SELECT 1 AS one").fetchall()
+
+    with Effects(paying) as effects:
+
+        @effects.once(key="number", transaction="connection")
+        def pay(number, connection):
+            return number
+
+        for number, options in enumerate(
+            ({"row_factory": dict_row}, {"row_factory": scalar_row}, {"cursor_factory": psycopg.RawCursor})
+        ):
+            with psycopg.connect(paying, **options) as connection:
+                before = rows(connection)
+                assert pay(number, connection) == pay(number, connection) == number
+                assert rows(connection) == before
+
+        async def main():
+            async with await psycopg.AsyncConnection.connect(paying, row_factory=dict_row) as connection:
+
+                @effects.once(key="number", transaction="connection", name="apay")
+                async def apay(number, connection):
+                    return number
+
+                assert await apay(9, connection) == await apay(9, connection) == 9
+            await effects.aclose()
+
+        asyncio.run(main())
+
+
+def test_a_row_that_another_transaction_has(paying, monkeypatch):
+    """A call without a transaction does not wait for it without bound, and other calls go on."""
+    monkeypatch.setattr("amends.effects.postgres._PATIENCE", 0.2)
+    with Effects(paying) as effects, psycopg.connect(paying) as connection:
+        inside = effects.once(key="number", transaction="connection", name="pay", ignore="connection")
+        outside = effects.once(key="number", name="pay")
+        inside(lambda number, connection: number)(1, connection)
+        with pytest.raises(LedgerUnavailableError):
+            outside(lambda number: number)(1)
+        assert outside(lambda number: number)(2) == 2
+        connection.commit()
+        assert outside(lambda number: number)(1) == 1

@@ -41,14 +41,13 @@ class Failures(OneRun):
         handler = tool.handler
         read_only = getattr(tool.annotations, "readOnlyHint", None) is True
 
-        async def guarded(arguments: Any) -> dict[str, Any]:
+        async def guarded(arguments: object) -> object:
             given = arguments if isinstance(arguments, Mapping) else {}
             result = await self.calls.run(self.key).acall(
                 tool.name, given, lambda: handler(arguments), read_only=read_only
             )
             if not isinstance(result, ToolFailure):
-                returned: dict[str, Any] = result
-                return returned
+                return result
             return {"content": [{"type": "text", "text": result.text}], "is_error": True}
 
         return dataclasses.replace(tool, handler=guarded)

@@ -4,104 +4,208 @@ pydantic-ai: a tool's failure becomes a text that the model can act on, and does
     from pydantic_ai import Agent
     from amends.bindings.pydantic_ai import Failures
 
-    agent = Agent(model, capabilities=[Failures()])
+    agent = Agent(model, capabilities=[Failures(read_only=["search"])])
 
-The model gets a tool's exception as `amends.for_llm` text. If the request has to change, the binding raises pydantic-ai's
-own `ModelRetry`, as long as the tool has retries left; otherwise it raises `ToolFailed`. Failures of MCP servers, which
-pydantic-ai's MCP toolsets would show the model as they were received, are read and formatted in the same way.
+If the request has to change, the binding raises pydantic-ai's own `ModelRetry`, as long as the tool has retries left; otherwise
+it raises `ToolFailed`. Failures of MCP servers, which pydantic-ai's MCP toolsets would show the model as they were received, are
+read and formatted in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
     from pydantic_ai.messages import ToolCallPart
     from pydantic_ai.tools import RunContext, ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 try:
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.exceptions import ModelRetry, RunCancelled, ToolFailed, UsageLimitExceeded, UserError
+    from pydantic_ai.exceptions import (
+        ApprovalRequired,
+        CallDeferred,
+        ModelRetry,
+        RunCancelled,
+        SkipToolExecution,
+        ToolFailed,
+        ToolFailedError,
+        ToolRetryError,
+        UsageLimitExceeded,
+        UserError,
+    )
+    from pydantic_ai.messages import ToolReturn
     from pydantic_ai.toolsets import WrapperToolset
 except ImportError as missing:
     raise ImportError(
         "amends.bindings.pydantic_ai needs pydantic-ai: pip install 'pydantic-ai-slim>=2.60'"
     ) from missing
 
+from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
 from amends.carriers.extraction import extract
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.wire import Unreadable, read_strict
+from amends.errors import TimeoutError as TimedOutError
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.serving.server_errors import modules_of
-from amends.tools import log_and_describe
 
 __all__ = ["Failures"]
 
-# Exceptions of the framework for the program that runs the agent, not for its model.
-_NOT_FOR_THE_MODEL = (UserError, UsageLimitExceeded, RunCancelled)
-_MCP = "pydantic_ai.mcp"
+_PROGRAM = (UserError, UsageLimitExceeded, RunCancelled)
+"""Exceptions for the program that runs the agent, not for its model."""
+_PASSING = (*_PROGRAM, ToolFailed, ToolFailedError, ToolRetryError)
+"""Those, and texts that the tool's author wrote for the model."""
+_ASKING = (ModelRetry, ApprovalRequired, CallDeferred, SkipToolExecution)
+"""Exceptions with which a tool asks to be called anew, or not at all."""
+_MCP, _FUNCTIONS = "pydantic_ai.mcp", "pydantic_ai.toolsets.function"
 
 
-class Failures(AbstractCapability[Any]):
+class Failures(AbstractCapability[object]):
     """
     The capability. It covers all tools of an agent: its own and those of its toolsets.
 
-    `hosts` are the domains of the services that the tools call; a set-up page on one of them is shown to the model.
+    The options are those of `amends.bindings.tool_calls.ToolCalls`. An MCP tool whose annotations say `readOnlyHint: true` only reads.
     """
 
-    def __init__(self, *, hosts: Collection[str] = ()) -> None:
+    def __init__(self, **options: Unpack[Options]) -> None:
         super().__init__()
-        self.hosts = tuple(hosts)
+        self.calls = ToolCalls(**options)
 
-    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """Return the agent's toolset, wrapped so that failures of MCP servers are read."""
-        return _McpFailures(toolset, self.hosts)
+    def get_wrapper_toolset(self, toolset: AbstractToolset[object]) -> AbstractToolset[object]:
+        """Return the agent's toolset, wrapped so that its failures are texts."""
+        return _Guarded(toolset, self.calls)
 
     async def on_tool_execute_error(
         self,
-        ctx: RunContext[Any],
+        ctx: RunContext[object],
         *,
         call: ToolCallPart,
         tool_def: ToolDefinition,
-        args: dict[str, Any],
+        args: Mapping[str, object],
         error: Exception,
     ) -> NoReturn:
         """
-        Raise the exception with which the model gets the failure's text.
+        Raise the exception with which the model gets a failure of another capability's toolset.
 
         Raises:
             ModelRetry: if the request has to change and the tool has retries left.
             ToolFailed: in all other cases.
 
         """
-        if isinstance(error, _NOT_FOR_THE_MODEL):
+        if isinstance(error, _PROGRAM):
             raise error
-        raise _for_model(error, call.tool_name, args, ctx, self.hosts) from error
+        raise _for_model(_run(self.calls, ctx).failed(call.tool_name, args, error), ctx) from error
+
+    async def on_tool_validate_error(
+        self,
+        ctx: RunContext[object],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: str | dict[str, object],
+        error: ValidationError | ModelRetry,
+    ) -> NoReturn:
+        """
+        Raise the error of wrong arguments. The last one that the tool's retries allow would end the run.
+
+        Raises:
+            ModelRetry, ValidationError: as pydantic-ai raised it, if the tool has retries left.
+            ToolFailed: otherwise.
+
+        """
+        if ctx.retry < ctx.max_retries:
+            raise error
+        if isinstance(error, ModelRetry):
+            raise ToolFailed(error.message) from error
+        names = args if isinstance(args, Mapping) else {}
+        raise _for_model(_run(self.calls, ctx).failed(call.tool_name, names, error), ctx) from error
 
 
 @dataclass
-class _McpFailures(WrapperToolset[Any]):
-    """A toolset that replaces what an MCP toolset says about a failure. It covers MCP toolsets at any depth."""
+class _Guarded(WrapperToolset[object]):
+    """A toolset that calls the tools of another one, MCP toolsets at any depth among them."""
 
-    hosts: tuple[str, ...] = ()
+    calls: ToolCalls
 
     async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
-    ) -> Any:
-        """Call a tool. A failed result of an MCP server becomes the text of its fault."""
-        try:
-            return await super().call_tool(name, tool_args, ctx, tool)
-        except (ModelRetry, ToolFailed) as error:
-            # An exception that other code raised has the text that its author meant for the model.
-            if modules_of(error)[-1:] != [_MCP]:
-                raise
-            failure = FaultError.from_fault(_received(error))
-        raise _for_model(failure, name, tool_args, ctx, self.hosts)
+        self,
+        name: str,
+        tool_args: dict[str, object],
+        ctx: RunContext[object],
+        tool: ToolsetTool[object],
+    ) -> object:
+        """
+        Call a tool.
+
+        Raises:
+            ModelRetry, ToolFailed: with the text of a failure.
+
+        """
+
+        async def call() -> object:
+            try:
+                return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+            except (ModelRetry, ToolFailed) as error:
+                failure = _failure_behind(error)
+                if failure is None:
+                    raise
+                raise failure from error
+
+        result = await _run(self.calls, ctx).acall(
+            name,
+            tool_args,
+            call,
+            read_only=_only_reads(tool.tool_def),
+            passing=_PASSING,
+            asking=_ASKING,
+            restore=_restored,
+        )
+        if isinstance(result, ToolFailure):
+            raise _for_model(result, ctx) from result.error
+        return result
+
+
+def _run(calls: ToolCalls, ctx: RunContext[object]) -> Run:
+    if ctx.run_id is not None:
+        return calls.run(ctx.run_id)
+    return calls.run(id(ctx.usage), owner=ctx.usage)
+
+
+def _only_reads(definition: ToolDefinition) -> bool:
+    annotations = (definition.metadata or {}).get("annotations")
+    return isinstance(annotations, Mapping) and annotations.get("readOnlyHint") is True
+
+
+def _restored(value: object) -> object:
+    """Return the result of a call whose outcome the ledger has: a stored result, or a value that a person gave."""
+    if not isinstance(value, Mapping) or value.get("kind") != "tool-return" or "return_value" not in value:
+        return value
+    return ToolReturn(
+        return_value=value["return_value"], content=value.get("content"), metadata=value.get("metadata")
+    )
+
+
+def _for_model(failure: ToolFailure, ctx: RunContext[object]) -> ModelRetry | ToolFailed:
+    """Return the exception with which the model gets the text of a failure."""
+    # A ModelRetry beyond `max_retries` ends the whole run.
+    correctable = failure.fault.recovery is Recovery.CORRECTABLE and not failure.closed
+    return (
+        ModelRetry(failure.text) if correctable and ctx.retry < ctx.max_retries else ToolFailed(failure.text)
+    )
+
+
+def _failure_behind(error: ModelRetry | ToolFailed) -> Exception | None:
+    """Return the failure that a toolset of pydantic-ai made a text of; None if the tool's author wrote the text."""
+    raised_in = modules_of(error)[-1:]
+    if raised_in == [_FUNCTIONS]:
+        return TimedOutError("The tool did not answer in time")
+    return FaultError.from_fault(_received(error)) if raised_in == [_MCP] else None
 
 
 def _received(error: ModelRetry | ToolFailed) -> Fault:
@@ -114,7 +218,7 @@ def _received(error: ModelRetry | ToolFailed) -> Fault:
     return extract(document, "mcp", native=True) or Fault(code="INTERNAL_ERROR")
 
 
-def _content(message: str) -> dict[str, Any]:
+def _content(message: str) -> dict[str, object]:
     """Return the structured content or the text items that pydantic-ai made a message of."""
     try:
         parsed = read_strict(message) if message[:1] in {"{", "["} else None
@@ -124,17 +228,5 @@ def _content(message: str) -> dict[str, Any]:
         return {"structuredContent": parsed, "content": []}
     if not isinstance(parsed, list):
         return {"content": [{"type": "text", "text": message}]}
-    from json import dumps
-
-    texts = (item if isinstance(item, str) else dumps(item) for item in parsed)
+    texts = (item if isinstance(item, str) else json.dumps(item) for item in parsed)
     return {"content": [{"type": "text", "text": text} for text in texts]}
-
-
-def _for_model(
-    error: Exception, name: str, args: dict[str, Any], ctx: RunContext[Any], hosts: tuple[str, ...]
-) -> ModelRetry | ToolFailed:
-    """Log a failure, and return the exception with which the model gets its text."""
-    text = log_and_describe(error, name, tuple(args), repeats=ctx.retry + 1, hosts=hosts)
-    # A ModelRetry beyond `max_retries` ends the whole run.
-    retry = from_exception(error).recovery is Recovery.CORRECTABLE and ctx.retry < ctx.max_retries
-    return ModelRetry(text) if retry else ToolFailed(text)

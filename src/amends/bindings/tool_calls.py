@@ -14,9 +14,10 @@ A binding makes one `ToolCalls`, gets a `Run` for each run of an agent, and pass
 from __future__ import annotations
 
 import inspect
+import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Hashable, Mapping
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
 
@@ -25,14 +26,17 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors import CancelledError
-from amends.foreign import from_exception
 from amends.recovery import arecover, recover
-from amends.tools import log_and_describe
+from amends.recovery.async_library import within
+from amends.serving.time_limit import call_within
+from amends.tools import log_and_describe, tool_fault
 
 if TYPE_CHECKING:
     from amends.effects import Effects
 
-__all__ = ["OneRun", "Run", "ToolCalls", "ToolFailure"]
+__all__ = ["OneRun", "Options", "Run", "ToolCalls", "ToolFailure"]
+
+LOG = logging.getLogger("amends.tools")
 
 CLOSED_AFTER = 5
 """Failures of one kind in a row after which a tool is closed for the run."""
@@ -40,6 +44,8 @@ MAX_WAIT = 60.0
 """Seconds that recovery waits for one tool call: a person usually waits for the agent."""
 AGAIN, _ASKING = "again", frozenset({"ALREADY_DONE", "SIMILAR_CALL"})
 """The argument with which a model answers the ledger, and the codes of its questions."""
+_SHOWN = 85
+"""Characters of a tool's name and a code that fit into a text of 160 bytes."""
 MAX_RUNS = 1000
 """Runs whose failures are counted at the same time; the oldest is forgotten first."""
 
@@ -57,6 +63,18 @@ class ToolFailure(msgspec.Struct, frozen=True, kw_only=True):
     error: Exception | None = None
 
 
+class Options(TypedDict, total=False):
+    """The options of `ToolCalls`, which all bindings take."""
+
+    effects: Effects | None
+    scope: str | Callable[[Hashable], str] | None
+    read_only: Collection[str]
+    policy: Policy | None
+    hosts: Collection[str]
+    on_failure: Callable[[ToolFailure], object] | None
+    timeout: float | None
+
+
 class ToolCalls:
     """
     The tool calls of an agent.
@@ -68,7 +86,7 @@ class ToolCalls:
         policy: limits of recovery.
         hosts: domains of set-up pages that the model may be shown.
         on_failure: is called with each `ToolFailure`.
-        timeout: seconds for one attempt of a tool that only reads.
+        timeout: seconds for one call of a tool. A plain function then runs in a thread, which cannot be stopped, but the run goes on.
 
     >>> calls = ToolCalls(read_only=["search"])
     >>> run = calls.run("run-1")
@@ -82,11 +100,11 @@ class ToolCalls:
         self,
         *,
         effects: Effects | None = None,
-        scope: str | Callable[[Any], str] | None = None,
+        scope: str | Callable[[Hashable], str] | None = None,
         read_only: Collection[str] = (),
         policy: Policy | None = None,
         hosts: Collection[str] = (),
-        on_failure: Callable[[ToolFailure], Any] | None = None,
+        on_failure: Callable[[ToolFailure], object] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.effects, self.scope, self.hosts = effects, scope, tuple(hosts)
@@ -117,7 +135,7 @@ class OneRun:
 
     """
 
-    def __init__(self, *, run: Hashable = None, **options: Any) -> None:
+    def __init__(self, *, run: Hashable = None, **options: Unpack[Options]) -> None:
         self.calls = ToolCalls(**options)
         self.key = run
 
@@ -135,14 +153,14 @@ class Run:
     async def acall(
         self,
         name: str,
-        arguments: Mapping[str, Any],
-        call: Callable[[], Awaitable[Any] | Any],
+        arguments: Mapping[str, object],
+        call: Callable[[], object],
         *,
         read_only: bool = False,
         passing: tuple[type[BaseException], ...] = (),
         asking: tuple[type[BaseException], ...] = (),
-        restore: Callable[[Any], Any] | None = None,
-    ) -> Any:
+        restore: Callable[[object], object] | None = None,
+    ) -> object:
         """
         Call a tool, and return its result or a `ToolFailure`.
 
@@ -164,26 +182,31 @@ class Run:
         try:
             result = await self._acall(name, arguments, call, tried, read_only=read_only)
         except Exception as error:  # noqa: BLE001 - every failure becomes a text; cancellation is no Exception
-            return self._raised(name, arguments, error, tried)
+            return self._raised(name, arguments, error, tried, read_only)
         self._failed.pop(name, None)
         return result if tried.ran or restore is None else restore(result)
 
     async def _acall(
         self,
         name: str,
-        arguments: Mapping[str, Any],
-        call: Callable[[], Any],
+        arguments: Mapping[str, object],
+        call: Callable[[], object],
         tried: _Attempt,
         *,
         read_only: bool,
-    ) -> Any:
-        async def once() -> Any:
+    ) -> object:
+        made = self._calls
+        reads = read_only or name in made.read_only
+        limit = None if reads else made.timeout  # recovery has the limit of each attempt
+
+        async def once() -> object:
             with tried:
                 result = call()
-                return await result if inspect.isawaitable(result) else result
+                if not inspect.isawaitable(result):
+                    return result
+                return await (result if limit is None else within(limit, result))
 
-        made = self._calls
-        if read_only or name in made.read_only:
+        if reads:
             operation = Operation(name=name, read_only=True)
             return await arecover(once, policy=made.policy, operation=operation, timeout=made.timeout)
         if made.effects is None:
@@ -194,59 +217,65 @@ class Run:
     def call(
         self,
         name: str,
-        arguments: Mapping[str, Any],
-        call: Callable[[], Any],
+        arguments: Mapping[str, object],
+        call: Callable[[], object],
         *,
         read_only: bool = False,
         passing: tuple[type[BaseException], ...] = (),
         asking: tuple[type[BaseException], ...] = (),
-        restore: Callable[[Any], Any] | None = None,
-    ) -> Any:
+        restore: Callable[[object], object] | None = None,
+    ) -> object:
         """Do the same as `acall`, for a plain function."""
         closed = self._if_closed(name)
         if closed is not None:
             return closed
         made, tried = self._calls, _Attempt(passing, asking)
 
-        def once() -> Any:
+        def once() -> object:
             with tried:
-                return call()
+                return call() if made.timeout is None else call_within(made.timeout, call)
 
         try:
             if read_only or name in made.read_only:
                 operation = Operation(name=name, read_only=True)
-                result = recover(once, policy=made.policy, operation=operation, timeout=made.timeout)
+                result = recover(once, policy=made.policy, operation=operation)
             elif made.effects is None:
                 result = once()
             else:
                 given, again = self._reason(name, arguments)
                 result = made.effects.call(name, once, given, scope=self._scope(), again=again)
         except Exception as error:  # noqa: BLE001
-            return self._raised(name, arguments, error, tried)
+            return self._raised(name, arguments, error, tried, read_only)
         self._failed.pop(name, None)
         return result if tried.ran or restore is None else restore(result)
 
     def _raised(
-        self, name: str, arguments: Mapping[str, Any], error: Exception, tried: _Attempt
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        error: Exception,
+        tried: _Attempt,
+        read_only: bool,
     ) -> ToolFailure:
         """Return a failure. Raises the exception of the framework that ended the call, if one did."""
         if tried.stopped is not None:
             raise tried.stopped
-        return self.failed(name, arguments, error)
+        return self.failed(name, arguments, error, read_only=read_only)
 
-    def failed(self, name: str, arguments: Mapping[str, Any], error: Exception) -> ToolFailure:
+    def failed(
+        self, name: str, arguments: Mapping[str, object], error: Exception, *, read_only: bool = False
+    ) -> ToolFailure:
         """Count a failure, and return it. Bindings call this for failures that a framework hands them."""
-        fault = from_exception(error)
+        fault = tool_fault(error, read_only=read_only or name in self._calls.read_only)
         if fault.code in _ASKING and fault.field == AGAIN:
             self._asked.add(name)
         counts = self._failed.setdefault(name, {})
         repeats = counts[fault.code] = counts.get(fault.code, 0) + 1
-        text = log_and_describe(
-            error, name, tuple(map(str, arguments)), repeats=repeats, hosts=self._calls.hosts
-        )
+        names = tuple(map(str, arguments))
+        text = log_and_describe(error, name, names, fault=fault, repeats=repeats, hosts=self._calls.hosts)
         if repeats >= CLOSED_AFTER:
             self._closed[name] = fault
-            text = f"{_closed_text(name)}\n{text}"
+            text = _closed_text(name, fault)
         return self._report(
             ToolFailure(
                 tool=name, text=text, fault=fault, repeats=repeats, closed=name in self._closed, error=error
@@ -259,21 +288,26 @@ class Run:
             return None
         return self._report(
             ToolFailure(
-                tool=name, text=_closed_text(name), fault=fault, repeats=CLOSED_AFTER + 1, closed=True
+                tool=name, text=_closed_text(name, fault), fault=fault, repeats=CLOSED_AFTER + 1, closed=True
             )
         )
 
     def _report(self, failure: ToolFailure) -> ToolFailure:
         if self._calls.on_failure is not None:
-            self._calls.on_failure(failure)
+            try:
+                self._calls.on_failure(failure)
+            except Exception:
+                # A hook must neither end the run nor show the model its text.
+                LOG.exception("on_failure failed for the tool %s", failure.tool)
         return failure
 
-    def _reason(self, name: str, arguments: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+    def _reason(self, name: str, arguments: Mapping[str, object]) -> tuple[Mapping[str, object], str | None]:
         """Return the arguments of the tool, and the reason for which the model does it once more."""
         again = arguments.get(AGAIN)
-        if again and not (isinstance(again, str) and name in self._asked):
+        if again and (not isinstance(again, str) or name not in self._asked):
             return arguments, None  # an argument of the tool's own
-        return {each: value for each, value in arguments.items() if each != AGAIN}, again or None
+        reason = again if isinstance(again, str) and again else None
+        return {each: value for each, value in arguments.items() if each != AGAIN}, reason
 
     def _scope(self) -> str | None:
         scope = self._calls.scope
@@ -297,10 +331,15 @@ class _Attempt:
         if not isinstance(error, self._passing):
             return
         self.stopped = error
-        if isinstance(error, self._asking):
-            raise CancelledError("The tool asks a person", executed=Executed.NO) from error
+        # Recovery does not repeat a cancelled call, and the ledger reads from it whether the key is free.
+        executed = Executed.NO if isinstance(error, self._asking) else Executed.MAYBE
+        raise CancelledError("The framework stopped the tool", executed=executed) from error
 
 
-def _closed_text(name: str) -> str:
-    shown = name if name.isidentifier() and len(name) <= 64 else "This tool"
-    return f"{shown} is closed for this run: it failed {CLOSED_AFTER} times in the same way. Do not call it again."
+def _closed_text(name: str, fault: Fault) -> str:
+    """Return the text of a closed tool. The model has the details from the failures before."""
+    short = name.isidentifier() and len(name) + len(fault.code) <= _SHOWN
+    return (
+        f"{name if short else 'This tool'} is closed for this run: it failed {CLOSED_AFTER} times with {fault.code}. "
+        "Do not call it again."
+    )

@@ -39,6 +39,7 @@ __all__ = [
     "Owner",
     "Owners",
     "key_name",
+    "new_holder",
     "same_request",
 ]
 
@@ -155,6 +156,11 @@ class Claim(msgspec.Struct, Generic[R], kw_only=True):
     """Whether the effect and the record were committed in one transaction."""
 
 
+def new_holder() -> str:
+    """Return the identity of a new claim."""
+    return token_bytes(8).hex()
+
+
 class Keys(Generic[R]):
     """Keys with a state and an outcome, in one store."""
 
@@ -232,6 +238,7 @@ class Keys(Generic[R]):
         reopen: Callable[[R], R | None] | None = None,
         expires_in: float | None = None,
         expect_new: bool = False,
+        holder: str | None = None,
     ) -> Claim[R] | R:
         """
         Return a claim on a new key, or the record of a key that is done.
@@ -244,12 +251,13 @@ class Keys(Generic[R]):
             reopen: called with a record that is done; the record that it returns replaces it, and the work runs once more.
             expires_in: seconds until this key is forgotten.
             expect_new: most keys are new. Saves the read that makes repeats cheap: on SQLite a claim is then one statement.
+            holder: identifies the claim, see `new_holder`; a caller that was cancelled in here can release it by that.
 
         Raises:
             KeyReused, KeyRunning, KeyInDoubt: see `claim`.
         """
         kept = self.expires_in if expires_in is None else expires_in
-        claim = Claim(name=name, record=fresh, revision=0, holder=token_bytes(8).hex(), expires_in=kept)
+        claim = Claim(name=name, record=fresh, revision=0, holder=holder or new_holder(), expires_in=kept)
         found = None if expect_new else await self._rows.get(name)
         while True:
             try:

@@ -24,6 +24,7 @@ __all__ = [
     "derived_key",
     "digest",
     "key_text",
+    "owned_key",
     "row_name",
 ]
 
@@ -214,6 +215,16 @@ def key_text(value: Any) -> str:
     return value if isinstance(value, str) else canonical(value).decode().strip('"')
 
 
+def owned_key(owner: str, key: str) -> str:
+    """
+    Return a key that a caller sent, as the key of this caller only: another caller that sends it must not get the outcome.
+
+    >>> owned_key("", "17"), owned_key("alice", "17")
+    ('17', '8c9038777a9c5c17/17')
+    """
+    return f"{digest(owner)[:16]}/{key}" if owner else key
+
+
 def row_name(tool: str, key: str) -> str:
     """
     Return the name of an effect in the ledger.
@@ -221,6 +232,9 @@ def row_name(tool: str, key: str) -> str:
     >>> row_name("pay", "17")
     'pay:17'
     """
+    if ":" in tool or "%" in tool:
+        # Otherwise the key "a:b" of pay and the key "b" of pay:a would be one effect.
+        tool = tool.replace("%", "%25").replace(":", "%3A")
     if len(key) <= _LONGEST and key.isprintable():
         return f"{tool}:{key}"
     return f"{tool}:{digest(key)[:32]}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from amends.effects.current import running_as
 from amends.effects.flow import LOG, CallStep, EffectClaim, EffectKeys, Flow, StoreStep, VerifyStep, WaitStep
+from amends.serving.time_limit import call_within
 from amends.stores.errors import StoreError
 
 if TYPE_CHECKING:
@@ -205,11 +206,11 @@ def _wait_plain(waiters: Waiters, step: WaitStep) -> float:
 
 
 def _verify_plain(handles: Handles, verify: Callable[[], Any] | None) -> Any:
-    """Call a `verify` hook in the calling thread; the coroutine of an async one runs on the ledger's loop."""
+    """Call a `verify` hook for at most the time of a lease; the coroutine of an async one runs on the ledger's loop."""
     if verify is None:
         return None
     try:
-        found = verify()
+        found = call_within(handles.lease, verify)
         if isawaitable(found):
             running: Future[Any] = handles.start(_await(found))
             return running.result(handles.lease)

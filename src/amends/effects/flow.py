@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -22,10 +23,10 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.fault import Fault
-from amends.durable.keys import Claim, KeyInDoubt, KeyReused, KeyRunning, Keys
+from amends.durable.keys import Claim, KeyInDoubt, KeyReused, KeyRunning, Keys, new_holder
 from amends.effects import errors
 from amends.effects.outcomes import encode_result, restore_result
-from amends.effects.records import EffectRecord
+from amends.effects.records import EffectRecord, free
 from amends.effects.similar import Similar, find_similar
 from amends.errors.base import FaultError
 from amends.recovery.classify import fault_of
@@ -39,6 +40,7 @@ __all__ = [
     "StoreStep",
     "VerifyStep",
     "WaitStep",
+    "ask_about_similar",
     "hand_out",
     "perform",
     "reopening",
@@ -107,12 +109,15 @@ Flow: TypeAlias = Generator[Step, Any, T]
 
 def perform(request: Request) -> Flow[Any]:
     """Return the result of the call: of this one, or of the one that had the effect."""
-    if request.similar is not None:
-        yield from _ask_about_similar(request, request.similar)
-    taken, waited = yield from _take(request)
-    if isinstance(taken, Claim) and taken.record.state == "doubt":
-        taken = yield from _decide_doubt(request, taken)
-        waited = True
+    yield from ask_about_similar(request)
+    while True:
+        taken, waited = yield from _take(request)
+        if not isinstance(taken, Claim) or taken.record.state != "doubt":
+            break
+        decided = yield from _decide_doubt(request, taken)
+        if decided is not None:
+            taken, waited = decided, True
+            break
     if isinstance(taken, Claim):
         return (yield from _run(request, taken))
     return (yield from _deliver(request, taken, waited))
@@ -123,7 +128,11 @@ def wire_key(request: Request, record: EffectRecord) -> str:
     return f"{request.name}#{len(record.times)}" if record.times else request.name
 
 
-def _ask_about_similar(request: Request, rule: Similar) -> Flow[None]:
+def ask_about_similar(request: Request) -> Flow[None]:
+    """Raise the question about a call that is nearly identical to a recent one, if the author wants it."""
+    rule = request.similar
+    if rule is None:
+        return
     try:
         found = yield StoreStep(
             lambda keys: find_similar(
@@ -141,7 +150,7 @@ def _ask_about_similar(request: Request, rule: Similar) -> Flow[None]:
 
 def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
     """Return a claim or the record, and whether the call waited for another one."""
-    left, pause, waited = request.wait, _FIRST_WAIT, False
+    left, pause, waited, holder = request.wait, _FIRST_WAIT, False, new_holder()
     while True:
         try:
             # After waiting, the outcome of the call that was waited for is handed out, and nothing is done once more.
@@ -154,6 +163,7 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
                     reopen=again,
                     expires_in=request.expires_in,
                     expect_new=fresh,
+                    holder=holder,
                 )
             )
         except KeyRunning:
@@ -166,11 +176,28 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
             raise errors.in_doubt(request.name, found or request.fresh) from None
         except StoreError as error:
             raise errors.unavailable() from error
+        except GeneratorExit:
+            raise
+        except BaseException:
+            # The caller was cancelled before the call, but the store may have the claim.
+            yield StoreStep(lambda keys: _withdraw(keys, request, holder))
+            raise
         else:
             return taken, waited
         waited = True
         left -= yield WaitStep(request.name, min(pause, left))
         pause = min(2 * pause, _LONGEST_WAIT)
+
+
+async def _withdraw(keys: EffectKeys, request: Request, holder: str) -> None:
+    """End the claim of a holder, if there is one."""
+    with suppress(StoreError):
+        found = await keys.get(request.name)
+        if found is not None:
+            claim = Claim(
+                name=request.name, record=found, revision=0, holder=holder, expires_in=request.expires_in
+            )
+            await free(keys, claim)
 
 
 def reopening(request: Request) -> Callable[[EffectRecord], EffectRecord | None]:
@@ -180,27 +207,38 @@ def reopening(request: Request) -> Callable[[EffectRecord], EffectRecord | None]
         reason = request.again
         if reason is None or not record.derived or not record.delivered or reason in record.reasons:
             return None
-        return replace(request.fresh, reasons=(*record.reasons, reason), times=(*record.times, record.ended))
+        return replace(
+            request.fresh,
+            reasons=(*record.reasons, reason),
+            times=(*record.times, record.ended),
+            previous=replace(record, holder="", kept=0.0, previous=None),
+        )
 
     return reopen
 
 
-def _decide_doubt(request: Request, claim: EffectClaim) -> Flow[EffectClaim | EffectRecord]:
-    """Call `verify` for a key in doubt, with the lease held."""
+def _decide_doubt(request: Request, claim: EffectClaim) -> Flow[EffectClaim | EffectRecord | None]:
+    """Call `verify` for a key in doubt, with the lease held. None: a repeat did not happen, and the effect before it is restored."""
     found = yield from _verify(claim, lambda keys: keys.release_lease(claim))
     try:
         if found is None:
             yield StoreStep(lambda keys: keys.release_lease(claim))
             raise errors.in_doubt(request.name, claim.record)
         if found is False:
-            fresh = replace(request.fresh, reasons=claim.record.reasons, times=claim.record.times)
-            yield StoreStep(lambda keys: keys.restart(claim, fresh))
+            if claim.record.previous is not None:
+                yield StoreStep(lambda keys: free(keys, claim))
+                return None
+            yield StoreStep(lambda keys: keys.restart(claim, request.fresh))
             return claim
         # Handed out at once, and by this very call.
         outcome = _verified(found)
-        record = replace(claim.record, state="done", outcome=outcome, ended=request.now(), delivered=True)
+        record = replace(
+            claim.record, state="done", outcome=outcome, ended=request.now(), delivered=True, previous=None
+        )
         yield StoreStep(
-            lambda keys: keys.complete(claim, outcome=outcome, ended=record.ended, delivered=True)
+            lambda keys: keys.complete(
+                claim, outcome=outcome, ended=record.ended, delivered=True, previous=None
+            )
         )
     except StoreError as error:
         raise errors.unavailable() from error
@@ -274,7 +312,9 @@ def _complete(request: Request, claim: EffectClaim, outcome: str | None) -> Flow
     """Record the outcome and, with it, that the caller gets it."""
     ended = request.now()
     try:
-        yield StoreStep(lambda keys: keys.complete(claim, outcome=outcome, ended=ended, delivered=True))
+        yield StoreStep(
+            lambda keys: keys.complete(claim, outcome=outcome, ended=ended, delivered=True, previous=None)
+        )
     except StoreError:
         LOG.exception("the outcome of %s could not be recorded; the effect will be in doubt", request.name)
     except GeneratorExit:
@@ -288,7 +328,7 @@ def _complete(request: Request, claim: EffectClaim, outcome: str | None) -> Flow
 async def _complete_undelivered(
     keys: EffectKeys, claim: EffectClaim, outcome: str | None, ended: float
 ) -> None:
-    await keys.complete(claim, outcome=outcome, ended=ended, delivered=False)
+    await keys.complete(claim, outcome=outcome, ended=ended, delivered=False, previous=None)
     await keys.change(claim.name, delivered=False)
 
 
@@ -297,12 +337,14 @@ def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[An
     executed = _executed(exc, direct=request.direct)
     try:
         if executed is Executed.NO:
-            yield StoreStep(lambda keys: keys.release(claim))
+            yield StoreStep(lambda keys: free(keys, claim))
             raise exc
         if executed is Executed.YES:
             failed = msgspec.to_builtins(fault_of(exc)) if isinstance(exc, Exception) else None
             ended = request.now()
-            yield StoreStep(lambda keys: keys.complete(claim, failed=failed, ended=ended, delivered=True))
+            yield StoreStep(
+                lambda keys: keys.complete(claim, failed=failed, ended=ended, delivered=True, previous=None)
+            )
             raise exc
         found = None
         if request.has_verify and isinstance(exc, Exception):
@@ -313,7 +355,7 @@ def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[An
                 raise errors.in_doubt(request.name, claim.record) from exc
             raise exc
         if found is False:
-            yield StoreStep(lambda keys: keys.release(claim))
+            yield StoreStep(lambda keys: free(keys, claim))
             raise FaultError.from_fault(replace(fault_of(exc), executed=Executed.NO)) from exc  # type: ignore[arg-type]
     except StoreError:
         LOG.exception("the end of %s could not be recorded; the effect will be in doubt", request.name)

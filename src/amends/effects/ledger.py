@@ -28,11 +28,11 @@ from amends.effects.calls import AGAIN, Tool
 from amends.effects.current import within_scope
 from amends.effects.drivers import Waiters, drive, drive_plain
 from amends.effects.durations import seconds
-from amends.effects.flow import EffectKeys, perform
+from amends.effects.flow import EffectKeys, ask_about_similar, perform
 from amends.effects.handles import Handles
 from amends.effects.outcomes import encode_result
 from amends.effects.own_transaction import run_inside, run_inside_plain
-from amends.effects.records import Effect, effect_of
+from amends.effects.records import Effect, effect_of, free
 from amends.errors import ConflictError as NotInDoubtError
 from amends.errors import NotFoundError
 from amends.stores import Clock, Store
@@ -170,6 +170,8 @@ class Effects:
             )
         if isinstance(function, classmethod | staticmethod):
             raise TypeError(f"write @{type(function).__name__} above @effects.once, not below it")
+        if isinstance(function, type):
+            raise TypeError(f"once takes functions and coroutine functions; {function.__name__} is a class")
         named = inspect.isroutine(function) or isinstance(function, functools.partial)
         called = function if named else type(function).__call__
         if inspect.iscoroutinefunction(called):
@@ -267,10 +269,12 @@ class Effects:
         request = tool.request(args, kwargs, now=self._now, wait=self.wait, **options)
         if verify is None and tool.verify is not None:
             verify = functools.partial(tool.verify, *args, **kwargs)
+        made = functools.partial(_acall_once, call)
         keys = await self._open()
         if tool.transaction is not None:
-            return await run_inside(request, tool.connection(args, kwargs), call)
-        return await drive(perform(request), keys, self._waiters, call, verify)
+            await drive(ask_about_similar(request), keys, self._waiters, made, None)
+            return await run_inside(request, tool.connection(args, kwargs), made)
+        return await drive(perform(request), keys, self._waiters, made, verify)
 
     def _run_plain(
         self,
@@ -285,12 +289,13 @@ class Effects:
         request = tool.request(args, kwargs, now=self._now, wait=self.wait, **options)
         if verify is None and tool.verify is not None:
             verify = functools.partial(tool.verify, *args, **kwargs)
-        made = functools.partial(_call_plain, call)
+        made = functools.partial(_call_once, call)
         if tool.transaction is not None:
             if not self._prepared:
                 # Opening the ledger creates its table.
                 self._handles.run(lambda keys: keys.get(""))
                 self._prepared = True
+            drive_plain(ask_about_similar(request), self._handles, self._waiters, made, None)
             return run_inside_plain(request, tool.connection(args, kwargs), made)
         return drive_plain(perform(request), self._handles, self._waiters, made, verify)
 
@@ -365,7 +370,8 @@ class Effects:
             outcome: the result of the call, if it happened.
 
         Returns:
-            The effect; None if it did not happen, and its key is free.
+            The effect; None if it did not happen, and its key is free. If the doubt was about a repeat (`again`) that did
+            not happen, the effect that was done before.
 
         Raises:
             NotFoundError: there is no effect of this name.
@@ -405,12 +411,22 @@ class Effects:
         self.close()
 
 
-def _call_plain(call: Callable[[], Any]) -> Any:
-    result = call()
-    if inspect.iscoroutine(result):
-        # The effect would happen after the record says that it did.
-        result.close()
-        raise TypeError("the function returned a coroutine: decorate a coroutine function")
+def _call_once(call: Callable[[], R]) -> R:
+    return _only_outcome(call())
+
+
+async def _acall_once(call: Callable[[], Awaitable[R]]) -> R:
+    return _only_outcome(await call())
+
+
+def _only_outcome(result: R) -> R:
+    """Return a result. Raises TypeError if the effect would happen after the record says that it did."""
+    if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise TypeError(
+            f"the function returned a {type(result).__name__}, which is no outcome: return what it produces"
+        )
     return result
 
 
@@ -538,11 +554,10 @@ async def decide(
             await keys.release(taken)
         raise NotInDoubtError(f"{name!r} is done, and not in doubt")
     if not happened:
-        await keys.release(taken)
-        return None
+        return None if await free(keys, taken) is None else await _get(keys, name)
     stored = encode_result(outcome)
     if stored is None:
         await keys.release_lease(taken)
         raise TypeError(f"an outcome is made of JSON values, not {type(outcome).__name__}")
-    await keys.complete(taken, outcome=stored, ended=now())
+    await keys.complete(taken, outcome=stored, ended=now(), previous=None)
     return await _get(keys, name)

@@ -39,6 +39,8 @@ CREATE INDEX IF NOT EXISTS amends_effects_expires ON amends_effects (expires) WH
 _LOCK = 7_236_451_190
 """The advisory lock under which the table is created: two processes may start at the same time."""
 _SWEEP_EVERY = 200
+_PATIENCE = 30.0
+"""Seconds that a statement may take, which may have to wait for a transaction of the user's own."""
 
 _GET = """
     SELECT value, revision, CAST(extract(epoch FROM expires - clock_timestamp()) AS float8)
@@ -129,16 +131,24 @@ class PostgresStore:
             if self._closed:
                 raise StoreClosedError(self.url)
             try:
-                if self._connection is None or self._connection.closed:
-                    self._connection = await psycopg.AsyncConnection.connect(
-                        self._address, autocommit=True, connect_timeout=10
-                    )
-                cursor = await self._connection.execute(statement, values)
-                return await cursor.fetchall() if cursor.description is not None else []
+                async with asyncio.timeout(_PATIENCE):
+                    return await self._execute(psycopg, statement, values)
+            except TimeoutError:
+                # Another transaction has the row, for example. The statement is cancelled with its connection.
+                await self._disconnect()
+                raise StoreUnavailableError(f"Postgres at {self.url} does not answer", "maybe") from None
             except psycopg.Error as error:
                 raise StoreUnavailableError(
                     f"Postgres at {self.url} failed: {type(error).__name__}", "maybe"
                 ) from error
+
+    async def _execute(self, psycopg: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        if self._connection is None or self._connection.closed:
+            self._connection = await psycopg.AsyncConnection.connect(
+                self._address, autocommit=True, connect_timeout=10
+            )
+        cursor = await self._connection.execute(statement, values)
+        return await cursor.fetchall() if cursor.description is not None else []
 
     async def create(self) -> None:
         """Create the ledger's table."""
@@ -177,6 +187,9 @@ class PostgresStore:
     async def close(self) -> None:
         """Close the connection."""
         self._closed = True
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()

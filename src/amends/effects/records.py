@@ -9,9 +9,9 @@ from typing import Any, Literal
 import msgspec
 
 from amends.core.redaction import redact
-from amends.durable.keys import KeyRecord
+from amends.durable.keys import Claim, KeyRecord, Keys
 
-__all__ = ["TABLE", "Effect", "EffectRecord", "call_text", "effect_of", "instant"]
+__all__ = ["TABLE", "Effect", "EffectRecord", "call_text", "effect_of", "free", "instant"]
 
 TABLE = "amends.effects"
 """The table of the ledger in its store."""
@@ -40,6 +40,25 @@ class EffectRecord(KeyRecord, frozen=True, kw_only=True, omit_defaults=True):
     """When it was done before."""
     failed: dict[str, Any] | None = None
     """The fault of a call that failed after it had its effect."""
+    previous: EffectRecord | None = None
+    """The effect that is done once more, until the repeat is done: what is left if the repeat did not happen."""
+
+
+async def free(keys: Keys[EffectRecord], claim: Claim[EffectRecord]) -> EffectRecord | None:
+    """End a claim whose call did not happen: free the key, or restore and return the effect that it was to repeat."""
+    before = claim.record.previous
+    if before is None:
+        await keys.release(claim)
+    else:
+        # All members but those that describe the row.
+        await keys.complete(
+            claim,
+            **{name: getattr(before, name) for name in before.__struct_fields__ if name not in _OF_THE_ROW},
+        )
+    return before
+
+
+_OF_THE_ROW = frozenset({"state", "holder", "kept"})
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):

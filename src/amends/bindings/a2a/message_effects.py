@@ -22,6 +22,7 @@ from google.protobuf.json_format import (  # type: ignore[import-untyped,unused-
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.effects import Effects
+from amends.effects.arguments import owned_key
 from amends.errors.base import FaultError
 
 __all__ = ["META_KEY", "MessageEffects", "key_of"]
@@ -38,8 +39,14 @@ def key_of(context: RequestContext) -> str | None:
     message = context.message
     if message is None or META_KEY not in message.metadata:
         return None
-    key: Any = message.metadata[META_KEY]
-    return key if isinstance(key, str) and key else None
+    key: object = message.metadata[META_KEY]
+    return owned_key(_owner(context), key) if isinstance(key, str) and key else None
+
+
+def _owner(context: RequestContext) -> str:
+    """Return who sent the message, as far as that is known for certain."""
+    user = context.call_context.user
+    return user.user_name if user.is_authenticated else ""
 
 
 class MessageEffects:

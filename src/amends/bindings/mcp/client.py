@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Self
 
 import mcp
@@ -28,7 +29,8 @@ from amends.bindings.mcp.client_errors import (
     not_connected,
 )
 from amends.bindings.mcp.connection_task import ConnectionTask
-from amends.bindings.mcp.deadlines import Deadlines
+from amends.bindings.mcp.deadlines import Deadlines, Limit
+from amends.bindings.mcp.sdk_internals import is_closed
 from amends.bindings.mcp.tool_effects import META_KEY, changes_something, check_tools, restore
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
 from amends.bindings.mcp.transport import Target, cache_for
@@ -40,6 +42,7 @@ from amends.errors.base import FaultError
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.policies import ADCP
+from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
 
 __all__ = ["Client"]
@@ -146,7 +149,7 @@ class Client(mcp.Client):
 
     def _current(self) -> ConnectionTask:
         if self._connection is None:
-            raise RuntimeError("Client must be used within an async context manager")
+            raise _not_entered()
         return self._connection
 
     async def _connect_again(self) -> ConnectionTask:
@@ -223,7 +226,8 @@ class Client(mcp.Client):
             FaultError: the typed error.
 
         """
-        self._current()
+        if self._connection is None:
+            raise _not_entered()
         if operation is None:
             operation = self._calls.operation_of(name, arguments) or await self._calls.list_operation(
                 name, arguments, self._list_operations, policy
@@ -232,27 +236,31 @@ class Client(mcp.Client):
         covered = self.effects is not None and (name in self._covered or key is not None)
         # Inside an effect of the caller, the server gets a key of that effect.
         sent_key = None if covered else request_key("tools/call", name)
+        if sent_key is not None:
+            options = _with_key(options, sent_key)
 
-        def call(client: mcp.Client) -> Awaitable[CallToolResult]:
-            chosen = current_key() if covered else sent_key
-            meta = {} if chosen is None else {"meta": {META_KEY: chosen, **(options.get("meta") or {})}}
-            return client.call_tool(
-                name, arguments, read_timeout_seconds, progress_callback, **{**options, **meta}
-            )
-
-        def run() -> Awaitable[Any]:
-            return self._calls.run(self._attempt, call, operation=operation, policy=policy)
+        def call(client: mcp.Client, key: str | None = None) -> Awaitable[CallToolResult]:
+            more = options if key is None else _with_key(options, key)
+            return client.call_tool(name, arguments, read_timeout_seconds, progress_callback, **more)
 
         try:
             if self.effects is not None and covered:
+
+                def run() -> Awaitable[object]:
+                    # The key of the effect that runs here.
+                    keyed = partial(call, key=current_key())
+                    return self._calls.run(self._attempt, keyed, operation=operation, policy=policy)
+
                 result = restore(
                     await self.effects.acall(name, run, arguments or {}, key=key, again=again, direct=True)
                 )
             else:
-                result = await run()
+                result = await self._calls.run(self._attempt, call, operation=operation, policy=policy)
         except FaultError as error:
             return self._give_up(error, raises or self.raises)  # type: ignore[no-any-return]
-        return result_or_raise(result)  # type: ignore[no-any-return]
+        if isinstance(result, PassThrough):
+            raise result.error
+        return result  # type: ignore[no-any-return]
 
     async def _list_operations(self) -> Any:
         async def list_operations(client: mcp.Client) -> ToolOperations:
@@ -315,11 +323,11 @@ class Client(mcp.Client):
             FaultError: the attempt failed.
 
         """
-        connection = self._current()
-        if not connection.alive:
+        connection = self._connection
+        if connection is None or connection.broken or is_closed(connection.session):
             connection = await self._connect_again()
         try:
-            with self._deadlines.limit(self._calls.seconds_left()):
+            with Limit(self._deadlines, self.limit if SCOPE.get() is None else self._calls.seconds_left()):
                 result = await call(connection.client)
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
             if is_elicitation(exc):
@@ -336,3 +344,12 @@ class Client(mcp.Client):
             failed.own = self.own
             raise failed
         return result
+
+
+def _not_entered() -> RuntimeError:
+    return RuntimeError("Client must be used within an async context manager")
+
+
+def _with_key(options: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the options of a call with a key in its `_meta`, unless the caller chose one."""
+    return {**options, "meta": {META_KEY: key, **(options.get("meta") or {})}}

@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import mcp
+from mcp import ClientSession
 
 from amends.bindings.mcp.responses import LOG
 from amends.bindings.mcp.sdk_internals import is_closed
@@ -44,13 +45,13 @@ class ConnectionTask:
         self._close = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._scope = anyio.CancelScope()
-        self._session: Any = None
+        self.session: ClientSession | None = None
         self._task = asyncio.create_task(self._run(), name="amends.mcp connection")
 
     @property
     def alive(self) -> bool:
         """Whether the connection is usable, as far as is known before a call."""
-        return not (self.broken or is_closed(self._session))
+        return not (self.broken or is_closed(self.session))
 
     async def wait_open(self, timeout: float | None) -> None:  # noqa: ASYNC109 - a connection that is late is ended
         """
@@ -101,7 +102,7 @@ class ConnectionTask:
                 # Retrieved here, because nothing is waiting any more if `wait_open` was cancelled.
                 self._ready.exception()
             return
-        self._session = self.client.session
+        self.session = self.client.session
         if not self._ready.done():
             self._ready.set_result(None)
         try:

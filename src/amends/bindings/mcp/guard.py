@@ -128,13 +128,10 @@ def guard(
 class _Call:
     """One request that the guarded server is handling."""
 
-    __slots__ = ("failure", "wrapped")
-
-    def __init__(self) -> None:
-        self.failure: Failure | None = None
-        """What `call_tool` of the framework raised: the framework makes a result of it, which the guard replaces."""
-        self.wrapped = False
-        """Whether a wrapped method of the framework is running. The author's code may call it again inside."""
+    failure: Failure | None = None
+    """What `call_tool` of the framework raised: the framework makes a result of it, which the guard replaces."""
+    wrapped = False
+    """Whether a wrapped method of the framework is running. The author's code may call it again inside."""
 
 
 _CALL: ContextVar[_Call | None] = ContextVar("amends_mcp_call", default=None)

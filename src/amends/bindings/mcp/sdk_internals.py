@@ -37,7 +37,10 @@ def is_closed(session: Any) -> bool:
     `ClientSession._dispatcher._closed`: without it, a call on a connection that ended earlier fails with the same
     error as a call whose connection was lost after sending, and could not be repeated.
     """
-    return getattr(getattr(session, "_dispatcher", None), "_closed", False) is True
+    try:
+        return session._dispatcher._closed is True  # noqa: SLF001
+    except AttributeError:
+        return False
 
 
 def session_task(client: Any) -> Any:

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.effects import AlreadyDoneError, Effects
+from amends.effects.arguments import owned_key
 from amends.effects.calls import AGAIN
 from amends.effects.current import current_scope
 from amends.errors.base import FaultError
@@ -106,7 +107,7 @@ class ToolEffects:
                 params.name,
                 call,
                 arguments,
-                key=key if isinstance(key, str) and key else None,
+                key=owned_key(self._owner(ctx), key) if isinstance(key, str) and key else None,
                 scope=self._caller(ctx),
                 again=again,
             )
@@ -117,13 +118,18 @@ class ToolEffects:
             return returned
         return restore(result)
 
-    def _caller(self, ctx: Any) -> str:
-        """Return who calls, so that two callers with the same arguments do not share a key."""
+    def _owner(self, ctx: Any) -> str:
+        """Return who calls, as far as that is known for certain."""
         if self._scope is not None:
             return self._scope(ctx)
         token = get_access_token()
-        if token is not None:
-            return f"{token.client_id}/{getattr(token, 'subject', None) or ''}"
+        return "" if token is None else f"{token.client_id}/{getattr(token, 'subject', None) or ''}"
+
+    def _caller(self, ctx: Any) -> str:
+        """Return who calls, or the session, so that two callers with the same arguments do not share a key."""
+        owner = self._owner(ctx)
+        if owner or self._scope is not None:
+            return owner
         headers = getattr(ctx.request, "headers", None) or {}
         return headers.get("mcp-session-id") or current_scope()
 
