@@ -272,3 +272,43 @@ def test_a_list_of_adcp_errors_is_no_vendors(document, fatal, recovery):
         fatal,
     )
     assert decide(fault).action == ("fix" if fatal else "none")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        # An article.
+        {"type": "article", "title": "Rivers", "status": "published", "detail": "About rivers"},
+        {"type": "https://example.com/posts", "title": "Rivers", "status": "draft", "detail": "…"},
+        # The task of a search engine.
+        {
+            "uid": 1,
+            "indexUid": "movies",
+            "status": "failed",
+            "type": "documentAdditionOrUpdate",
+            "error": {"message": "No id", "code": "missing_document_id", "type": "invalid_request"},
+        },
+        # A job of Microsoft Graph.
+        {
+            "@odata.type": "#microsoft.graph.bulkJob",
+            "id": "1",
+            "displayName": "drives",
+            "drives": ["a"],
+            "createdDateTime": "2024-11-05",
+            "directoryObjectIds": [],
+            "error": {"code": "EmailNotFound", "message": "…", "details": []},
+        },
+        # The result of a tool.
+        {"command": "ls", "stdout": "total 0", "stderr": "", "exitCode": 0},
+    ],
+)
+def test_documents_that_describe_something_are_no_failures(document):
+    """A bare document needs more evidence than members with the names of one of our formats."""
+    assert extract(document) is None
+
+
+def test_a_failed_task_with_further_members_has_an_error_of_the_contract():
+    document = {"id": "1", "status": "failed", "agent": "a", "error": {"code": "TIMEOUT", "message": "late"}}
+    assert extract(document).code == "TIMEOUT"
+    document["error"] = {"code": "own", "message": "…", "recoverable": False}
+    assert extract(document).code == "own"

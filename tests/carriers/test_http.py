@@ -5,6 +5,7 @@ import json
 import pytest
 from tests.each import each
 
+from amends.carriers.extraction import extract
 from amends.carriers.http import read
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.reading import NOT_FAILED
@@ -231,3 +232,26 @@ def test_invalid_headers_are_ignored():
     for headers in (None, [], "x", {"Retry-After": {}}, {None: None}, {"retry-after": 10**5000}):
         assert read({"status": 503, "headers": headers}).fault.retry_after is None
     assert read({"status": 503}).path == "status"
+
+
+@pytest.mark.parametrize("body", ["", "Gone", {}, {"message": "Oops"}, {"title": "Oops", "status": 500}])
+def test_the_request_id_in_headers_is_kept(body):
+    fault = extract({"status": 500, "headers": {"X-Request-Id": "r-1"}, "body": body})
+    assert fault.trace_id == "r-1"
+
+
+def test_other_members_of_a_problem_are_kept():
+    """The code word, request id, field and page of a service that adds its own members to RFC 9457."""
+    body = {
+        "type": "https://docs.example.com/errors/validation",
+        "title": "Invalid",
+        "status": 422,
+        "detail": "…",
+        "errorCode": "33_01",
+        "requestId": "r-2",
+        "docs_url": "https://docs.example.com/33_01",
+        "invalidFields": [{"name": "iban", "message": "Invalid IBAN."}],
+    }
+    fault = extract({"status": 422, "headers": {}, "body": body})
+    assert (fault.details, fault.trace_id, fault.field) == ({"code": "33_01"}, "r-2", "iban")
+    assert fault.doc_uri == "https://docs.example.com/33_01"

@@ -326,3 +326,15 @@ def test_the_actor_is_read_or_follows_from_the_row():
     assert decode({"status": 503, "actor": "provider"}).actor is Actor.PROVIDER
     assert decode({"status": 503, "actor": "nobody"}).actor is VOCABULARY.status_row(503).actor
     assert decode({"status": 503, "is_retriable": False}).actor is Actor.OPERATOR
+
+
+def test_errors_by_field_are_kept():
+    """ASP.NET lists errors under the names of fields and calls the trace `traceId`."""
+    errors = {"Email": ["The Email field is required."], "Age": ["Too young."]}
+    fault = problem.decode({"title": "Invalid", "status": 400, "errors": errors, "traceId": "00-0d6c-01"})
+    assert (fault.field, fault.details, fault.trace_id) == ("Email", {"errors": errors}, "00-0d6c-01")
+
+
+def test_an_empty_object_of_errors_says_nothing():
+    fault = problem.decode({"title": "Invalid", "status": 400, "errors": {}})
+    assert (fault.field, fault.details) == (None, None)

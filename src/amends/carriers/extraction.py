@@ -365,7 +365,20 @@ _RECOVERIES = ("transient", "correctable", "terminal")
 
 
 def _is_task(value: dict[str, Any]) -> bool:
-    return members.text(value["status"]) in task.STATUSES
+    """
+    Return whether an object is a task response. Jobs of other services have a status and an error, too.
+
+    Beside members that a task response does not have, the error has to be one of the agent error contract.
+    """
+    if members.text(value["status"]) not in task.STATUSES:
+        return False
+    error = value.get("error")
+    if _TASK.issuperset(value) or not isinstance(error, dict):
+        return True
+    return "recoverable" in error or members.text(error.get("code")) in vocabulary("task").rows
+
+
+_TASK = frozenset({"id", "status", "error", "metadata", "result"})
 
 
 def _is_envelope(value: dict[str, Any]) -> bool:
@@ -383,6 +396,9 @@ def _is_problem(value: dict[str, Any]) -> bool:
     if isinstance(value.get("is_retriable"), bool) or "retry_after_ms" in value:
         return True
     status, uri = value.get("status"), value.get("type")
+    if isinstance(status, str):
+        # The state of a resource: an article is published.
+        return False
     if isinstance(status, int) and not isinstance(status, bool) and (status == 207 or 400 <= status <= 599):
         return True
     if isinstance(uri, str) and (uri.startswith(("about:", "urn:", "/")) or "://" in uri):

@@ -7,13 +7,14 @@ Waits, in order of precedence: `retry-after-ms` and its like, `Retry-After`, the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from amends.carriers.limits import exhausted
+from amends.carriers.limits import exhausted, is_used_up
 from amends.core.instants import bounded, number, seconds_of
 
-__all__ = ["lower_names", "verdict", "wait"]
+__all__ = ["is_used_up", "lower_names", "verdict", "wait"]
 
 
 def lower_names(headers: Any) -> dict[str, str]:
@@ -72,7 +73,9 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
     limited = False
     seconds = None
     for name, value in headers.items():
-        if "retry" in name or name == "x-ogw-ratelimit-reset":
+        if name in _USAGES:
+            seconds = seconds or _regained(value)
+        elif "retry" in name or name == "x-ogw-ratelimit-reset":
             if name.endswith(_MILLISECONDS):
                 amount = number(value)
                 found = None if amount is None else bounded(amount / 1000)
@@ -88,6 +91,18 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
     if seconds is not None:
         return seconds
     return exhausted(headers, now) if limited else None
+
+
+_USAGES = frozenset({"x-business-use-case-usage", "x-ad-account-usage"})
+"""Headers of Meta: JSON with the minutes or seconds until calls are allowed again."""
+_REGAINED = re.compile(r'"(estimated_time_to_regain_access|reset_time_duration)"\s*:\s*(\d{1,9})')
+
+
+def _regained(value: str) -> float | None:
+    """Return the longest wait of a usage header, in seconds."""
+    found = _REGAINED.findall(value[:8192])
+    waits = [float(amount) * (60 if name[0] == "e" else 1) for name, amount in found]
+    return max(waits, default=0.0) or None
 
 
 # AWS sends x-amz-retry-after in milliseconds.

@@ -70,11 +70,19 @@ def read(
         reading = _from_vendor(status, fields, raw if body is None else body, wait, vendor, now)
         if reading is None and isinstance(body, dict):
             reading = _from_problem(body, status, wait)
+            if reading is not None and reading.fault is not None:
+                reading = replace(reading, fault=_with_members(reading.fault, body, fields))
     fault = None if reading is None else reading.fault
     if reading is None or fault is None:
         path = "status" if wait is None and verdict is None else "header"
         fault = _bare(status, wait, path)
         reading = Reading(True, fault, path, None, True)
+    if fault.trace_id is None and (trace := _vendors().trace_of(fields)) is not None:
+        fault = replace(fault, trace_id=trace)
+        reading = replace(reading, fault=fault)
+    if fault.code == "RATE_LIMITED" and fault.vocabulary == "http" and header_fields.is_used_up(fields):
+        fault = replace(fault, code="QUOTA_EXCEEDED", recovery=Recovery.TERMINAL, actor=Actor.USER)
+        reading = replace(reading, fault=fault)
     if status in _CHALLENGED and fault.vocabulary == "http":
         asked = challenge.read(fields.get("www-authenticate"))
         if asked:
@@ -234,6 +242,20 @@ def _from_problem(body: dict[str, Any], status: int, wait: float | None) -> Read
     if problem_fault is None:
         return None
     return Reading(True, problem_fault, "body", body, True)
+
+
+def _with_members(fault: Fault, body: dict[str, Any], fields: dict[str, str]) -> Fault:
+    """Return the fault of a problem with the code word, request id, field and page of its other members."""
+    found = _vendors().beside(body, fields)
+    word = next((each for each in found.words() if each[0] != "@" and "://" not in each), None)
+    changes: dict[str, Any] = {
+        name: value
+        for name in ("trace_id", "field", "doc_uri")
+        if getattr(fault, name) is None and (value := getattr(found, name)) is not None
+    }
+    if word is not None and word != body.get("type") and word != str(fault.status):
+        changes["details"] = {"code": word, **(fault.details or {})}
+    return replace(fault, **changes) if changes else fault
 
 
 def _from_gateway(body: dict[str, Any]) -> Reading | None:

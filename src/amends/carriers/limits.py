@@ -16,7 +16,7 @@ import msgspec
 
 from amends.core.instants import bounded, is_instant, number, seconds_of
 
-__all__ = ["Limit", "allowance", "exhausted", "limits"]
+__all__ = ["Limit", "allowance", "exhausted", "is_used_up", "limits"]
 
 _KINDS = {
     "remaining": "remaining",
@@ -58,6 +58,26 @@ def exhausted(headers: Mapping[str, str], now: Callable[[], float] | None = None
         # One reset for all limits, which has a name of its own.
         waits = [each.reset for each in found if each.remaining is None and each.reset is not None]
     return max(waits, default=None)
+
+
+def is_used_up(headers: Mapping[str, str]) -> bool:
+    """
+    Return whether only limits are exhausted whose names say that they are counted per day or longer.
+
+    >>> is_used_up({"x-ratelimit-remaining-day": "0", "x-ratelimit-remaining-minute": "5"})
+    True
+    """
+    if not any("limit" in name and _is_long(f"{name} {headers[name]}") for name in headers):
+        return False
+    empty = [each.name for each in limits(headers) if each.remaining is not None and each.remaining <= 0]
+    return bool(empty) and all(map(_is_long, empty))
+
+
+def _is_long(name: str) -> bool:
+    return any(part in name for part in _LONG)
+
+
+_LONG = ("day", "daily", "month", "week")
 
 
 def limits(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> list[Limit]:

@@ -46,7 +46,9 @@ def read(process: Any) -> Reading:
     if printed is None and number != 0:
         printed = _printed_envelope(process.get("stderr"), anywhere=True)
     if printed is None:
-        return NOT_FAILED if number == 0 else _bare(number, _exit(profile, number))
+        # Without an exit code and an envelope nothing says that the command failed.
+        fine = number == 0 or "exit" not in process
+        return NOT_FAILED if fine else _bare(number, _exit(profile, number))
     if printed.get("ok") is not False and number in _FINE and not _only_error(printed):
         return NOT_FAILED
     return _with_envelope(printed, number, _exit(profile or _DEFAULT, number))

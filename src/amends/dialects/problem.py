@@ -138,6 +138,10 @@ def _fault(
         recovery = _recovery(data.get("is_retriable"), row, fields.get("suggestions", ()), children, wait)
     facts = row or row_for("http", code, status)
     fields.update(code=code, recovery=recovery, status=status)
+    if isinstance(data.get("errors"), dict):
+        _add_named_errors(fields, data["errors"])
+    if "trace_id" not in fields and (trace := members.text(extensions.get("traceId"))):
+        fields["trace_id"] = trace
     if "actor" not in fields:
         fields["actor"] = facts.actor_under(recovery)
     if "executed" not in fields:
@@ -153,6 +157,14 @@ def _fault(
         origin=origin,
         **fields,
     )
+
+
+def _add_named_errors(fields: dict[str, Any], errors: dict[str, Any]) -> None:
+    """Add the errors of ASP.NET's problems, an object with the names of fields: {"Email": ["The field is required."]}."""
+    if not errors:
+        return
+    fields.setdefault("field", next(iter(errors)))
+    fields["details"] = {"errors": errors, **fields.get("details", {})}
 
 
 def _children(

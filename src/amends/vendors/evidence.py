@@ -104,12 +104,21 @@ def _nested(name: str, value: Any, evidence: Evidence, rank: int, depth: int) ->
             word = token(next(iter(value.values()), None))
             if word is not None:
                 evidence.ranked.append((rank + 22, word))
+            if value.get("quotaError") == "RESOURCE_EXHAUSTED":
+                # The quota of a day. The one of a short time is RESOURCE_TEMPORARILY_EXHAUSTED.
+                evidence.ranked.append((-1000, PER_DAY))
             return
         ranked = bool(evidence.ranked)
         collect(value, evidence, rank, depth + 1)
         if name in _BY_FIELD and evidence.field is None and depth < 3:
             evidence.field = _first_field(value, plain=name == "errors" and not ranked)
         return
+    if name in _FIELD_LISTS:
+        if evidence.field is None:
+            evidence.field = _field_of(value)
+        return
+    if name == "links":
+        _links(value, evidence)
     if name == "path" and evidence.field is None and all(isinstance(item, (str, int)) for item in value):
         evidence.field = ".".join(str(item) for item in value[:16]) or None
     # Of several errors the first one decides; the items of details belong together.
@@ -130,6 +139,31 @@ def _nested(name: str, value: Any, evidence: Evidence, rank: int, depth: int) ->
                 evidence.ranked.append((rank + 30, word))
             elif not evidence.message:
                 evidence.message = item
+
+
+_FIELD_LISTS = frozenset(
+    {
+        *("invalid_fields", "invalidFields", "invalid-params", "invalidParams", "invalid_params"),
+        *("fieldValidationErrors", "fieldErrors", "field_errors", "validationErrors", "validation_errors"),
+    }
+)
+"""Members with an array of objects that each name a field and say what is wrong with it."""
+_FIELD_NAMES = ("field", "name", "fieldName", "pointer", "param", "property", "path", "propertyPath")
+
+
+def _field_of(items: list[Any]) -> str | None:
+    """Return the field that the first object of an array names."""
+    first = items[0] if items else None
+    if not isinstance(first, dict):
+        return None
+    return next((value for name in _FIELD_NAMES if isinstance(value := first.get(name), str) and value), None)
+
+
+def _links(items: list[Any], evidence: Evidence) -> None:
+    """Add the page that an array of links names as the documentation (PayPal)."""
+    for item in items[:_MAX_ITEMS]:
+        if isinstance(item, dict) and item.get("rel") in ("information_link", "help", "about"):
+            _page("href", item.get("href"), evidence, 0, 0)
 
 
 _BY_FIELD = frozenset({"errors", "details", "parameters"})
@@ -153,6 +187,8 @@ def _several(body: dict[str, Any], evidence: Evidence) -> None:
     """Add facts that depend on several members, or on what all others said."""
     if "flagged_input" in body:
         evidence.ranked.append((1, "@moderation"))
+    if "guardrails" in body or isinstance(body.get("patterns"), list):
+        evidence.ranked.append((1, "@guardrail"))
     place = body.get("loc")
     if evidence.field is None and isinstance(place, list):
         # FastAPI and pydantic: the first part says whether it is the body, the query or a header.
@@ -232,6 +268,12 @@ def _field_names(value: Any, evidence: Evidence, rank: int, depth: int) -> None:
         collect(value, evidence, rank, depth + 1)
     else:
         evidence.field = next((key for key in value if isinstance(key, str)), None)
+
+
+def _error_id(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    """Add a number that is a code word (eBay), or a text that identifies this failure (Okta)."""
+    add = _trace if isinstance(value, str) and not value.isdecimal() else _word
+    add(name, value, evidence, rank, depth)
 
 
 def _status(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
@@ -348,12 +390,14 @@ _Add = Callable[[str, Any, Evidence, int, int], None]
 # Member → (what adds it, rank). The smaller the rank of a word, the more specific it is.
 ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("decline_code", "policyName", "limit_source"), (_word, 5)),
+    "exceptionCode": (_word, 10),
     **dict.fromkeys(("issue", "error_subcode", "subcode", "subErrorCode", "subErrorType"), (_word, 8)),
     **dict.fromkeys(("reason", "subCategory"), (_word, 20)),
     **dict.fromkeys(
-        ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "errorId", "ECODE"),
+        ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "ECODE"),
         (_word, 22),
     ),
+    "errorId": (_error_id, 22),
     **dict.fromkeys(("tag", "error_tag"), (_word, 23)),
     **dict.fromkeys(("error_type", ".tag"), (_word, 24)),
     **dict.fromkeys(("__type",), (_word, 28)),
@@ -382,6 +426,7 @@ ROLES: dict[str, tuple[_Add, int]] = {
             "error_msg",
             "status_msg",
             "errorSummary",
+            "exceptionMessage",
         ),
         (_message, 0),
     ),
@@ -395,11 +440,12 @@ ROLES: dict[str, tuple[_Add, int]] = {
         (_trace, 0),
     ),
     **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_trace, 0)),
-    **dict.fromkeys(("RequestID", "pspReference"), (_trace, 0)),
+    **dict.fromkeys(("RequestID", "pspReference", "requestID", "x_request_id"), (_trace, 0)),
     **dict.fromkeys(
         ("doc_url", "documentation_url", "more_info", "moreInfo", "help", "helpUrl", "docs"), (_page, 0)
     ),
-    **dict.fromkeys(("doc_uri", "url", "information_link", "doc_link"), (_page, 0)),
+    **dict.fromkeys(("doc_uri", "url", "information_link", "doc_link", "docs_url", "about"), (_page, 0)),
+    **dict.fromkeys(("documentation", "link", "errorLink", "help_url", "documentationUrl"), (_page, 0)),
     **dict.fromkeys(
         (
             "retry_after",
@@ -428,7 +474,7 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("quotaId", "quota_id", "quota_limit", "quotaLimit"), (_quota, 0)),
     "raw": (_quote, 0),
     # Their meaning depends on other members of the object.
-    **dict.fromkeys(("flagged_input", "loc", "value"), (_whole, 0)),
+    **dict.fromkeys(("flagged_input", "loc", "value", "guardrails", "patterns"), (_whole, 0)),
 }
 
 # Member with an object or an array of objects → what is added to the rank of words inside it.
@@ -463,6 +509,7 @@ NESTED: dict[str, int] = {
     "fieldViolations": 0,
     "field_violations": 0,
     "links": 0,
+    **dict.fromkeys(_FIELD_LISTS, 0),
     "source": 0,
     "path": -3,
     "context": 0,

@@ -11,7 +11,7 @@ import re
 
 from amends.vendors.evidence import Evidence, token
 
-__all__ = ["collect", "is_error_document"]
+__all__ = ["collect", "is_error_document", "part_failed"]
 
 _MAX = 65536
 
@@ -70,3 +70,11 @@ def is_error_document(text: str) -> bool:
     """
     head = re.sub(r"^\s*<\?xml[^<>]{0,200}\?>", "", text[:1024]).lstrip()
     return head.startswith(("<Error>", "<Error ", "<ErrorResponse"))
+
+
+def part_failed(text: str) -> list[str]:
+    """Return the error documents inside the answer to a deletion of several objects (S3)."""
+    head = re.sub(r"^\s*<\?xml[^<>]{0,200}\?>", "", text[:1024]).lstrip()
+    if not head.startswith("<DeleteResult"):
+        return []
+    return re.findall(r"<Error>[^\0]{0,2000}?</Error>", text[:_MAX])[:1000]

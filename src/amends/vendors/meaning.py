@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from amends.vendors.kinds import (
     EXPIRED,
     FORBIDDEN,
     IN_PROGRESS,
+    INVALID,
     NOT_FOUND,
     OVERLOADED,
     PERMANENT,
@@ -64,7 +66,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
             r"(?:spend|credit|billing|budget|balance)\w*[-_.:]?\w*"
             r"(?:limit|exceed|exhaust|deplet|insufficient|reached|low\b|required)"
             r"|(?:insufficient|out_?of|not_?enough|no|no[-_]?more)[-_]?(?:quota|credit|balance|funds)"
-            r"|exceed\w*[-_]?quota|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
+            r"|exceed\w*[-_]?quota|free[-_]?(?:usage|tier|plan|quota)[-_]?\w*(?:limit|exceed|exhaust|reached|ended)|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
             r"|quota[-_]?\w*(?:exceed|exhaust|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
             re.IGNORECASE,
         ),
@@ -72,7 +74,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     ),
     (
         re.compile(
-            r"rate[-_.]?limit|throttl|too[-_]?many[-_]?(?:requests|calls|concurrent)|slow[-_]?down"
+            r"rate[-_.]?limit|throttl|too[-_]?many[-_]?(?:[a-z]+[-_])?(?:requests|calls|concurrent)|slow[-_]?down"
             r"|(?:invocation|hourly|burst|qps|concurrency)\w*[-_]?limit|frequency[-_]?limit",
             re.IGNORECASE,
         ),
@@ -133,13 +135,15 @@ _BROAD: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"time[-_]?out|timed_?out", re.IGNORECASE), TIMEOUT),
     (re.compile(r"unavailable", re.IGNORECASE), UNAVAILABLE),
 )
+_EXACT = frozenset({401, 403, 404, 409, 410, 413, 415, 429})
+"""Statuses that say more than a word for "the request is wrong", such as the type of an error with an unknown code."""
 _ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _FORMS), re.IGNORECASE)
 
 
 def by_words(
-    words: list[str], status: int | None, vendor: Vendor | None, tables: Index
+    words: list[str], status: int | None, vendor: Vendor | None, tables: Index, *, waiting: bool = False
 ) -> tuple[Kind, str] | None:
-    """Return the kind of the first word that has one, and the word."""
+    """Return the kind of the first word that has one, and the word; `waiting`: the response names a wait."""
     known = tables.words
     for word in words:
         if word == PER_DAY:
@@ -150,13 +154,15 @@ def by_words(
         if vendor is not None:
             kind = vendor.words.get(word)
             if isinstance(kind, dict):
-                kind = kind.get(status) or kind.get(0)
+                kind = _under(kind, status, waiting)
         if kind is None and (len(word) > 3 or not word.isdecimal()):
             kind = known.get(word)
             if isinstance(kind, dict):
-                kind = kind.get(status) or kind.get(0)
+                kind = _under(kind, status, waiting)
             if kind is None:
                 kind = by_form(word)
+            if kind is INVALID and status in _EXACT:
+                continue
             if kind is None and status in _BROAD_STATUSES:
                 kind = by_broad_form(word)
                 if status == 500 and kind is not TIMEOUT and kind is not UNAVAILABLE:
@@ -170,6 +176,13 @@ def by_words(
             if kind is not None:
                 return kind, word
     return None
+
+
+def _under(kinds: Mapping[int, Kind], status: int | None, waiting: bool) -> Kind | None:
+    """Return the kind of a word under a status."""
+    if waiting and status is not None and -status in kinds:
+        return kinds[-status]
+    return kinds.get(status or 0) or kinds.get(0)
 
 
 def first_word(words: list[str]) -> str | None:

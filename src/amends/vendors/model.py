@@ -44,7 +44,8 @@ class Vendor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     docs: str
     """Address of the published error reference that the table follows."""
     words: Mapping[str, Kind | Mapping[int, Kind]] = {}
-    """Code word → kind; where the status matters, status → kind, with 0 for any other status."""
+    """Code word → kind; where the status matters, status → kind, with 0 for any other status, and with the negative status
+    for a response that names a wait."""
     unless: Mapping[str, Kind] = {}
     """Broad words, used only if there is no HTTP status of a failure: in streams, and inside successful answers."""
     headers: tuple[str, ...] = ()

@@ -17,11 +17,12 @@ from amends.core.instants import bounded, seconds_since_epoch, until
 from amends.core.vocabularies.http import VOCABULARY
 from amends.vendors import shapes
 from amends.vendors.evidence import Evidence, collect, token
+from amends.vendors.kinds import INVALID
 from amends.vendors.meaning import NOT_SENT, by_status, by_words, first_word
 from amends.vendors.model import Kind, Vendor
 from amends.vendors.registry import index
 
-__all__ = ["build", "read", "read_bare", "sender_of", "trace_of"]
+__all__ = ["beside", "build", "read", "read_bare", "sender_of", "trace_of"]
 
 _TRACES = {
     name: rank
@@ -60,7 +61,9 @@ _WORDS = (
     *("x-amzn-errortype", "x-amzn-query-error", "x-ms-error-code", "x-error-code", "ratelimit-reason"),
     *("x-rate-limit-problem", "x-ratelimit-type", "x-clickhouse-exception-code", "x-vercel-error"),
 )
-_WORD_NAMES = frozenset({*_WORDS, "www-authenticate", "payment-required", "grpc-status", "dg-error"})
+_WORD_NAMES = frozenset(
+    {*_WORDS, "www-authenticate", "payment-required", "grpc-status", "dg-error", "x-github-sso"}
+)
 
 Waiter = Callable[[Mapping[str, str]], "float | None"]
 
@@ -118,20 +121,29 @@ def read(
         own = None if evidence.wait is None else _own_wait(evidence, fields, now, quoted)
         wait = wait if own is None else own
         kind = by_status(status, None, wait is not None) if status >= 400 and not alone else None
-        if kind is None and ((own is None and evidence.field is None) or status < 400):
+        says = own is not None or evidence.field is not None or evidence.trace_id is not None
+        if kind is None and (not says or status < 400):
             return None
         return build(kind, status, evidence, None, None, wait, trace)
     known = index()
     sender = known.vendors.get(name) if name is not None else None
-    found = by_words(words, status, sender, known)
-    if found is None and evidence.inner_status is not None:
-        # A gateway answers with its own status and quotes the response of the service behind it.
-        found = by_words(words, None, sender, known)
     own = _own_wait(evidence, fields, now, quoted)
     if own is not None:
         wait = own
+    found = by_words(words, status, sender, known, waiting=wait is not None)
+    if found is None and evidence.inner_status is not None:
+        # A gateway answers with its own status and quotes the response of the service behind it.
+        found = by_words(words, None, sender, known)
+    if found is None and vendor is not None and isinstance(body, dict):
+        # A compatible endpoint of another service: what its shape shows decides.
+        other = known.vendors.get(shapes.vendor_of(body) or "")
+        found = None if other is None or other is sender else by_words(words, status, other, known)
     if found is not None:
-        return build(found[0], status, evidence, name, found[1], wait, trace)
+        kind, word = found
+        if kind is INVALID and word.startswith(_ALL_WRONG):
+            # The type says only that the request is wrong; the code beside it says more, though it is unknown.
+            word = first_word(words) or word
+        return build(kind, status, evidence, name, word, wait, trace)
     if specific and own is None:
         return None
     kind = by_status(status, sender, wait is not None) if status >= 400 else None
@@ -141,6 +153,8 @@ def read(
         return None
     return build(kind, status, evidence, name, first_word(words), wait, trace)
 
+
+_ALL_WRONG = ("invalid_request", "INVALID_REQUEST", "bad_request", "BAD_REQUEST", "BadRequest", "badRequest")
 
 _WEAK = frozenset(
     {"aws", "azure", "grpc", "azure-openai", "linear", "discord", "xai", "x402", "vercel", "meta"}
@@ -163,6 +177,9 @@ def read_bare(
     first = body if items is None else items[0]
     if not isinstance(first, dict) or (name is None and not _is_error_object(first)):
         return None
+    if vendor is None and len(first) > 3 and len(first.keys() - _BESIDE) > 1:
+        # A resource that describes something that failed.
+        return None
     evidence = collect(first, Evidence())
     words = evidence.words()
     known = index()
@@ -174,6 +191,68 @@ def read_bare(
         return None
     kind = found[0] if found is not None else by_status(status or 500, sender, wait is not None)
     return build(kind, status, evidence, name, found[1] if found else first_word(words), wait, None)
+
+
+def beside(body: dict[str, Any], fields: Mapping[str, str]) -> Evidence:
+    """Return what the members of a problem document say beside those of RFC 9457; words in `words()`."""
+    evidence = collect(body, Evidence())
+    trace, _ = _headers(fields, evidence)
+    evidence.trace_id = evidence.trace_id or trace
+    return evidence
+
+
+_BESIDE = frozenset(
+    {
+        *("error", "errors", "error_code", "error_type", "error_message", "error_description", "error_codes"),
+        *("errorCode", "errorType", "errorSummary", "errorLink", "errorId", "errorCauses", "errorMessages"),
+        *(
+            "code",
+            "type",
+            "status",
+            "statusCode",
+            "status_code",
+            "name",
+            "message",
+            "msg",
+            "detail",
+            "details",
+        ),
+        *("title", "instance", "object", "param", "ok", "success", "result", "messages", "data", "metadata"),
+        *(
+            "request_id",
+            "requestId",
+            "id",
+            "trace_id",
+            "correlation_id",
+            "correlationId",
+            "debug_id",
+            "trace",
+        ),
+        *(
+            "retryable",
+            "retry_after",
+            "retryAfter",
+            "links",
+            "more_info",
+            "documentation_url",
+            "kind",
+            "reason",
+        ),
+        *("timestamp", "path", "event_id", "sequence_number", "user_id", "openrouter_metadata", "parameters"),
+        *(
+            "created",
+            "model",
+            "provider",
+            "choices",
+            "usage",
+            "response",
+            "apiVersion",
+            "policyName",
+            "category",
+        ),
+    }
+)
+"""Members of bare error documents. A document with several others describes a resource."""
 
 
 def _is_error_object(body: dict[str, Any]) -> bool:
@@ -236,6 +315,8 @@ def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
         from amends.vendors.tables.protocols import GRPC_NAMES
 
         evidence.ranked.append((40, GRPC_NAMES[int(number) - 1]))
+    if fields.get("x-github-sso", "").startswith("required"):
+        evidence.ranked.append((3, "@sso"))
     if "payment-required" in fields:
         evidence.ranked.append((50, "@x402"))
 

@@ -39,7 +39,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         *("heroku", "digitalocean", "vercel", "okta", "supabase"),
     ),
     "social": ("x", "reddit", "meta", "linkedin"),
-    "commerce": ("shopify", "xero", "quickbooks", "ebay", "binance", "yelp", "newsapi"),
+    "commerce": ("shopify", "xero", "quickbooks", "ebay", "binance", "yelp", "newsapi", "marketo"),
     "protocols": ("oauth", "grpc", "connect", "graphql", "x402", "edge"),
 }
 
@@ -79,7 +79,18 @@ _ALIASES = {
 
 _COMMON = frozenset(
     {
-        *("day", "minute", "concurrent", "internal", "validation", "duplicate", "expired", "generation"),
+        *(
+            "day",
+            "authentication",
+            "timeout",
+            "minute",
+            "concurrent",
+            "internal",
+            "validation",
+            "duplicate",
+            "expired",
+            "generation",
+        ),
         *(
             "loading",
             "maintenance",

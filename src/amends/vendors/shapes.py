@@ -34,6 +34,8 @@ def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
     code, kind = error.get("code"), _text(error.get("type"))
     if "base_resp" in body:
         return "minimax"
+    if "error_type" in body and body.get("object") == "response":
+        return "openrouter"
     if isinstance(code, int) and not isinstance(code, bool):
         if "fbtrace_id" in error:
             return "meta"
@@ -89,7 +91,10 @@ def _unsuccessful(body: dict[str, Any]) -> str | None:
     code = body.get("code")
     if isinstance(code, str) and code.isdecimal() and len(code) == 6:
         return "snowflake"
-    return "cloudflare" if isinstance(body.get("errors"), list) else None
+    errors = body.get("errors")
+    if isinstance(errors, list) and "requestId" in body and "messages" not in body:
+        return "marketo"
+    return "cloudflare" if isinstance(errors, list) else None
 
 
 def _error_object(body: dict[str, Any]) -> str | None:

@@ -7,19 +7,16 @@ with `errors[]`, an object whose `error` has only null members. Those are not re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from amends.core.enums import Actor, Executed, Recovery
-from amends.core.fault import Fault, Origin
-from amends.core.wire import Unreadable
-from amends.core.wire import read as read_json
+from amends.core.fault import Fault
+from amends.vendors.batches import bulk, in_batch, in_collection, multipart, partial
 from amends.vendors.evidence import Evidence, collect
 from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
-from amends.vendors.markup import is_error_document
+from amends.vendors.markup import is_error_document, part_failed
 from amends.vendors.meaning import by_words, first_word
 from amends.vendors.reading import build, read, read_bare, sender_of, trace_of
 from amends.vendors.registry import index
@@ -67,13 +64,19 @@ def read_success(
         text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
         if is_error_document(text):
             return _as_success(read(200, fields, text, vendor=vendor, now=now))
+        deleted = part_failed(text)
+        if deleted:
+            return partial([found for each in deleted if (found := read(400, {}, each)) is not None])
         if "multipart/mixed" in fields.get("content-type", ""):
-            return _multipart(text)
+            return multipart(text)
         head = text[:4096].lstrip()
         if head.startswith(("data:", "event:", ":", "{", "[")):
             return read_stream(text, vendor=vendor, now=now)
         return None
     if isinstance(body, list):
+        saved = in_collection(body)
+        if saved is not None:
+            return saved
         last = body[-1] if body else None
         error = (
             last
@@ -87,9 +90,9 @@ def read_success(
         found = _with_errors(body, vendor or sender_of(fields), now)
         if found is not None:
             return replace(found, trace_id=found.trace_id or trace_of(fields))
-    responses = body.get("responses")
-    if isinstance(responses, list) and (parts := _parts(responses, "status", quoted)):
-        return _of_parts(parts, len(responses))
+    batch = in_batch(body, quoted)
+    if batch is not None:
+        return batch
     document = _document(body, vendor)
     if document is not None:
         fault = read(200, fields, document, vendor=vendor, now=now, quoted=quoted)
@@ -237,9 +240,15 @@ def _with_errors(body: dict[str, Any], vendor: str | None, now: Callable[[], flo
     """Read GraphQL's `errors` beside or instead of `data`, and bulk answers."""
     errors = body["errors"]
     if errors is True and isinstance(body.get("items"), list):
-        return _bulk(body["items"])
+        return bulk(body["items"])
     if not isinstance(errors, list) or not errors or not isinstance(errors[0], dict):
         return None
+    uri = errors[0].get("type")
+    if isinstance(uri, str) and uri.startswith(
+        ("https://api.twitter.com/2/problems/", "https://api.x.com/2/")
+    ):
+        faults = [_problem_of_x(item) for item in errors[:100] if isinstance(item, dict)]
+        return partial(faults) if body.get("data") else faults[0]
     graphql = "data" in body or any(
         isinstance(item, dict) and ("extensions" in item or "locations" in item or "path" in item)
         for item in errors
@@ -256,9 +265,14 @@ def _with_errors(body: dict[str, Any], vendor: str | None, now: Callable[[], flo
         faults = [replace(each, retry_after=wait) if each.code == "RATE_LIMITED" else each for each in faults]
     data = body.get("data")
     if isinstance(data, dict) and any(value is not None for value in data.values()):
-        return _partial(faults)
+        return partial(faults)
     first = next((each for each in faults if each.code == "RATE_LIMITED"), faults[0])
     return replace(first, errors=tuple(faults) if len(faults) > 1 else ())
+
+
+def _problem_of_x(item: dict[str, Any]) -> Fault:
+    found = read(400, {}, item, vendor="x")
+    return replace(found or build(INVALID, None, Evidence(), "x", None, None, None), status=None)
 
 
 def _graphql_error(item: dict[str, Any], vendor: str | None, now: Callable[[], float] | None) -> Fault:
@@ -293,64 +307,6 @@ def _cost_wait(body: dict[str, Any]) -> float | None:
     return max(0.0, (needed - available) / rate)
 
 
-def _bulk(items: list[Any]) -> Fault | None:
-    """Read a bulk answer: `items[].<action>.status` and `.error`."""
-    faults = []
-    for item in items[:1000]:
-        action = next(iter(item.values()), None) if isinstance(item, dict) and len(item) == 1 else None
-        if isinstance(action, dict) and _is_error(action.get("error")):
-            status = action.get("status")
-            found = (
-                read(status, {}, {"error": action["error"]})
-                if isinstance(status, int) and status >= 400
-                else None
-            )
-            if found is not None:
-                faults.append(found)
-    return _of_parts(faults, len(items)) if faults else None
-
-
-def _parts(items: list[Any], name: str, quoted: Waiter | None) -> list[Fault]:
-    """Return the failures of a batch: each part has a status under `name`, headers and a body of its own."""
-    faults = []
-    for item in items[:1000]:
-        status = item.get(name) if isinstance(item, dict) and "body" in item else None
-        if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
-            faults.append(_part(status, item["body"], _wait_of(item.get("headers"), quoted)))
-    return faults
-
-
-def _wait_of(headers: Any, quoted: Waiter | None) -> float | None:
-    """Return the wait that the headers of a part ask for, in seconds."""
-    if not isinstance(headers, dict) or quoted is None:
-        return None
-    return quoted({str(name).lower(): str(value) for name, value in headers.items()})
-
-
-def _part(status: int, body: Any, wait: float | None) -> Fault:
-    if isinstance(body, str):
-        try:
-            body = read_json(body)
-        except Unreadable:
-            body = None
-    found = read(status, {}, body, wait=wait)
-    return found or build(None, status, Evidence(), None, None, wait, None)
-
-
-_STATUS_LINE = re.compile(r"(?m)^HTTP/[\d.]+ ([1-5]\d\d)\b")
-
-
-def _multipart(text: str) -> Fault | None:
-    """Read a batch in multipart/mixed: every part holds a response with its own status line."""
-    pieces = _STATUS_LINE.split(text)[1:]
-    faults = []
-    for status, rest in list(zip(pieces[::2], pieces[1::2], strict=False))[:1000]:
-        if int(status) >= 400:
-            start, end = rest.find("{"), rest.rfind("}")
-            faults.append(_part(int(status), rest[start : end + 1] if 0 <= start < end else None, None))
-    return _of_parts(faults, len(pieces) // 2) if faults else None
-
-
 def _user_errors(body: dict[str, Any]) -> Fault | None:
     """Read Shopify's user errors: `data.<mutation>.userErrors`."""
     data = body.get("data")
@@ -362,29 +318,3 @@ def _user_errors(body: dict[str, Any]) -> Fault | None:
             evidence.field = ".".join(str(part) for part in field) if isinstance(field, list) else field
             return build(INVALID, None, evidence, "shopify", first_word(evidence.words()), None, None)
     return None
-
-
-def _of_parts(faults: list[Fault], total: int) -> Fault:
-    """Return the fault of a batch. If all parts failed in the same way, it is a failure of the whole call."""
-    if len(faults) < total or len({each.code for each in faults}) > 1:
-        return _partial(faults)
-    waits = [each.retry_after for each in faults if each.retry_after is not None]
-    first = faults[0]
-    return replace(
-        first, retry_after=max(waits, default=None), errors=tuple(faults) if len(faults) > 1 else ()
-    )
-
-
-def _partial(faults: list[Fault]) -> Fault:
-    """Return the fault of an answer that failed in part: each part is decided by itself."""
-    return Fault(
-        code="PARTIAL_FAILURE",
-        message="Some items failed, the others succeeded",
-        recovery=Recovery.CORRECTABLE,
-        vocabulary="http",
-        errors=tuple(faults),
-        status=207,
-        actor=Actor.CALLER,
-        executed=Executed.YES,
-        origin=Origin("vendor", "body"),
-    )

@@ -41,7 +41,9 @@ AWS = Vendor(
         ),
         (RATE, "TooManyRequestsException ProvisionedThroughputExceededException RequestLimitExceeded"),
         (RATE, "ProvisionedThroughputExceeded ThrottlingError ThrottlingReason RequestThrottled SlowDown"),
-        (RATE, "BandwidthLimitExceeded LimitExceededException EC2ThrottledException PriorRequestNotComplete"),
+        (RATE, "BandwidthLimitExceeded EC2ThrottledException PriorRequestNotComplete"),
+        # API Gateway: 429 is the quota of a usage plan or of resources; with a wait it is the rate limit of the control plane.
+        ({429: QUOTA, -429: RATE, 409: QUOTA, 410: QUOTA, 0: RATE}, "LimitExceededException"),
         (RATE, "SnapshotCreationPerVolumeRateExceeded KMSThrottlingException TooManyRequestsFault"),
         (RATE, "ReservedFunctionConcurrentInvocationLimitExceeded ConcurrentInvocationLimitExceeded"),
         (QUOTA, "ServiceQuotaExceededException InstanceLimitExceeded VcpuLimitExceeded AddressLimitExceeded"),
@@ -66,6 +68,8 @@ AWS = Vendor(
             "InvalidAccessKeyId InvalidSignatureException IncompleteSignature MissingAuthenticationToken",
         ),
         (BAD_KEY, "MissingAuthenticationTokenException RequestTimeTooSkewed InvalidToken"),
+        # Cognito: the name or password is wrong.
+        (BAD_KEY, "NotAuthorizedException"),
         (
             FORBIDDEN,
             "AccessDenied AccessDeniedException UnauthorizedOperation NotAuthorized UnauthorizedException",

@@ -34,7 +34,8 @@ GITHUB = Vendor(
         # The page that `documentation_url` names.
         (SECONDARY, "@secondary-rate-limit"),
         (RATE, "@primary-rate-limit"),
-        (STEP_UP, "INSUFFICIENT_SCOPES"),
+        # The token has to be authorised for the organisation (header `x-github-sso`).
+        (STEP_UP, "INSUFFICIENT_SCOPES @sso"),
         (TOO_LARGE, "MAX_NODE_LIMIT_EXCEEDED RESOURCE_LIMITS_EXCEEDED"),
         (UNAVAILABLE, "SERVICE_UNAVAILABLE"),
         (CONFLICT, "STALE_DATA already_exists"),
@@ -45,7 +46,7 @@ GITHUB = Vendor(
         (FORBIDDEN, "device_flow_disabled"),
     ),
     unless={"NOT_FOUND": NOT_FOUND, "FORBIDDEN": FORBIDDEN},
-    headers=("x-github-request-id", "x-github-media-type", "x-accepted-oauth-scopes"),
+    headers=("x-github-request-id", "x-github-media-type", "x-accepted-oauth-scopes", "x-github-sso"),
 )
 
 GITLAB = Vendor(

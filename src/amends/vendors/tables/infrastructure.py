@@ -191,6 +191,7 @@ PLATFORMS = (
         docs="https://developer.okta.com/docs/reference/error-codes/",
         words=words(
             (RATE, "E0000047"),
+            (IN_PROGRESS, "E0000254"),
             (BAD_KEY, "E0000011 E0000004 E0000005"),
             (FORBIDDEN, "E0000006"),
             (NOT_FOUND, "E0000007 E0000008 E0000022"),

@@ -15,6 +15,7 @@ from amends.vendors.kinds import (
     QUOTA,
     RATE,
     REFUSED,
+    TIMEOUT,
     TOO_LARGE,
     UNAVAILABLE,
 )
@@ -73,7 +74,11 @@ VENDORS = (
             # Requests in flight fill the budget; it is free again when they end.
             (RATE, "in_flight_budget_exhausted openrouter_in_flight_budget"),
             (TOO_LARGE, "weight_exceeds_budget max_tokens_exceeded string_too_long image_too_large"),
-            (REFUSED, "@moderation moderation content_policy_violation guardrail content_filter"),
+            (REFUSED, "@moderation moderation content_policy_violation guardrail content_filter refusal"),
+            ({400: REFUSED, 403: REFUSED, 422: REFUSED}, "@guardrail"),
+            (BAD_KEY, "authentication"),
+            (TIMEOUT, "timeout"),
+            (UNAVAILABLE, "provider_unavailable"),
             (OVERLOADED, "provider_overloaded no_providers_available no_available_providers"),
             (CONTEXT, "context_length_exceeded"),
         ),

@@ -60,10 +60,10 @@ SALESFORCE = Vendor(
     docs="https://developer.salesforce.com/docs/atlas.en-us.api.meta/api/sforce_api_calls_concepts_core_data_objects.htm",
     words=words(
         # The limit of 24 hours. Too many concurrent calls have the same word, and only the prose differs.
-        (QUOTA, "REQUEST_LIMIT_EXCEEDED STORAGE_LIMIT_EXCEEDED LIMIT_EXCEEDED"),
+        (QUOTA, "REQUEST_LIMIT_EXCEEDED STORAGE_LIMIT_EXCEEDED LIMIT_EXCEEDED ExceededQuota"),
         (UNAVAILABLE, "SERVER_UNAVAILABLE"),
         (ABORTED, "UNABLE_TO_LOCK_ROW"),
-        (EXPIRED, "INVALID_SESSION_ID sf:INVALID_SESSION_ID"),
+        (EXPIRED, "INVALID_SESSION_ID sf:INVALID_SESSION_ID InvalidSessionId"),
         (BAD_KEY, "INVALID_LOGIN sf:INVALID_LOGIN INVALID_AUTH_HEADER LOGIN_MUST_USE_SECURITY_TOKEN"),
         (
             FORBIDDEN,
