@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,7 +25,7 @@ class JobEnd(msgspec.Struct, frozen=True, omit_defaults=True):
     """How a job failed, and what is left of its budget."""
 
     error_code: str | None = None
-    budget: dict[str, Any] | None = None
+    budget: dict[str, object] | None = None
 
 
 def tree(jobs: list[JobEntry]) -> Iterator[tuple[int, JobEntry]]:
