@@ -79,6 +79,8 @@ def guard(
     """
     Guard a FastMCP server and return it. Tools may be registered before or after.
 
+        server = guard(FastMCP("seats"))
+
     Args:
         server: the server; servers mounted on it are guarded too.
         show: whether the text of a ToolError, ResourceError or PromptError that an author raised on purpose is sent to

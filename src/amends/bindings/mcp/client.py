@@ -57,6 +57,9 @@ class Client(mcp.Client):
     Every failed call raises the typed error of its fault, with `.fault`, `.decision` and `.history`; the error of a
     failed tool has the `.result` that was received. With `raises="nothing"` the result is returned instead, as
     `mcp.Client` does.
+
+        async with Client("https://seats.example/mcp", policy=Policy(deadline=30)) as client:
+            result = await client.call_tool("free_seats", {"train": 2})
     """
 
     policy: Policy = field(default=ADCP, kw_only=True)

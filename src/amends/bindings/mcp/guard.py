@@ -81,6 +81,8 @@ def guard(
     """
     Guard a server and return it. Tools may be registered before or after.
 
+        server = guard(MCPServer("seats"))
+
     Args:
         server: an `MCPServer` or a low-level `Server` of the official SDK. For FastMCP use
             `amends.bindings.fastmcp.guard`.
