@@ -15,6 +15,7 @@ from amends.core.enums import Executed
 from amends.core.operation import Operation
 from amends.effects.current import within_scope
 from amends.errors.base import FaultError
+from amends.serving.tracing import handling
 from amends.tasks.agent import Agent
 from amends.tasks.attempt import connect, perform, to_task_fault
 from amends.tasks.capability import HOOK_SECONDS, Capability
@@ -110,7 +111,7 @@ class Attempts:
             trace=self._state.head.trace,
         )
         # An attempt that is made again has the same scope of effects, so that the effects inside it are recognised.
-        with scope, within_scope(f"task/{ctx.task}/{ctx.step}"):
+        with scope, within_scope(f"task/{ctx.task}/{ctx.step}"), handling(self._state.head.trace):
             work = perform(
                 agent, capability, payload, ctx, min(limits, default=None), hold=self._guard.ensure
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from amends.serving.tracing import id_of
 from amends.tasks.documents import stamp
 from amends.tasks.task_event import Kind, TaskEvent
 
@@ -42,6 +43,9 @@ def record_of(event: TaskEvent) -> dict[str, Any] | None:
     }
     if event.code is not None:
         record["error"] = {"code": event.code, "message": event.message}
+    trace = id_of(event.trace)
+    if trace is not None:
+        record["trace_id"] = trace
     for name in ("capability", "step", "attempt", "delay", "reason"):
         value = getattr(event, name)
         if value is not None:
@@ -59,11 +63,12 @@ def log_event(event: TaskEvent) -> None:
         return
     _log.log(
         level,
-        "task %s: %s %s%s",
+        "task %s: %s %s%s%s",
         event.task,
         event.kind,
         event.code or "",
         f" at {event.agent}" if event.agent else "",
+        f" [trace_id={record['trace_id']}]" if "trace_id" in record else "",
         extra={"amends": record},
     )
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from amends.core import recording
 from amends.core.fault import Fault
 from amends.dialects.outgoing import outgoing
+from amends.serving.tracing import incoming
 from amends.tasks.entries import Submitted
 from amends.tasks.logs import log_event
 from amends.tasks.task_event import Kind, TaskEvent
@@ -107,7 +108,8 @@ def submit_scope(record: Submitted) -> Iterator[Submitted]:
     Publish a submission to the hooks that have the attribute `wants_submissions`.
 
     The context managers that they return are open while the task is stored. If one of them returns a text when it is
-    entered, that is the W3C `traceparent` of the task, and is recorded with it.
+    entered, that is the W3C `traceparent` of the task, and is recorded with it; otherwise it is that of the request or task
+    that submits this one.
     """
     facts = {"at": record.at, "task": record.id, "agent": record.agent, "capability": record.type}
     with ExitStack() as stack:
@@ -116,6 +118,8 @@ def submit_scope(record: Submitted) -> Iterator[Submitted]:
             entered = stack.enter_context(context)
             if isinstance(entered, str):
                 record = replace(record, trace=entered)
+        if record.trace is None:
+            record = replace(record, trace=incoming())
         yield record
 
 

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult
 
 from amends.bindings.mcp.callbacks import guard_callback
-from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise
+from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise, trace_meta
 from amends.bindings.mcp.client_errors import (
     error_of,
     failed_result,
@@ -238,7 +238,8 @@ class Client(mcp.Client):
 
         def call(client: mcp.Client) -> Awaitable[CallToolResult]:
             chosen = current_key() if covered else sent_key
-            meta = {} if chosen is None else {"meta": {META_KEY: chosen, **(options.get("meta") or {})}}
+            sent = {**trace_meta(), **({} if chosen is None else {META_KEY: chosen})}
+            meta = {"meta": {**sent, **(options.get("meta") or {})}} if sent else {}
             return client.call_tool(
                 name, arguments, read_timeout_seconds, progress_callback, **{**options, **meta}
             )
