@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,16 @@ def on_config(config: Any) -> Any:
     return config
 
 
+def on_page_markdown(markdown: str, **kwargs: Any) -> str:
+    r"""Return the text with `|` for `\|` in the code of tables: GitHub needs the backslash there, and Python-Markdown shows it."""
+    return re.sub(
+        r"^\|.*$",
+        lambda row: re.sub(r"`[^`]+`", lambda code: code[0].replace(r"\|", "|"), row[0]),
+        markdown,
+        flags=re.MULTILINE,
+    )
+
+
 def on_env(env: Any, *, config: Any, files: Any) -> None:
     """Link the pages of a group that the navigation does not list: from one to the next, the first from its list."""
     pages = {file.src_uri: file.page for file in files.documentation_pages()}
@@ -36,6 +47,8 @@ def on_env(env: Any, *, config: Any, files: Any) -> None:
     others = sorted(set(pages) - listed - inner)  # linked from the first page
     for hub, members in [*grouped.items(), ("index.md", others)]:
         chain = [hub, *(uri for uri in members if uri not in listed and uri != hub)]
+        if len(chain) > 1 and pages[hub].next_page is None:
+            pages[hub].next_page = pages[chain[1]]
         for place, uri in enumerate(chain[1:], 1):
             pages[uri].previous_page = pages[chain[place - 1]]
             if place + 1 < len(chain):
