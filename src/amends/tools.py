@@ -86,6 +86,13 @@ def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
 
     Exceptions that are no FaultError are logged with their traceback. Cancellation and other exceptions that are no
     Exception pass through.
+
+    >>> from amends.errors import NotFoundError
+    >>> @reporting
+    ... def seats(train: int) -> int:
+    ...     raise NotFoundError("There is no such train")
+    >>> seats(7).splitlines()[0]
+    'Failed: NOT_FOUND. Recovery: correctable (change the request). It had no effect.'
     """
     if inspect.iscoroutinefunction(function):
 

@@ -38,11 +38,11 @@ MISTAKES = {
     ),
     "a flag": (["try", "--kep"], 3, "amends try has no flag --kep", "Did you mean --keep?"),
     "no subcommand": (["store"], 3, "ACTION", "Give ACTION, one of info, check, copy"),
-    "a value": (["decode", "--via", "mpc"], 2, "'mpc' is not one of", "Did you mean mcp?"),
+    "a value": (["decode", "--via", "mpc"], 2, "--via: 'mpc' is not a valid value", "Did you mean mcp?"),
     "a number": (["try", "--seed", "x"], 2, "'x' is not a whole number", "Give a whole number for --seed"),
     "seconds": (["run", "--timeout", "x", "--", "true"], 2, "must be a number of seconds", "--timeout"),
     "a code": (["explain", "RATE_LIMTED"], 4, "no code 'RATE_LIMTED'", "Did you mean RATE_LIMITED?"),
-    "a shell": (["completion", "bsh"], 2, "'bsh' is not one of", "Did you mean bash?"),
+    "a shell": (["completion", "bsh"], 2, "SHELL: 'bsh' is not a valid value", "Did you mean bash?"),
     "no dashes": (["run", "echo", "hi"], 3, "needs a command after --", "amends run -- echo hi"),
     "no dashes, audit": (["audit", "cli", "git"], 3, "needs a command after --", "amends audit cli -- git"),
     "a program": (["run", "--", "no-such-program"], 4, "could not be started", "Install no-such-program"),
@@ -60,7 +60,18 @@ MISTAKES = {
         "Install no-such-program",
     ),
     "a path to audit": (["audit", "http", "http://x", "--path", "items"], 2, "must start with /", "--path"),
-    "a store": (["store", "check", "mysql://x"], 2, "is not a store URL: write memory:", ""),
+    "a store": (
+        ["store", "check", "mysql://x"],
+        2,
+        "'mysql://x' is not a store URL",
+        "Write memory:, sqlite:///",
+    ),
+    "a store in an option": (
+        ["tasks", "list", "--store", "tasks.db"],
+        2,
+        "'tasks.db' is not a store URL",
+        "Did you mean sqlite:///tasks.db?",
+    ),
     "a store's file": (
         ["store", "check", "sqlite:////no/such.db"],
         2,
@@ -87,14 +98,71 @@ MISTAKES = {
         "no file /no/such.db",
         "Correct the path in --store",
     ),
-    "no code": (["explain"], 3, "amends explain needs CODE", "Give CODE"),
+    "a vendor": (["explain", "opnai:x"], 4, "no vendor 'opnai'", "Did you mean openai?"),
+    "a part of a vendor's code": (
+        ["explain", "openai:insufficient"],
+        4,
+        "OpenAI has no code 'insufficient'",
+        "Did you mean openai:insufficient_credits?",
+    ),
+    "a vendor's code without the vendor": (
+        ["explain", "insufficient_quota"],
+        4,
+        "no code 'insufficient_quota'",
+        "Did you mean azure-openai:insufficient_quota?",
+    ),
+    "a part of a code": (["explain", "quota"], 4, "no code 'quota'", "Did you mean QUOTA_EXCEEDED?"),
+    "a status": (["explain", "999"], 4, "999 is not an HTTP status of a failure", "from 400 to 599"),
+    "nothing to find": (["explain", "--search", "xyzzy"], 4, "no code contains 'xyzzy'", "amends explain"),
+    "one of two flags": (
+        ["tasks", "verify", "x"],
+        3,
+        "amends tasks verify needs --happened or --not-happened",
+        "Give --happened or --not-happened",
+    ),
+    "no task": (
+        ["tasks", "show", "x", "--store", "memory:"],
+        4,
+        "no task 'x' on memory:",
+        "See the ids with amends tasks list",
+    ),
+    "no task to retry": (
+        ["tasks", "retry", "--store", "memory:"],
+        3,
+        "amends tasks retry needs either ID or --all",
+        "amends tasks retry ID",
+    ),
+    "no effect": (
+        ["effects", "show", "x", "--store", "memory:"],
+        4,
+        "the ledger has no effect 'x'",
+        "See the names with amends effects list",
+    ),
+    "an address of a runtime": (
+        ["runtime", "jobs", "http://127.0.0.1:1", "--token", "x"],
+        2,
+        "not a WebSocket URL",
+        "Use wss://host/arcp",
+    ),
+    "a runtime that does not run": (
+        ["runtime", "jobs", "ws://127.0.0.1:1/arcp", "--token", "x"],
+        12,
+        "no server listens on this port",
+        "Start it with amends runtime serve, or correct the address",
+    ),
+    "a module": (
+        ["runtime", "serve", "no_such_module:agent"],
+        4,
+        "There is no module no_such_module",
+        "Run it in the folder of no_such_module.py, or correct the name",
+    ),
     "two arguments": (
         ["runtime", "submit"],
         3,
         "amends runtime submit needs URL and AGENT",
         "Give URL and AGENT",
     ),
-    "no shell": (["completion"], 3, "amends completion needs SHELL", "Give SHELL, one of bash, zsh, fish"),
+    "no shell": (["completion"], 3, "amends completion needs SHELL", "Give bash, zsh or fish"),
     "no configuration": (
         ["gateway", "check", "/no/such.toml"],
         4,
@@ -139,6 +207,34 @@ def test_a_missing_configuration_is_reported_without_loading_the_gateway():
         "sys.exit('amends.gateway' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
+def test_explain_without_a_code_lists_codes():
+    """The overview has examples, the everyday codes, the vocabularies and the vendors; it is no error."""
+    done = amends("explain")
+    text = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert all(
+        each in text for each in ("amends explain 429", "  RATE_LIMITED, ", "arcp      15 codes", "vendors (")
+    )
+    assert len(text.splitlines()) < 23
+    found = json.loads(amends("explain", "--json").stdout)
+    assert "LEASE_EXPIRED" in found["vocabularies"]["arcp"]
+    assert "stripe" in found["vendors"]
+    assert "\nopenai           OpenAI\n" in amends("explain", ":").stdout.decode()
+    one = amends("explain", "--vocabulary", "arcp").stdout.decode()
+    assert one.startswith("Agent Runtime Control Protocol errors: 15 codes\n")
+    assert "\n  LEASE_EXPIRED " in one
+    assert json.loads(amends("explain", "--vocabulary", "arcp", "--json").stdout)["vocabulary"] == "arcp"
+
+
+def test_explain_searches_names_and_messages():
+    """`--search` finds codes of vocabularies and of vendors."""
+    text = amends("explain", "--search", "quota").stdout.decode()
+    assert "  QUOTA_EXCEEDED " in text
+    assert "  openai:insufficient_quota " in text
+    found = json.loads(amends("explain", "--search", "quota", "--vocabulary", "everyday", "--json").stdout)
+    assert [(each["code"], each["in"]) for each in found["entries"]] == [("QUOTA_EXCEEDED", ["everyday"])]
 
 
 def test_the_words_of_a_vendor_are_listed():
@@ -207,6 +303,25 @@ def test_decode_prompts_on_a_terminal():
     assert "Paste a response" in seen
     assert "retry in 5 s" in seen
     assert code == 0
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tasks",),
+        ("decode", "--via", "foo"),
+        ("store", "check", "foo://x"),
+        ("run", "--", "false"),
+    ],
+)
+def test_text_fits_the_terminal(arguments, width):
+    """Lines break between words, so no word is broken by the terminal."""
+    piped = run_on_terminal(*arguments, NO_COLOR="1", COLUMNS="10000")[0]
+    seen = run_on_terminal(*arguments, NO_COLOR="1", COLUMNS=str(width))[0]
+    assert max(map(len, seen.splitlines())) <= width + 20  # a URL has no space to break at
+    assert seen.split() == piped.split()
+    assert width == 80 or len(seen.splitlines()) > len(piped.splitlines())
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

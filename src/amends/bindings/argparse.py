@@ -34,6 +34,10 @@ def main(
     """
     Parse the arguments, run `function` with the namespace, write its result or failure, and exit.
 
+        parser = argparse.ArgumentParser(prog="shop")
+        parser.add_argument("order")
+        main(parser, lambda args: {"order": args.order})
+
     Args:
         parser: your parser with its subparsers; its error handling is replaced while it parses.
         function: the command, plain or async. Its return value is the envelope's `data`. With subparsers, a `function` set by

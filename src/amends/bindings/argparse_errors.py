@@ -134,7 +134,7 @@ def _tolerant_type(
             record(f"{text!r} is not {wanted or 'a valid value'}", text)
         else:
             if choices is not None and value not in choices:
-                record(f"{text!r} is not one of {', '.join(listed)}", text)
+                record(f"{text!r} is not a valid value", text)  # the suggestions list the valid ones
             return value
         return None
 
@@ -153,10 +153,17 @@ def _name(action: argparse.Action) -> str:
     return str(action.metavar or action.dest)
 
 
+_ONE_OF = re.compile(r"one of the arguments (.+) is required")
+"""argparse's message for a group of which exactly one argument must be given."""
+
+
 def _parser_mistake(parser: argparse.ArgumentParser, message: str) -> Mistake:
     """Return the mistake for argparse's own message; usually it lists the missing arguments."""
     _, _, listed = message.partition(": ")
     see = f"See {parser.prog} --help"
+    if alternatives := _ONE_OF.fullmatch(message):
+        needed = " or ".join(alternatives[1].split())
+        return Mistake("USAGE_ERROR", None, f"{parser.prog} needs {needed}", [f"Give {needed}", see])
     if not message.startswith("the following arguments are required: "):
         return Mistake(
             "USAGE_ERROR",

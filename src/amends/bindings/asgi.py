@@ -42,7 +42,9 @@ __all__ = ["Problems"]
 
 class Problems:
     """
-    ASGI middleware that answers every failure with problem details.
+    ASGI middleware that answers every failure with problem details, for frameworks without a binding of their own.
+
+        app = Problems(app, errors={SeatTaken: "CONFLICT"})
 
     Put it innermost, so that headers which other middlewares add to responses are added to error responses too.
     """

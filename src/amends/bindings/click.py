@@ -43,6 +43,9 @@ def main(
     """
     Parse the arguments, run the command, write its result or failure, and exit.
 
+        if __name__ == "__main__":
+            main(app)
+
     Args:
         app: a Click command or group, or a Typer application.
         argv: the arguments; default: those of the process.

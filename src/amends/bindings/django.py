@@ -61,7 +61,13 @@ _ANSWERED_BY_DJANGO = (
 
 
 class ProblemMiddleware:
-    """Django middleware that answers every failure with problem details. Async if the next handler is async."""
+    """
+    Django middleware that answers every failure with problem details. Async if the next handler is async.
+
+    Name it first in the settings, so that it handles the errors of other middlewares too:
+
+        MIDDLEWARE = ["amends.bindings.django.ProblemMiddleware", ...]
+    """
 
     sync_capable = True
     async_capable = True

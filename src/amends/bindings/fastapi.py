@@ -50,7 +50,19 @@ def install(
     errors: Mapping[type[BaseException], str] | None = None,
     settings: Settings | None = None,
 ) -> Settings:
-    """Same as `amends.bindings.starlette.install`, but also for FastAPI's validation errors and OpenAPI document."""
+    """
+    Answer every failure of `app` with problem details, validation errors included, and list them in the OpenAPI document.
+
+    The arguments are those of `amends.bindings.starlette.install`. Call it before the application serves its first request.
+
+    >>> from fastapi import FastAPI
+    >>> from fastapi.testclient import TestClient
+    >>> app = FastAPI()
+    >>> _ = install(app)
+    >>> answer = TestClient(app).get("/nowhere").json()
+    >>> answer["code"], answer["is_retriable"]
+    ('NOT_FOUND', False)
+    """
     handlers = app.exception_handlers
     # Only FastAPI's default handlers are replaced; the application's own stay.
     for kind, default in _DEFAULT_HANDLERS.items():

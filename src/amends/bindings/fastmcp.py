@@ -38,7 +38,7 @@ from amends.bindings.fastmcp_background import (  # noqa: E402
     without_exception_text,
 )
 from amends.bindings.mcp.callbacks import guard_callback  # noqa: E402
-from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise  # noqa: E402
+from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise, trace_meta  # noqa: E402
 from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected  # noqa: E402
 from amends.bindings.mcp.guard import FindMissing, Guard  # noqa: E402
 from amends.bindings.mcp.handler_errors import Translate, absent_arguments, is_not_found, not_found  # noqa: E402
@@ -78,6 +78,8 @@ def guard(
 ) -> S:
     """
     Guard a FastMCP server and return it. Tools may be registered before or after.
+
+        server = guard(FastMCP("seats"))
 
     Args:
         server: the server; servers mounted on it are guarded too.
@@ -221,7 +223,7 @@ class Recovering:
             FaultError: the typed error.
 
         """
-        request_meta = dict(meta) if meta else {}
+        request_meta = {**trace_meta(), **(meta or {})}
         if version is not None:
             request_meta["fastmcp"] = {**request_meta.get("fastmcp", {}), "version": version}
         options = {"timeout": timeout, "progress_handler": progress_handler, "meta": request_meta or None}

@@ -48,6 +48,13 @@ def install(
     """
     Answer every failure of `app` with problem details.
 
+    >>> from flask import Flask
+    >>> app = Flask("shop")
+    >>> _ = install(app)
+    >>> answer = app.test_client().get("/nowhere").json
+    >>> answer["code"], answer["is_retriable"]
+    ('NOT_FOUND', False)
+
     Args:
         app: the application.
         pages: the path of the error pages; None serves none.

@@ -139,7 +139,16 @@ class _Base:
 
 
 class Transport(_Base, library.BaseTransport):
-    """Transport that sends requests with recovery. Use one per service if the services have different Upstreams."""
+    """
+    Transport that sends requests with recovery. Use one per service if the services have different Upstreams.
+
+    >>> import httpx2
+    >>> answers = iter([httpx2.Response(503, headers={"Retry-After": "0"}), httpx2.Response(200, text="three trains")])
+    >>> service = httpx2.MockTransport(lambda request: next(answers))  # leave it out to call a real service
+    >>> with httpx2.Client(transport=Transport(service)) as client:
+    ...     client.get("https://trains.example/").text
+    'three trains'
+    """
 
     def handle_request(self, request: Any) -> Any:
         """Send a request, in as many attempts as the policy allows."""
@@ -217,7 +226,12 @@ class Transport(_Base, library.BaseTransport):
 
 
 class AsyncTransport(_Base, library.AsyncBaseTransport):
-    """Same as `Transport`, but for async clients; `refresh` and `verify` may be async."""
+    """
+    Same as `Transport`, but for async clients; `refresh` and `verify` may be async.
+
+        async with httpx2.AsyncClient(transport=AsyncTransport()) as client:
+            await client.get("https://trains.example/")
+    """
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request, in as many attempts as the policy allows."""

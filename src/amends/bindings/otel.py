@@ -40,7 +40,12 @@ _ENDS = frozenset({"gave-up", "recovered", "fallback"})
 
 
 def instrument() -> None:
-    """Report events from now on, to the providers that are configured by then. A second call changes nothing."""
+    """
+    Report events from now on, to the providers that are configured by then. A second call changes nothing.
+
+    >>> instrument()
+    >>> uninstrument()
+    """
     add_hook(span_event)
 
 

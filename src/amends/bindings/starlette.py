@@ -56,6 +56,9 @@ def install(
     """
     Answer every failure of `app` with problem details. Call it before the application serves its first request.
 
+        app = Starlette(routes=[...])
+        install(app, base_url="https://shop.example")
+
     Args:
         app: the application.
         pages: the path of the error pages; None serves none.

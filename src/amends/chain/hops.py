@@ -28,7 +28,12 @@ _TRACEPARENT = re.compile(
 
 
 class Hop(msgspec.Struct, frozen=True):
-    """The position of an agent in a chain."""
+    """
+    The position of an agent in a chain.
+
+    >>> Hop.of({"amends/hops": 1}).count
+    1
+    """
 
     count: int = 0
     """The number of agents the request came through before this one."""

@@ -65,6 +65,9 @@ def relaying(
 
     A FaultError that the handler raised itself keeps its fault, and a bug of the handler is one. For every other exception
     the function returns the fault that `relay` gives it.
+
+    >>> relaying()(TimeoutError()).code
+    'SERVICE_UNAVAILABLE'
     """
     table = tuple(rules)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amends.core.fault import Fault
 
-__all__ = ["failure", "finite", "success", "to_json", "write_failure_text", "write_stderr"]
+__all__ = ["failure", "finite", "fit", "success", "to_json", "write_failure_text", "write_stderr"]
 
 
 def success(data: object, meta: dict[str, object]) -> bytes:
@@ -72,11 +73,26 @@ def write_failure_text(fault: Fault) -> None:
         _next_step(fault) or strip(source_row(fault).suggestion)
     ]
     paint = painter(sys.stderr)
-    lines = [f"{paint('error:', 'bold', 'red')} {strip(fault.message)} ({strip(fault.code)})"]
-    lines += [f"  {_part(strip(part.field or part.code), strip(part.message))}" for part in fault.errors]
+    error = fit(f"{strip(fault.message)} ({strip(fault.code)})", 7)
+    lines = [f"{paint('error:', 'bold', 'red')} {error}"]
+    parts = (_part(strip(part.field or part.code), strip(part.message)) for part in fault.errors)
+    lines += [f"  {fit(part, 4)}" for part in parts]
     labels = [paint("fix:", "cyan"), *["    "] * len(steps)]
-    lines += [f"  {label} {step}" for label, step in zip(labels, filter(None, steps), strict=False)]
+    lines += [f"  {label} {fit(step, 7)}" for label, step in zip(labels, filter(None, steps), strict=False)]
     write_stderr("\n".join(lines) + "\n")
+
+
+def fit(text: str, indent: int) -> str:
+    """Return text for stderr in lines that fit the terminal, or unchanged if stderr is not one. Only spaces are broken at."""
+    from amends.core.wrapping import wrapped
+
+    try:
+        if not sys.stderr.isatty():
+            return text
+        width = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return text  # stderr is missing, closed or no terminal; or COLUMNS is not a number
+    return wrapped(text, width, indent) if width else text
 
 
 def _part(name: str, message: str) -> str:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -27,6 +27,7 @@ from amends.cli.options import OUTPUTS, parse_common_options
 __all__ = [
     "OUTPUTS",
     "TEXT_HELP",
+    "Subparsers",
     "as_sentence",
     "command_after_dashes",
     "emit",
@@ -91,6 +92,22 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     return top
 
 
+class Subparsers(Protocol):
+    """What a subcommand's `add` is given: it adds the parser of the subcommand."""
+
+    def add_parser(
+        self,
+        name: str,
+        *,
+        help: str,
+        description: str,
+        usage: str | None = None,
+        output_help: str = "",
+        completes: Sequence[str] = (),
+    ) -> argparse.ArgumentParser:
+        """Add a parser and return it; `output_help` and `completes` are those of `_Command`."""
+
+
 class _Unlisted:
     """Adds a subcommand without a line of its own in the help."""
 
@@ -98,7 +115,7 @@ class _Unlisted:
         self._subparsers = subparsers
 
     def add_parser(self, name: str, *, help: str, **options: Any) -> argparse.ArgumentParser:
-        """Add the parser of a subcommand."""
+        """Add the parser of a subcommand. argparse lists a command if it has a help text, so it gets none."""
         return self._subparsers.add_parser(name, **options)
 
 
@@ -119,7 +136,7 @@ class _Command(argparse.ArgumentParser):
         _common(self, default=argparse.SUPPRESS, output_help=output_help)
 
 
-def _common(target: argparse.ArgumentParser, default: Any, output_help: str = "") -> None:
+def _common(target: argparse.ArgumentParser, default: str | None, output_help: str = "") -> None:
     target.add_argument(
         "--output",
         choices=OUTPUTS,
@@ -166,7 +183,7 @@ def command_after_dashes(argv: list[str], program: str) -> list[str]:
     raise UsageError(f"{program} needs a command after --", suggestions=[f"{program} -- {command}"])
 
 
-def emit(value: Any) -> None:
+def emit(value: object) -> None:
     """Print one indented JSON document to stdout."""
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
@@ -175,7 +192,7 @@ def emit(value: Any) -> None:
     sys.stdout.write(text + "\n")
 
 
-def json_bytes(value: Any) -> bytes:
+def json_bytes(value: object) -> bytes:
     """Return a value as JSON; lone surrogates in received text are escaped."""
     try:
         return msgspec.json.encode(value)
@@ -183,7 +200,7 @@ def json_bytes(value: Any) -> bytes:
         return _escaped(value).encode()
 
 
-def _escaped(value: Any, indent: int | None = None) -> str:
+def _escaped(value: object, indent: int | None = None) -> str:
     """Return JSON in ASCII, for values with lone surrogates. NaN and infinities become null."""
     from json import dumps
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amends.commands.console import Subparsers
+    from amends.effects import Effects
+    from amends.effects.records import Effect
 
 __all__ = ["add", "run"]
 
@@ -13,7 +18,7 @@ _STORE = "sqlite:///file or nats://host:port/name (default: AMENDS_STORE)"
 STATES = ("running", "done", "doubt")
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(subparsers: Subparsers) -> None:
     """Add the `effects` subcommand."""
     from amends.commands.console import as_sentence
 
@@ -31,7 +36,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def _list_options(action: argparse.ArgumentParser) -> None:
     action.add_argument("--state", choices=STATES, metavar="S", help=f"only this state: {', '.join(STATES)}")
     action.add_argument("--tool", help="only the effects of this tool")
-    action.add_argument("--limit", type=int, default=100, help="the most effects to list (100)")
+    action.add_argument("--limit", type=int, default=100, metavar="N", help="the most effects to list (100)")
 
 
 def _key_options(action: argparse.ArgumentParser) -> None:
@@ -62,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _ledger(args: argparse.Namespace) -> Any:
+def _ledger(args: argparse.Namespace) -> Effects:
     """Return the ledger in an existing store."""
     from amends.commands.store_option import require_file, require_store
     from amends.effects import Effects
@@ -73,27 +78,30 @@ def _ledger(args: argparse.Namespace) -> Any:
     return Effects(url)
 
 
-def _list(effects: Any, args: argparse.Namespace) -> dict[str, Any]:
+def _list(effects: Effects, args: argparse.Namespace) -> dict[str, object]:
     found = [
         each for each in effects.list() if args.state in {None, each.state} and args.tool in {None, each.tool}
     ]
     return {"effects": [_document(each) for each in found[: max(args.limit, 0)]], "total": len(found)}
 
 
-def _show(effects: Any, args: argparse.Namespace) -> dict[str, Any]:
+def _show(effects: Effects, args: argparse.Namespace) -> dict[str, object]:
     from amends.errors.cli import NotFoundError
 
     found = effects.get(args.key)
     if found is None:
-        raise NotFoundError(f"the ledger has no effect {args.key!r}: `amends effects list` prints the names")
+        raise NotFoundError(
+            f"the ledger has no effect {args.key!r}", suggestions=["See the names with amends effects list"]
+        )
     return {"effect": _document(found)}
 
 
-def _verify(effects: Any, args: argparse.Namespace) -> dict[str, Any]:
+def _verify(effects: Effects, args: argparse.Namespace) -> dict[str, object]:
+    from amends.commands.tasks_work import json_or_text
     from amends.errors import ConflictError, NotFoundError
     from amends.errors import cli as cli_errors
 
-    outcome = None if args.outcome is None else _json(args.outcome)
+    outcome = None if args.outcome is None else json_or_text(args.outcome)
     try:
         found = effects.verify(args.key, happened=args.happened, outcome=outcome)
     except NotFoundError as error:
@@ -105,7 +113,7 @@ def _verify(effects: Any, args: argparse.Namespace) -> dict[str, Any]:
     return {"effect": _document(found)}
 
 
-def _document(effect: Any) -> dict[str, Any]:
+def _document(effect: Effect) -> dict[str, object]:
     import msgspec
 
     return {
@@ -115,27 +123,19 @@ def _document(effect: Any) -> dict[str, Any]:
     }
 
 
-def _json(text: str) -> Any:
-    import msgspec
-
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
-
-
-def _text_of(result: dict[str, Any]) -> str:
+def _text_of(result: dict[str, object]) -> str:
     """Return what a terminal shows."""
-    if "effects" in result:
-        rows = [f"{each['state']:8} {each['started']}  {each['key']}" for each in result["effects"]]
+    listed, one = result.get("effects"), result.get("effect")
+    if isinstance(listed, list):
+        rows = [f"{each['state']:8} {each['started']}  {each['key']}" for each in listed]
         return "\n".join(rows) if rows else "no effects"
-    if "effect" not in result:
-        return f"{result['key']} did not happen; its key is free"
-    return "\n".join(f"{name:10} {value}" for name, value in result["effect"].items())
+    if isinstance(one, dict):
+        return "\n".join(f"{name:10} {value}" for name, value in one.items())
+    return f"{result['key']} did not happen; its key is free"
 
 
 _Options = Callable[[argparse.ArgumentParser], None]
-_Action = Callable[[Any, argparse.Namespace], dict[str, Any]]
+_Action = Callable[["Effects", argparse.Namespace], dict[str, object]]
 
 # action → (summary, adds its arguments, runs it)
 _ACTIONS: dict[str, tuple[str, _Options, _Action]] = {

@@ -9,9 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from amends.commands.console import Subparsers
     from amends.core.fault import Fault
     from amends.errors.base import FaultError
     from amends.process import Feed, Finished, Passthrough
@@ -23,7 +26,7 @@ GRACE = 2.0
 """Seconds that a run which was interrupted or timed out waits for a reader that does not read."""
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     from amends.process import PROFILE_NAMES
 
@@ -240,8 +243,8 @@ def _input() -> Feed | None:
         return Feed(b"")
 
 
-def _failed_text(error: Any, last: Finished | None, passthrough: Passthrough) -> int:
-    from amends.cli.documents import write_stderr
+def _failed_text(error: FaultError, last: Finished | None, passthrough: Passthrough) -> int:
+    from amends.cli.documents import fit, write_stderr
     from amends.commands.view import sentence
     from amends.core.exits import exit_code
 
@@ -254,7 +257,9 @@ def _failed_text(error: Any, last: Finished | None, passthrough: Passthrough) ->
     tries = len(error.history)
     failure = f"({_how_it_ended(last)}): {error.fault.code}, {tries} {'try' if tries == 1 else 'tries'}"
     why = "; its output was passed on already, so it is not repeated" if passed_on else ""
-    write_stderr(f"amends: the command failed {failure}{why}\n  {sentence(error.decision)}\n")
+    headline = fit(f"amends: the command failed {failure}{why}", 2)
+    step = f"  {fit(sentence(error.decision), 4)}\n" if error.decision is not None else ""
+    write_stderr(f"{headline}\n{step}")
     if last.exit:
         return last.exit
     return 128 + last.signal_number if last.signal_number else exit_code(error.fault)
@@ -266,11 +271,13 @@ def _how_it_ended(last: Finished) -> str:
     return f"exit {last.exit}" if last.exit is not None else last.signal or "exit unknown"
 
 
-def _retry_reporter(allowed: int, passthrough: Passthrough | None) -> Callable[[Event], Any]:
+def _retry_reporter(
+    allowed: int, passthrough: Passthrough | None
+) -> Callable[[Event], AbstractContextManager[None] | None]:
     """Return a recovery hook that reports each retry on stderr: the run, its code, and a countdown on a terminal."""
     from amends.cli.documents import write_stderr
 
-    def report(event: Event) -> Any:
+    def report(event: Event) -> AbstractContextManager[None] | None:
         if event.kind != "retry":
             return None
         if passthrough is not None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from amends.core.decision import Decision
     from amends.core.fault import Fault
+    from amends.errors.base import FaultError
     from amends.process import Finished
     from amends.recovery import Attempt
 
@@ -32,7 +35,7 @@ class RunDocument:
         """Write the result of a success."""
         return self._write({"ok": True, "data": _run_data(done), "error": None}, done, history, 0)
 
-    def failed(self, error: Any, last: Finished | None, history: list[Attempt]) -> int:
+    def failed(self, error: FaultError, last: Finished | None, history: list[Attempt]) -> int:
         """Write the failure that recovery ended with."""
         from amends.cli.command_errors import as_cli_fault
         from amends.core.exits import exit_code
@@ -49,7 +52,7 @@ class RunDocument:
         return self._failure(fault, code, last, history)
 
     def _failure(
-        self, fault: Fault, code: int, last: Finished | None, history: list[Attempt], **more: Any
+        self, fault: Fault, code: int, last: Finished | None, history: list[Attempt], **more: Decision | None
     ) -> int:
         data = None if last is None else _run_data(last)
         if self._output == "problem":
@@ -62,7 +65,7 @@ class RunDocument:
         return self._write({"ok": False, "data": data, "error": error}, last, history, code)
 
     def _write(
-        self, document: dict[str, Any], last: Finished | None, history: list[Attempt], code: int
+        self, document: Mapping[str, object], last: Finished | None, history: list[Attempt], code: int
     ) -> int:
         from amends.cli.documents import to_json
         from amends.cli.invocation import write_document
@@ -80,7 +83,7 @@ class RunDocument:
         return write_document(ReservedStdout(), to_json({**document, "meta": meta}), code)
 
 
-def _run_meta(attempt: Attempt) -> dict[str, Any]:
+def _run_meta(attempt: Attempt) -> dict[str, object]:
     return {
         "exit": attempt.result.exit if attempt.result is not None else 0,
         "code": attempt.fault.code if attempt.fault is not None else None,
@@ -89,9 +92,9 @@ def _run_meta(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _run_data(done: Finished) -> dict[str, Any]:
+def _run_data(done: Finished) -> dict[str, object]:
     """Return one run as the document's data. Output that is not UTF-8 is written as base64."""
-    data: dict[str, Any] = {"exit": done.exit, "signal": done.signal, "truncated": done.truncated}
+    data: dict[str, object] = {"exit": done.exit, "signal": done.signal, "truncated": done.truncated}
     for name, kept in (("stdout", done.out), ("stderr", done.err)):
         raw = kept.read()
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 __all__ = ["SAMPLES"]
 
-SAMPLES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+SAMPLES: tuple[tuple[str, str, str, Mapping[str, object]], ...] = (
     (
         "An HTTP API is rate limited",
         "http",

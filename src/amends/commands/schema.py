@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
+from amends.commands.console import Subparsers
 from amends.schemas import NAMES, schema
 
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "schema",

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from amends.commands.console import Subparsers
+    from amends.stores.contract import Row, Store
 
 __all__ = ["add", "run", "store_failures"]
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(subparsers: Subparsers) -> None:
     """Add the `store` subcommand."""
     from amends.commands.console import as_sentence
 
@@ -45,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         emit(result)
     else:
-        print(_TEXTS[args.action](result))
-    return 1 if result.get("problems") or result.get("differences") else 0
+        print(result.text())
+    return 1 if result.wrong else 0
 
 
 @contextmanager
@@ -65,52 +71,121 @@ def store_failures(field: str | None = None) -> Iterator[None]:
 
     try:
         yield
-    except StoreError as error:
+    except (StoreError, ValueError) as error:
         what, _, step = str(error).rpartition(": ")
         kind = ServiceUnavailableError if isinstance(error, StoreUnavailableError) else ValidationError
         raise kind(
             what or step, suggestions=[step[:1].upper() + step[1:]] if what else (), field=field
         ) from error
-    except ValueError as error:
-        raise ValidationError(str(error), field=field) from error
 
 
-def _run_action(args: argparse.Namespace) -> Coroutine[Any, Any, dict[str, Any]]:
+class _Info(msgspec.Struct, frozen=True):
+    """What is stored."""
+
+    url: str
+    transactions: bool
+    logs: dict[str, dict[str, int]]
+    tables: dict[str, dict[str, int]]
+    queues: dict[str, dict[str, int]]
+
+    wrong = False
+
+    def text(self) -> str:
+        from amends.commands.view import counted
+
+        lines = [self.url]
+        for name, log in self.logs.items():
+            lines.append(f"  log    {name}: entries {log['first']} to {log['last']}")
+        for name, table in self.tables.items():
+            lines.append(f"  table  {name}: {counted(table['rows'], 'row')}")
+        for name, queue in self.queues.items():
+            lines.append(
+                f"  queue  {name}: " + ", ".join(f"{count} {state}" for state, count in queue.items())
+            )
+        return "\n".join(lines if len(lines) > 1 else [*lines, "  nothing is stored here"])
+
+
+class _Checked(msgspec.Struct, frozen=True):
+    """What a check found."""
+
+    url: str
+    problems: list[str]
+
+    @property
+    def wrong(self) -> bool:
+        return bool(self.problems)
+
+    def text(self) -> str:
+        from amends.commands.view import counted
+
+        found = counted(len(self.problems), "problem") if self.problems else "no problems"
+        return "\n".join([f"{self.url}: {found}", *self.problems])
+
+
+class _Copied(msgspec.Struct, frozen=True):
+    """What was copied, and what differs."""
+
+    source: str = msgspec.field(name="from")
+    target: str = msgspec.field(name="to")
+    logs: int
+    entries: int
+    tables: int
+    rows: int
+    queues: int
+    messages: int
+    dead: int
+    differences: list[str]
+
+    @property
+    def wrong(self) -> bool:
+        return bool(self.differences)
+
+    def text(self) -> str:
+        from amends.commands.view import counted
+
+        counts = [counted(self.entries, "entry", "entries"), counted(self.rows, "row")]
+        counts += [counted(self.messages, "message"), counted(self.dead, "dead message")]
+        comparison = "the stores differ:" if self.differences else "the stores are identical"
+        done = f"copied {', '.join(counts)} from {self.source} to {self.target}"
+        return "\n".join([f"{done}; {comparison}", *self.differences])
+
+
+async def _run_action(args: argparse.Namespace) -> _Info | _Checked | _Copied:
     if args.action == "copy":
-        return _copy(args.source, args.target)
-    return _check(args.url) if args.action == "check" else _info(args.url)
+        return await _copy(args.source, args.target)
+    return await (_check if args.action == "check" else _info)(args.url)
 
 
-async def _info(url: str) -> dict[str, Any]:
+async def _info(url: str) -> _Info:
     async with AsyncExitStack() as stack:
         store = await _open_existing(url, stack)
         names = await store.names()
-        return {
-            "url": store.url,
-            "transactions": store.traits.transactions,
-            "logs": {name: asdict(await store.log(name).bounds()) for name in names["logs"]},
-            "tables": {name: {"rows": await _count(store.table(name).scan())} for name in names["tables"]},
-            "queues": {name: asdict(await store.queue(name).size()) for name in names["queues"]},
-        }
+        return _Info(
+            url=store.url,
+            transactions=store.traits.transactions,
+            logs={name: asdict(await store.log(name).bounds()) for name in names["logs"]},
+            tables={name: {"rows": await _count(store.table(name).scan())} for name in names["tables"]},
+            queues={name: asdict(await store.queue(name).size()) for name in names["queues"]},
+        )
 
 
-async def _check(url: str) -> dict[str, Any]:
+async def _check(url: str) -> _Checked:
     async with AsyncExitStack() as stack:
         store = await _open_existing(url, stack)
-        return {"url": store.url, "problems": await store.check()}
+        return _Checked(store.url, list(await store.check()))
 
 
-async def _copy(source: str, target: str) -> dict[str, Any]:
+async def _copy(source: str, target: str) -> _Copied:
     from amends import stores
     from amends.stores.copy_store import copy
 
     async with AsyncExitStack() as stack:
         old = await _open_existing(source, stack)
         new = await stack.enter_async_context(await stores.open(target))
-        return {"from": old.url, "to": new.url, **asdict(await copy(old, new))}
+        return _Copied(old.url, new.url, **asdict(await copy(old, new)))
 
 
-async def _open_existing(url: str, stack: AsyncExitStack) -> Any:
+async def _open_existing(url: str, stack: AsyncExitStack) -> Store:
     """Open an existing store. A missing SQLite file is an error, because opening it would create it."""
     from amends import stores
     from amends.stores.address import parse
@@ -121,31 +196,5 @@ async def _open_existing(url: str, stack: AsyncExitStack) -> Any:
     return await stack.enter_async_context(await stores.open(url))
 
 
-async def _count(items: Any) -> int:
+async def _count(items: AsyncIterator[Row]) -> int:
     return sum([1 async for _ in items])
-
-
-def _info_text(result: dict[str, Any]) -> str:
-    lines = [result["url"]]
-    for name, log in result["logs"].items():
-        lines.append(f"  log    {name}: entries {log['first']} to {log['last']}")
-    for name, table in result["tables"].items():
-        lines.append(f"  table  {name}: {table['rows']} rows")
-    for name, queue in result["queues"].items():
-        lines.append(f"  queue  {name}: " + ", ".join(f"{count} {state}" for state, count in queue.items()))
-    return "\n".join(lines if len(lines) > 1 else [*lines, "  nothing is stored here"])
-
-
-def _check_text(result: dict[str, Any]) -> str:
-    return "\n".join([f"{result['url']}: {len(result['problems']) or 'no'} problems", *result["problems"]])
-
-
-def _copy_text(result: dict[str, Any]) -> str:
-    counts = ", ".join(f"{result[what]} {what}" for what in ("entries", "rows", "messages", "dead"))
-    comparison = "the stores differ:" if result["differences"] else "the stores are identical"
-    return "\n".join(
-        [f"copied {counts} from {result['from']} to {result['to']}; {comparison}", *result["differences"]]
-    )
-
-
-_TEXTS = {"info": _info_text, "check": _check_text, "copy": _copy_text}

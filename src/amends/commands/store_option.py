@@ -14,7 +14,7 @@ def require_store(url: str | None, example: str) -> str:
     Return the store's URL.
 
     Raises:
-        ValidationError: if none is given.
+        ValidationError: if none is given, or the path of a file.
 
     """
     if not url:
@@ -22,6 +22,10 @@ def require_store(url: str | None, example: str) -> str:
             "no store is given",
             field="--store",
             suggestions=[f"Give --store {example}, or set AMENDS_STORE"],
+        )
+    if ":" not in url:
+        raise ValidationError(
+            f"{url!r} is not a store URL", field="--store", suggestions=[f"Did you mean sqlite:///{url}?"]
         )
     return url
 

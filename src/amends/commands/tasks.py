@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from amends.commands.tasks_work import json_or_text, load_agents, next_step, submit, work
+
+if TYPE_CHECKING:
+    from amends.commands.console import Subparsers
+    from amends.tasks import Orchestrator
+    from amends.tasks.state import TaskRow
 
 __all__ = ["add", "run"]
 
@@ -17,7 +22,7 @@ _STORE = "sqlite:///file or nats://host:port/name (default: AMENDS_STORE)"
 STATUSES = ("pending", "in_progress", "completed", "failed", "cancelled", "input_required")
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(subparsers: Subparsers) -> None:
     """Add the `tasks` subcommand."""
     from amends.commands.console import as_sentence
 
@@ -50,7 +55,7 @@ def _list_options(action: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only tasks that failed, wait for input, or have a step in doubt",
     )
-    action.add_argument("--limit", type=int, default=100, help="the most tasks to list (100)")
+    action.add_argument("--limit", type=int, default=100, metavar="N", help="the most tasks to list (100)")
 
 
 def _task_options(action: argparse.ArgumentParser) -> None:
@@ -79,7 +84,7 @@ def _submit_options(action: argparse.ArgumentParser) -> None:
 
 def _worker_options(action: argparse.ArgumentParser) -> None:
     action.add_argument("agents", metavar="MODULE:AGENTS", help="an agent, or a list of agents, in a module")
-    action.add_argument("--concurrency", type=int, default=64, help="tasks at once (64)")
+    action.add_argument("--concurrency", type=int, default=64, metavar="N", help="tasks at once (64)")
     action.add_argument("--drain", action="store_true", help="work on what is due, and end")
 
 
@@ -109,14 +114,19 @@ def run(args: argparse.Namespace) -> int:
     """Run the action and print its result."""
     from amends.commands.console import emit, wants_json
     from amends.commands.store import store_failures
-    from amends.errors.cli import NotFoundError
+    from amends.errors.cli import NotFoundError, UsageError
     from amends.tasks import TaskNotFoundError
 
+    if args.action == "retry" and (args.id is None) != args.all:
+        raise UsageError(
+            "amends tasks retry needs either ID or --all",
+            suggestions=["amends tasks retry ID", "amends tasks retry --all"],
+        )
     try:
         with store_failures():
             result = asyncio.run(_run_action(args))
     except TaskNotFoundError as error:
-        raise NotFoundError(str(error)) from error
+        raise NotFoundError(str(error), suggestions=["See the ids with amends tasks list"]) from error
     if wants_json(args):
         emit(result)
     else:
@@ -126,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _orchestrator(args: argparse.Namespace) -> Any:
+def _orchestrator(args: argparse.Namespace) -> Orchestrator:
     """Return an orchestrator on an existing store; it runs no tasks itself."""
     from amends.commands.store_option import require_file, require_store
     from amends.tasks import Orchestrator
@@ -142,12 +152,12 @@ def _orchestrator(args: argparse.Namespace) -> Any:
     return Orchestrator(store=args.store, worker=False, name=args.name)
 
 
-async def _run_action(args: argparse.Namespace) -> dict[str, Any]:
+async def _run_action(args: argparse.Namespace) -> dict[str, object]:
     async with _orchestrator(args) as orchestrator:
         return await _ACTIONS[args.action][2](orchestrator, args)
 
 
-async def _list(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
+async def _list(orchestrator: Orchestrator, args: argparse.Namespace) -> dict[str, object]:
     from amends.tasks.documents import stamp
 
     found = [each async for each in orchestrator.list(args.status) if _matches(each, args)]
@@ -173,7 +183,7 @@ async def _list(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _matches(row: Any, args: argparse.Namespace) -> bool:
+def _matches(row: TaskRow, args: argparse.Namespace) -> bool:
     """Whether the filters of the command match a task."""
     import time
 
@@ -185,10 +195,10 @@ def _matches(row: Any, args: argparse.Namespace) -> bool:
     if (older is not None and age <= older) or (newer is not None and age >= newer):
         return False
     attention = row.in_doubt or row.status in {"failed", "input_required"}
-    return attention or not getattr(args, "attention", False)
+    return attention or not vars(args).get("attention")
 
 
-async def _show(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
+async def _show(orchestrator: Orchestrator, args: argparse.Namespace) -> dict[str, object]:
     import msgspec
 
     from amends.tasks.timeline import timeline
@@ -206,9 +216,7 @@ async def _show(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-async def _retry(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
-    if (args.id is None) != args.all:
-        raise ValueError("name a task, or pass --all to retry all failed tasks that the filters match")
+async def _retry(orchestrator: Orchestrator, args: argparse.Namespace) -> dict[str, object]:
     if not args.all:
         doubtful = (await orchestrator.state(args.id)).in_doubt
         return {
@@ -223,26 +231,26 @@ async def _retry(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
     return {"retried": retried}
 
 
-async def _cancel(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
+async def _cancel(orchestrator: Orchestrator, args: argparse.Namespace) -> dict[str, object]:
     task = (await orchestrator.cancel(args.id)).document()
     if task["status"] in {"completed", "failed", "cancelled"}:
         return {"task": task, "next": "nothing changes: the task is over"}
     return {"task": task, "next": await next_step(orchestrator, args.id, [])}
 
 
-async def _answer(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
+async def _answer(orchestrator: Orchestrator, args: argparse.Namespace) -> dict[str, object]:
     response = await orchestrator.answer(args.id, json_or_text(args.answer), step=args.step)
     return {"task": response.document()}
 
 
-async def _verify(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
+async def _verify(orchestrator: Orchestrator, args: argparse.Namespace) -> dict[str, object]:
     result = None if args.result is None else json_or_text(args.result)
     response = await orchestrator.verify(args.id, happened=args.happened, result=result, step=args.step)
     return {"task": response.document()}
 
 
 _Options = Callable[[argparse.ArgumentParser], None]
-_Action = Callable[[Any, argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]
+_Action = Callable[["Orchestrator", argparse.Namespace], Awaitable[dict[str, object]]]
 
 # action → (summary, adds its arguments, runs it)
 _ACTIONS: dict[str, tuple[str, _Options, _Action]] = {

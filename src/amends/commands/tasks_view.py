@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amends.commands.view import Painter, painter
+from amends.commands.view import Painter, counted, painter
 from amends.core.text import strip
 
 __all__ = ["text_of"]
@@ -27,9 +27,11 @@ def text_of(action: str, result: dict[str, Any]) -> str:
     if action == "show":
         return "\n".join(_show_lines(result, paint))
     if "retried" in result:
-        return "\n".join([*map(strip, result["retried"]), f"{len(result['retried'])} tasks will be retried"])
+        return "\n".join(
+            [*map(strip, result["retried"]), f"{counted(len(result['retried']), 'task')} will be retried"]
+        )
     if "handled" in result:
-        return "ended" if result["handled"] is None else f"handled {result['handled']} messages"
+        return "ended" if result["handled"] is None else f"handled {counted(result['handled'], 'message')}"
     task = result["task"]
     if "next" in result:
         return f"{strip(task['id'])} is {_status(task['status'], paint)}: {strip(result['next'])}"
@@ -74,7 +76,7 @@ def _show_lines(result: dict[str, Any], paint: Painter) -> list[str]:
     if request is not None:
         lines.append(f"  {paint(request['kind'], 'magenta')} {strip(str(request.get('question', '')))}")
     lines += [
-        paint(f"  {strip(step['name'])}: {step['state']}, {step['attempts']} attempts", "dim")
+        paint(f"  {strip(step['name'])}: {step['state']}, {counted(step['attempts'], 'attempt')}", "dim")
         for step in result["steps"]
     ]
     lines.append("")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amends.tasks import Agent, Orchestrator
 
 __all__ = ["json_or_text", "load_agents", "next_step", "submit", "work"]
 
 
-async def submit(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
+async def submit(orchestrator: Orchestrator, args: argparse.Namespace) -> dict[str, object]:
     """Submit a task, and wait for it if that was asked for."""
     payload = None if args.payload is None else json_or_text(args.payload)
     handle = await orchestrator.submit(
@@ -19,7 +23,7 @@ async def submit(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
     return {"task": response.document(), "next": await next_step(orchestrator, handle.id, [])}
 
 
-async def work(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
+async def work(orchestrator: Orchestrator, args: argparse.Namespace) -> dict[str, object]:
     """Work on tasks until a signal ends the process, or until nothing is due."""
     if args.drain:
         return {"handled": await orchestrator.drain()}
@@ -32,7 +36,7 @@ async def work(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
     return {"handled": None}
 
 
-def load_agents(name: str) -> list[Any]:
+def load_agents(name: str) -> list[Agent]:
     """Import `module:agents`. Raises ValueError with what is wrong."""
     import importlib
     import sys
@@ -47,7 +51,7 @@ def load_agents(name: str) -> list[Any]:
         found = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as missing:
         raise ValueError(
-            f"there is no module {missing.name!r}: run this where it can be imported"
+            f"there is no module {missing.name!r}: run it in the folder of {missing.name}.py, or correct the name"
         ) from missing
     except AttributeError:
         raise ValueError(f"the module {module!r} has no {attribute!r}") from None
@@ -61,7 +65,7 @@ def load_agents(name: str) -> list[Any]:
     return list(agents)
 
 
-async def next_step(orchestrator: Any, id: str, doubtful: list[str]) -> str:
+async def next_step(orchestrator: Orchestrator, id: str, doubtful: Sequence[str]) -> str:
     """What will happen after a command."""
     lacking = await orchestrator.missing_agents(id)
     if lacking:
@@ -71,11 +75,11 @@ async def next_step(orchestrator: Any, id: str, doubtful: list[str]) -> str:
     return "a worker goes on with the task"
 
 
-def json_or_text(text: str) -> Any:
+def json_or_text(text: str) -> object:
     """Decode JSON; anything else is taken as text."""
     import msgspec
 
     try:
-        return msgspec.json.decode(text)
+        return msgspec.json.decode(text, type=object)
     except msgspec.DecodeError:
         return text

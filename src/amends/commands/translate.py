@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
-from amends.commands.console import emit, json_bytes
+from amends.commands.console import Subparsers, emit, json_bytes
 from amends.commands.input import open_input, read_document
 from amends.dialects import ALIASES, NAMES, decode, encode
 from amends.dialects.translation import translate
@@ -20,7 +19,7 @@ _VOCABULARIES = {dialect: name for name, dialect in ALIASES.items()}
 """The vocabulary of a dialect, if its name differs from the dialect's."""
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "translate",

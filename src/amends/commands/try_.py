@@ -1,7 +1,7 @@
 """
 `amends try`: a demo in which plain clients, tenacity and amends do the same job with five flaky services.
 
-With `--samples`, or if the libraries of the demo are not installed, it shows one failure of each dialect instead: decoded,
+With `--samples`, or if the libraries of the demo are not installed, it shows one failure of each format instead: decoded,
 decided and translated.
 """
 
@@ -11,16 +11,18 @@ import argparse
 import asyncio
 import logging
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from textwrap import indent
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from amends.carriers.extraction import examine
 from amends.carriers.report import report
-from amends.commands.console import TEXT_HELP, emit, wants_json
+from amends.commands.console import TEXT_HELP, Subparsers, emit, wants_json
 from amends.commands.samples import SAMPLES
-from amends.commands.view import painter, report_lines
+from amends.commands.view import columns, painter, report_lines
 from amends.core.fault import Fault
 from amends.dialects import dialect, encode
 from amends.dialects.translation import translate
@@ -36,7 +38,7 @@ _NEEDED = ("a2a", "arcp", "httpx2", "mcp", "rich", "starlette", "tenacity", "uvi
 _INSTALL = "pip install 'amends[try]'"
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "try",
@@ -46,7 +48,7 @@ def add(subparsers: Any) -> None:
         output_help=TEXT_HELP,
     )
     parser.add_argument("--seed", type=int, default=7, help="the seed of the planned failures (7)")
-    parser.add_argument("--samples", action="store_true", help="only show one failure of each dialect")
+    parser.add_argument("--samples", action="store_true", help="only show one failure of each format")
     parser.add_argument("--keep", action="store_true", help="keep the services running until Ctrl-C")
     parser.add_argument(
         "--page", action="store_true", help="show the failures live on a page, which stays until Ctrl-C"
@@ -107,11 +109,11 @@ async def _run_demo(seed: int, *, keep: bool, as_json: bool) -> int:
     return 0
 
 
-def _report_data(report: Report) -> dict[str, Any]:
+def _report_data(report: Report) -> dict[str, object]:
     return {"seed": report.seed, "agents": [_score_data(score) for score in report.scores]}
 
 
-def _score_data(score: Score) -> dict[str, Any]:
+def _score_data(score: Score) -> dict[str, object]:
     return {
         "agent": score.agent,
         "finished": score.finished,
@@ -133,7 +135,8 @@ def _show_samples(*, as_json: bool) -> None:
     paint = painter()
     for title, via, target, response in SAMPLES:
         decoded = report(*examine(response, via))
-        lines = [paint(f"── {title}", "bold"), *(f"  {line}" for line in report_lines(decoded, paint))]
+        shown = "\n".join(report_lines(decoded, paint, columns() - 2))
+        lines = [paint(f"── {title}", "bold"), indent(shown, "  ")]
         if decoded.fault is not None:
             document, lost = _translated(decoded.fault, target)
             lines.append(f"  {paint('as', 'dim')} {target}: {msgspec.json.encode(document).decode()}")
@@ -143,13 +146,13 @@ def _show_samples(*, as_json: bool) -> None:
     sys.stdout.write(paint("Pipe a failure of your own into `amends decode`.", "dim") + "\n")
 
 
-def _translated(fault: Fault, target: str) -> tuple[dict[str, Any], list[str]]:
+def _translated(fault: Fault, target: str) -> tuple[Mapping[str, object], list[str]]:
     """Return the document in the target dialect, and the members that were lost."""
     translated, lost = translate(fault, to=target)
     return encode(translated, target), sorted(lost)
 
 
-def _sample_data(title: str, via: str, target: str, response: dict[str, Any]) -> dict[str, Any]:
+def _sample_data(title: str, via: str, target: str, response: Mapping[str, object]) -> dict[str, object]:
     decoded = report(*examine(response, via))
     document, lost = _translated(decoded.fault, target) if decoded.fault is not None else (None, [])
     return {

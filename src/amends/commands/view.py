@@ -10,13 +10,13 @@ from amends.cli.colour import Painter, painter
 from amends.core.decision import REASONS, Decision
 from amends.core.enums import Action
 from amends.core.text import strip
-from amends.core.wrapping import UNLIMITED
+from amends.core.wrapping import UNLIMITED, wrapped
 
 if TYPE_CHECKING:
     from amends.carriers.report import Report
     from amends.core.fault import Fault
 
-__all__ = ["Painter", "columns", "painter", "report_lines", "sentence", "show_report"]
+__all__ = ["Painter", "columns", "counted", "painter", "report_lines", "sentence", "show_report"]
 
 _COLOURS = {
     Action.RETRY: "yellow",
@@ -34,6 +34,16 @@ def columns() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """
+    Return a number with its noun in the singular or the plural.
+
+    >>> counted(1, "task"), counted(2, "entry", "entries")
+    ('1 task', '2 entries')
+    """
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
 def sentence(decision: Decision) -> str:
     """Return a decision as text, for example "retry in 5 s: …"."""
     action = str(decision.action)
@@ -42,20 +52,20 @@ def sentence(decision: Decision) -> str:
     return f"{action}: {REASONS[decision.reason]}"
 
 
-def report_lines(report: Report, paint: Painter) -> list[str]:
+def report_lines(report: Report, paint: Painter, width: int = UNLIMITED) -> list[str]:
     """Return the lines of a report, the decision first. Control characters are removed from received text."""
     colour = _COLOURS[report.decision.action]
-    lines = [
-        paint(sentence(report.decision), "bold", colour)
-        if colour != "dim"
-        else paint(sentence(report.decision), "dim")
-    ]
+    decision = wrapped(sentence(report.decision), width, 2)
+    lines = [paint(decision, "bold", colour) if colour != "dim" else paint(decision, "dim")]
     fault = report.fault
     if fault is None:
         return [*lines, paint("failed, without a structured error" if report.failed else "no failure", "dim")]
-    lines.append(f"{paint(strip(fault.code), 'bold')} {strip(fault.message)}".rstrip())
-    lines += [f"  {paint('fix', 'cyan')} {strip(step)}" for step in fault.suggestions]
-    lines += [paint(f"  {name:<9}", "dim") + str(value) for name, value in _facts(fault, report)]
+    code = strip(fault.code)
+    lines.append(wrapped(f"{code} {strip(fault.message)}", width, 2).replace(code, paint(code, "bold"), 1))
+    lines += [f"  {paint('fix', 'cyan')} {wrapped(strip(step), width, 6)}" for step in fault.suggestions]
+    lines += [
+        paint(f"  {name:<9}", "dim") + wrapped(value, width, 11) for name, value in _facts(fault, report)
+    ]
     return lines
 
 
@@ -77,4 +87,4 @@ def _facts(fault: Fault, report: Report) -> list[tuple[str, str]]:
 
 def show_report(report: Report) -> None:
     """Print a report as text."""
-    sys.stdout.write("\n".join(report_lines(report, painter())) + "\n")
+    sys.stdout.write("\n".join(report_lines(report, painter(), columns())) + "\n")

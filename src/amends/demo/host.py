@@ -15,7 +15,7 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,17 +25,20 @@ from amends.demo.scenario import make_scenario
 from amends.demo.services import charge, menu, table, web
 from amends.demo.services.relay import relay
 
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
 __all__ = ["main"]
 
 
-def write_line(kind: str, value: Any) -> None:
+def write_line(kind: str, value: object) -> None:
     """Write one line of JSON to the parent process."""
     sys.stdout.buffer.write(msgspec.json.encode({kind: value}) + b"\n")
     sys.stdout.buffer.flush()
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Any, listening: socket.socket | None = None) -> AsyncIterator[int]:
+async def serving(app: ASGIApp, listening: socket.socket | None = None) -> AsyncIterator[int]:
     """Serve an ASGI application on the given socket, or on a free loopback port. Yield the port."""
     import uvicorn
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from amends.core.decision import REASONS
 from amends.demo.call_record import Call
 from amends.demo.comparison import Observer, Report, Score, StepResult
 from amends.demo.scenario import STEPS, InvalidChoice, LostResponse, PlannedFailure, RateLimit
 from amends.recovery import Event
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["Screen"]
 
@@ -35,7 +38,7 @@ _FAILURE_TEXTS: dict[str, dict[type[PlannedFailure], str]] = {
 class Screen(Observer):
     """Prints the comparison with Rich."""
 
-    def __init__(self, console: Any) -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
         self._calls = 0
         self._decisions = 0

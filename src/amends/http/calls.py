@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from inspect import isawaitable
 from itertools import count
-from os import urandom
 from time import time
 from typing import Any
 from uuid import uuid4
@@ -42,7 +41,7 @@ from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.upstream import Upstream
 from amends.serving.effect_unknown import EFFECT_UNKNOWN
-from amends.serving.tracing import current_span, trace_id_of, traceparent
+from amends.serving.tracing import continued_trace, current_span, trace_id_of, traceparent
 from amends.vendors.registry import check
 
 __all__ = ["KEY", "Call", "CallOptions", "accept_header", "mistakes_pass", "raise_if_mistake"]
@@ -151,7 +150,7 @@ class Call:
         """When the deadline of the operation is over, on the recovery clock; None without one. Known in an attempt."""
         self.timeout: float | None = None
         """The seconds that the last attempt may take."""
-        self._trace = None if headers.get(TRACE) else urandom(16).hex()
+        self._trace = None if headers.get(TRACE) else continued_trace()
         self.kept_open: list[Callable[[], object]] = []
         """Closes failed responses whose bodies may be returned. The next attempt closes them."""
         self._failed: object = None

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 
 from amends.http.request_info import RequestInfo
 from amends.http.responses import Settings
+from amends.serving import tracing
 
 __all__ = ["CURRENT", "current_request"]
 
@@ -21,3 +22,12 @@ def current_request() -> tuple[RequestInfo, Settings]:
     find = CURRENT.get()
     found = None if find is None else find()
     return found or (RequestInfo(path=""), Settings(pages=None))
+
+
+def _traceparent() -> str | None:
+    find = CURRENT.get()
+    found = None if find is None else find()
+    return None if found is None else found[0].traceparent
+
+
+tracing.SOURCES.append(_traceparent)

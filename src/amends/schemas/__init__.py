@@ -22,6 +22,9 @@ def schema(name: str) -> dict[str, Any]:
     """
     Return the schema called `name`.
 
+    >>> schema("problem")["type"]
+    'object'
+
     Raises:
         LookupError: if there is no schema of this name; the message lists the names.
 

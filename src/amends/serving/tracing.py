@@ -3,12 +3,18 @@ One trace id per failure: in the response, in the log line and on the span (P5).
 
 It is the id of the current OpenTelemetry trace if there is one, else the id in the incoming `traceparent`, else a new
 random id. OpenTelemetry is not imported here: an application that uses it has imported it already.
+
+The `traceparent` of the request or task that is being handled is known to the code inside it (`incoming`), so that the calls
+it makes and the tasks it submits belong to the same trace without OpenTelemetry, too.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from os import urandom
 from typing import TYPE_CHECKING
 
@@ -19,12 +25,72 @@ from amends.dialects.outgoing import outgoing
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-__all__ = ["current_span", "mark", "trace_id", "trace_id_of", "traceparent"]
+__all__ = [
+    "SOURCES",
+    "continued_trace",
+    "current_span",
+    "handling",
+    "id_of",
+    "incoming",
+    "mark",
+    "trace_id",
+    "trace_id_of",
+    "traceparent",
+]
 
 # W3C Trace Context: version, trace id, parent id, flags. Version ff and an id of zeros are invalid.
 _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
 )
+
+
+_HANDLED: ContextVar[str | None] = ContextVar("amends_traceparent", default=None)
+SOURCES: list[Callable[[], str | None]] = []
+"""Functions that return the `traceparent` of the request that is being handled, of modules that keep the request anyway."""
+
+
+@contextmanager
+def handling(traceparent: object) -> Iterator[None]:
+    """Let the code in the block belong to a trace. A value that is no `traceparent` changes nothing."""
+    if id_of(traceparent) is None:
+        yield
+        return
+    assert isinstance(traceparent, str)
+    token = _HANDLED.set(traceparent)
+    try:
+        yield
+    finally:
+        _HANDLED.reset(token)
+
+
+def incoming() -> str | None:
+    """
+    Return the `traceparent` of the request or task that is being handled, or None.
+
+    >>> with handling("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"):
+    ...     continued_trace()
+    '4bf92f3577b34da6a3ce929d0e0e4736'
+    """
+    found = _HANDLED.get()
+    if found is not None:
+        return found
+    return next((parent for source in SOURCES if id_of(parent := source()) is not None), None)
+
+
+def id_of(traceparent: object) -> str | None:
+    """
+    Return the trace id in a `traceparent`, or None for any other value.
+
+    >>> id_of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), id_of("none")
+    ('4bf92f3577b34da6a3ce929d0e0e4736', None)
+    """
+    found = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
+    return found[1] if found else None
+
+
+def continued_trace() -> str:
+    """Return the id of the trace that is being handled, or a new one."""
+    return id_of(incoming()) or urandom(16).hex()
 
 
 def trace_id(traceparent: str | None = None) -> str:
@@ -36,8 +102,7 @@ def trace_id_of(span: Span | None, traceparent: str | None) -> str:
     """Same as `trace_id`, for a span that the caller has looked up."""
     if span is not None:
         return f"{span.get_span_context().trace_id:032x}"
-    found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
-    return found[1] if found else urandom(16).hex()
+    return id_of(traceparent) or continued_trace()
 
 
 def traceparent(trace: str) -> str:

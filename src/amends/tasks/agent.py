@@ -59,7 +59,15 @@ class _Slots:
 
 
 class Agent:
-    """A named set of capabilities."""
+    """
+    A named set of capabilities, which are functions with what may be assumed about calling them.
+
+        trains = Agent("trains")
+
+        @trains.capability("search", read_only=True)
+        async def search(payload, ctx):
+            return ["09:12"]
+    """
 
     dynamic = False
     """Whether capabilities are looked up at another service, so that `capabilities` may be incomplete."""

@@ -17,6 +17,7 @@ from amends.core.operation import Operation
 from amends.effects.current import within_scope
 from amends.errors.base import FaultError
 from amends.recovery.drivers import arecover
+from amends.serving.tracing import handling
 from amends.stores.contract import Transaction
 from amends.tasks.agent import Agent
 from amends.tasks.capability import HOOK_SECONDS, Capability
@@ -116,7 +117,7 @@ class Attempts:
             trace=head.trace,
         )
         # An attempt that is made again has the same scope of effects, so that the effects inside it are recognised.
-        with attempt_scope(event), within_scope(f"task/{ctx.task}/{ctx.step}"):
+        with attempt_scope(event), within_scope(f"task/{ctx.task}/{ctx.step}"), handling(head.trace):
             work = agent.perform(capability, payload, ctx, min(limits, default=None), guard.ensure)
             return await (work if repeatable else guard.run(work))
 

@@ -17,6 +17,7 @@ from amends.core import recording
 from amends.core.enums import Action
 from amends.core.fault import Fault
 from amends.dialects.outgoing import outgoing_code
+from amends.serving.tracing import incoming
 from amends.tasks.entries import Asked, Ended, Failed, Finished, Record, Submitted
 from amends.tasks.logs import Kind, TaskEvent, log_event
 from amends.tasks.state import TaskState
@@ -160,7 +161,8 @@ def submit_scope(record: Submitted) -> Iterator[Submitted]:
     Publish a submission to the hooks that have the attribute `wants_submissions`.
 
     The context managers that they return are open while the task is stored. If one of them returns a text when it is
-    entered, that is the W3C `traceparent` of the task, and is recorded with it.
+    entered, that is the W3C `traceparent` of the task, and is recorded with it; otherwise it is that of the request or task
+    that submits this one.
     """
     event = TaskEvent(
         kind="submitted", at=record.at, task=record.id, agent=record.agent, capability=record.type
@@ -171,6 +173,8 @@ def submit_scope(record: Submitted) -> Iterator[Submitted]:
             entered = stack.enter_context(context)
             if isinstance(entered, str):
                 record = replace(record, trace=entered)
+        if record.trace is None:
+            record = replace(record, trace=incoming())
         yield record
 
 

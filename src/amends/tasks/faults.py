@@ -21,6 +21,7 @@ from amends.dialects import task as dialect
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.serving.server_errors import find_fault_error, is_about_a_part
+from amends.serving.tracing import id_of, incoming
 from amends.tasks.capability import Capability
 from amends.tasks.entries import Failed
 from amends.tasks.state import TaskState
@@ -65,7 +66,9 @@ def to_task_fault(exc: Exception, agent: str, capability: str) -> Fault:
     """
     raised = find_fault_error(exc)
     if raised is None:
-        _log.error("%s/%s raised %s", agent, capability, type(exc).__name__, exc_info=exc)
+        trace = id_of(incoming())
+        where = f" [trace_id={trace}]" if trace else ""
+        _log.error("%s/%s raised %s%s", agent, capability, type(exc).__name__, where, exc_info=exc)
         fault = _from_foreign(from_exception(exc))
     else:
         fault = transfer(_with_task_code(raised.fault), "task")

@@ -14,6 +14,7 @@ import msgspec
 
 from amends.core.enums import Recovery
 from amends.core.vocabulary import row_for
+from amends.serving.tracing import id_of
 from amends.tasks.documents import stamp
 
 __all__ = ["Kind", "TaskEvent", "log_event", "record_of", "structlog_event"]
@@ -92,6 +93,9 @@ def record_of(event: TaskEvent) -> dict[str, object] | None:
     }
     if event.code is not None:
         record["error"] = {"code": event.code, "message": event.message}
+    trace = id_of(event.trace)
+    if trace is not None:
+        record["trace_id"] = trace
     for name in ("capability", "step", "attempt", "delay", "reason"):
         value = getattr(event, name)
         if value is not None:
@@ -109,11 +113,12 @@ def log_event(event: TaskEvent) -> None:
         return
     _log.log(
         level,
-        "task %s: %s %s%s",
+        "task %s: %s %s%s%s",
         event.task,
         event.kind,
         event.code or "",
         f" at {event.agent}" if event.agent else "",
+        f" [trace_id={record['trace_id']}]" if "trace_id" in record else "",
         extra={"amends": record},
     )
 

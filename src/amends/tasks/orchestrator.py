@@ -46,7 +46,13 @@ _WEEK = 7 * 86400.0
 
 
 class Orchestrator:
-    """Agents, a store, and the tasks on that store."""
+    """
+    Agents, a store, and the tasks on that store. Several processes may share a store; each of them is a worker.
+
+        async with Orchestrator([trains], store="sqlite:///tasks.db") as orchestrator:
+            handle = await orchestrator.submit("book", {"train": 7}, key="order-17")
+            response = await handle.wait()
+    """
 
     def __init__(
         self,

@@ -34,7 +34,13 @@ _LOOK_AT = 10_000
 
 
 class Client:
-    """A session with a runtime, opened by `connect`."""
+    """
+    A session with a runtime, opened by `connect`.
+
+        async with connect("wss://host/arcp", token="...") as client:
+            handle = await client.submit("summarise", {"text": "..."}, idempotency_key="report-7")
+            print(await handle.done)
+    """
 
     def __init__(self, dial: Dial, token: str | None, settings: Settings) -> None:
         self._dial = dial

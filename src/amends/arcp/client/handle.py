@@ -16,9 +16,13 @@ __all__ = ["Handle"]
 @dataclass(slots=True, eq=False, repr=False)
 class Handle:
     """
-    A job.
+    A job that was submitted or subscribed to.
 
     `await handle.done` returns its result or raises its failure, any number of times and from any number of tasks.
+
+        async for event in handle.events():
+            print(event.kind, event.body)
+        result = await handle.done
     """
 
     _cancel: Callable[[Job, str | None], Awaitable[None]]

@@ -10,7 +10,12 @@ _MIB = 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of one runtime. Times are in seconds, sizes in bytes."""
+    """
+    The limits of one runtime. Times are in seconds, sizes in bytes.
+
+    >>> Limits(running=50, resume_window=3600).heartbeat
+    30.0
+    """
 
     # -- handshakes
     hello_timeout: float = 5.0

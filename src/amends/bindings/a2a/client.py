@@ -73,7 +73,13 @@ def _address(agent: object) -> object:
 
 
 class Client(SdkClient):
-    """A client of one agent, with recovery. Use it with `async with`."""
+    """
+    A client of one agent, with recovery. Use it with `async with`.
+
+        async with Client("https://rooms.example", policy=Policy(deadline=60)) as client:
+            async for event in client.send_message(request):
+                ...
+    """
 
     def __init__(
         self,

@@ -17,8 +17,9 @@ from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
 from amends.recovery.policies import ADCP
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
+from amends.serving.tracing import continued_trace, id_of, incoming, traceparent
 
-__all__ = ["CONNECT", "READ", "UNKNOWN", "Calls", "PassThrough", "result_or_raise"]
+__all__ = ["CONNECT", "READ", "UNKNOWN", "Calls", "PassThrough", "result_or_raise", "trace_meta"]
 
 READ = Operation(name="read", read_only=True, binding="mcp client")
 """Listings, resources, prompts and completions: the protocol defines them as read-only."""
@@ -41,6 +42,12 @@ def result_or_raise(result: Any) -> Any:
     if isinstance(result, PassThrough):
         raise result.error
     return result
+
+
+def trace_meta() -> dict[str, str]:
+    """Return the `_meta` that continues the trace of the request or task that is being handled; empty if there is none."""
+    parent = incoming()
+    return {} if parent is None else {"traceparent": traceparent(continued_trace())}
 
 
 class Calls:
@@ -140,6 +147,9 @@ class Calls:
             FaultError: the call failed, and a repeat cannot help or is not safe.
 
         """
+        trace = id_of(incoming())
+        if trace is not None and not operation.trace_id:
+            operation = replace(operation, trace_id=trace)
         return arecover(
             attempt,
             *args,

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult
 
 from amends.bindings.mcp.callbacks import guard_callback
-from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise
+from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise, trace_meta
 from amends.bindings.mcp.client_errors import (
     error_of,
     failed_result,
@@ -60,6 +60,9 @@ class Client(mcp.Client):
     Every failed call raises the typed error of its fault, with `.fault`, `.decision` and `.history`; the error of a
     failed tool has the `.result` that was received. With `raises="nothing"` the result is returned instead, as
     `mcp.Client` does.
+
+        async with Client("https://seats.example/mcp", policy=Policy(deadline=30)) as client:
+            result = await client.call_tool("free_seats", {"train": 2})
     """
 
     policy: Policy = field(default=ADCP, kw_only=True)
@@ -237,10 +240,14 @@ class Client(mcp.Client):
         # Inside an effect of the caller, the server gets a key of that effect.
         sent_key = None if covered else request_key("tools/call", name)
         if sent_key is not None:
-            options = _with_key(options, sent_key)
+            options = _with_meta(options, {META_KEY: sent_key})
+
+        trace = trace_meta()
+        if trace:
+            options = _with_meta(options, trace)
 
         def call(client: mcp.Client, key: str | None = None) -> Awaitable[CallToolResult]:
-            more = options if key is None else _with_key(options, key)
+            more = options if key is None else _with_meta(options, {META_KEY: key})
             return client.call_tool(name, arguments, read_timeout_seconds, progress_callback, **more)
 
         try:
@@ -350,6 +357,6 @@ def _not_entered() -> RuntimeError:
     return RuntimeError("Client must be used within an async context manager")
 
 
-def _with_key(options: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return the options of a call with a key in its `_meta`, unless the caller chose one."""
-    return {**options, "meta": {META_KEY: key, **(options.get("meta") or {})}}
+def _with_meta(options: dict[str, Any], members: dict[str, str]) -> dict[str, Any]:
+    """Return the options of a call with these members in its `_meta`, except those that the caller chose."""
+    return {**options, "meta": {**members, **(options.get("meta") or {})}}

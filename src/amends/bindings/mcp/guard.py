@@ -50,6 +50,7 @@ from amends.bindings.mcp.tool_effects import ToolEffects
 from amends.core.fault import Fault
 from amends.effects import Effects
 from amends.serving.server_errors import Failure, OwnErrors, classify_safely, fault_for, with_executed
+from amends.serving.tracing import handling
 
 __all__ = ["TOOL", "FindMissing", "Guard", "guard"]
 
@@ -80,6 +81,8 @@ def guard(
 ) -> S:
     """
     Guard a server and return it. Tools may be registered before or after.
+
+        server = guard(MCPServer("seats"))
 
     Args:
         server: an `MCPServer` or a low-level `Server` of the official SDK. For FastMCP use
@@ -200,10 +203,11 @@ class Guard:
             call = _Call()
             token = _CALL.set(call)
             try:
-                if method == TOOL and self._ledger is not None:
-                    result = await self._call_once(self._ledger, handler, call, ctx, params)
-                else:
-                    result = await handler(ctx, params)
+                with handling((ctx.meta or {}).get("traceparent")):
+                    if method == TOOL and self._ledger is not None:
+                        result = await self._call_once(self._ledger, handler, call, ctx, params)
+                    else:
+                        result = await handler(ctx, params)
             except _Classified as classified:
                 return await self._answer(classified.failure, method, ctx, params)
             except asyncio.CancelledError as exc:

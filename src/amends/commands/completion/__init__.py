@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib import import_module
-from typing import Any
 
 from amends.commands.completion.candidates import all_candidates
 from amends.commands.completion.values import VALUES
+from amends.commands.console import Subparsers
 from amends.commands.console import parser as amends_parser
+from amends.errors.cli import UsageError
 
 __all__ = ["add", "all_candidates", "run"]
 
@@ -17,7 +18,7 @@ __all__ = ["add", "all_candidates", "run"]
 SHELLS = ("bash", "zsh", "fish")
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "completion",
@@ -25,12 +26,19 @@ def add(subparsers: Any) -> None:
         description='Print a completion script. bash or zsh: eval "$(amends completion SHELL)"; '
         "fish: amends completion fish | source",
     )
-    parser.add_argument("shell", metavar="SHELL", choices=(*SHELLS, *VALUES), help="bash, zsh or fish")
+    # VALUES are accepted, too, but only completion scripts ask for them.
+    parser.add_argument(
+        "shell", metavar="SHELL", nargs="?", choices=(*SHELLS, *VALUES), help="bash, zsh or fish"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the script, or the values that a script asks for. It is never JSON: a shell reads it through a pipe."""
+    if args.shell is None:
+        raise UsageError(
+            "amends completion needs SHELL", suggestions=["Give bash, zsh or fish"], field="SHELL"
+        )
     if args.shell in VALUES:
         sys.stdout.write("".join(f"{value}\n" for value in VALUES[args.shell]()))
         return 0

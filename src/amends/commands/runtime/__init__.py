@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from amends.arcp.tokens import VARIABLE as TOKEN
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from amends.arcp import Client, Ticket
+    from amends.commands.console import Subparsers
     from amends.core.fault import Fault
 
 __all__ = ["TOKEN", "add", "run"]
@@ -28,7 +32,7 @@ ACTIONS = {
 }
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(subparsers: Subparsers) -> None:
     """Add the `runtime` subcommand."""
     from amends.commands.console import as_sentence
 
@@ -47,14 +51,28 @@ def run(args: argparse.Namespace) -> int:
     """Run the action and return the exit code."""
     import asyncio
 
+    from msgspec.structs import replace
+
     from amends.errors.arcp import CancelledError
+    from amends.errors.base import FaultError
 
     module = import_module(f"amends.commands.runtime.{ACTIONS[args.action][0]}")
-    work: Coroutine[Any, Any, int] = module.work(args)
+    work: Callable[[argparse.Namespace], Coroutine[None, None, int]] = module.work
     try:
-        return asyncio.run(work)
+        return asyncio.run(work(args))
     except CancelledError as error:
         return _cancelled(args, error.fault)
+    except FaultError as error:
+        if not _refused(error.fault):
+            raise
+        step = "Start it with amends runtime serve, or correct the address"
+        raise FaultError.from_fault(replace(error.fault, suggestions=(step,))) from error
+
+
+def _refused(fault: Fault) -> bool:
+    """Return whether no server listens at the runtime's address."""
+    details = fault.details
+    return fault.code == "HEARTBEAT_LOST" and isinstance(details, dict) and details.get("reason") == "refused"
 
 
 def _cancelled(args: argparse.Namespace, fault: Fault) -> int:
@@ -82,7 +100,9 @@ def token_of(args: argparse.Namespace) -> str | None:
     return token
 
 
-def open_client(args: argparse.Namespace, **options: Any) -> Any:
+def open_client(
+    args: argparse.Namespace, *, ticket: Ticket | None = None
+) -> AbstractAsyncContextManager[Client]:
     """Return a context manager for a session with the runtime that the arguments name."""
     from amends.arcp import connect
     from amends.arcp.transports.websocket import check_url
@@ -91,5 +111,8 @@ def open_client(args: argparse.Namespace, **options: Any) -> Any:
     try:
         check_url(args.url, insecure=args.insecure)
     except ValueError as error:
-        raise ValidationError(str(error), field="URL") from None
-    return connect(args.url, token=token_of(args), transport={"insecure": args.insecure}, **options)
+        what, _, step = str(error).rpartition(": ")
+        raise ValidationError(
+            what or step, suggestions=[step[:1].upper() + step[1:]] if what else (), field="URL"
+        ) from None
+    return connect(args.url, token=token_of(args), transport={"insecure": args.insecure}, ticket=ticket)

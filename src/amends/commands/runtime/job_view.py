@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -18,6 +18,8 @@ from amends.commands.console import json_bytes, wants_json
 from amends.core.text import strip
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from amends.arcp import Event, Handle
     from amends.core.fault import Fault
 
@@ -26,7 +28,7 @@ __all__ = ["View", "budget_text", "describe", "print_json_line", "show_job", "vi
 _MAX_LENGTH = 400
 
 
-def print_json_line(value: Any) -> None:
+def print_json_line(value: object) -> None:
     """Print one JSON document on one line, and flush it."""
     sys.stdout.write(json_bytes(value).decode() + "\n")
     sys.stdout.flush()
@@ -73,7 +75,7 @@ class View:
         """Show an event."""
         print_json_line(_without_secret(event))
 
-    def end(self, handle: Handle, result: Any, depth: int = 0) -> None:
+    def end(self, handle: Handle, result: object, depth: int = 0) -> None:
         """Show a success."""
         print_json_line({"job_id": handle.job_id, "status": "success", "result": result})
 
@@ -106,7 +108,7 @@ class _TextView(View):
             f"{self._paint(at, 'dim')} {self._paint(f'{strip(event.kind):<12}', colour)} {describe(event)}".rstrip(),
         )
 
-    def end(self, handle: Handle, result: Any, depth: int = 0) -> None:
+    def end(self, handle: Handle, result: object, depth: int = 0) -> None:
         job = f" {strip(handle.agent or '')} {handle.job_id}" if depth else ""
         summary = f"  {strip(handle.summary)}" if handle.summary else ""
         self._line(depth, self._paint("success", "bold", "green") + job + summary)
@@ -137,7 +139,7 @@ def _text_view() -> View:
     return _TextView()
 
 
-def _progress_view(progress: Any) -> View:
+def _progress_view(progress: type[Progress]) -> View:
     """Return a view with lines above a progress bar, which disappears when the job ends."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -151,7 +153,7 @@ def _progress_view(progress: Any) -> View:
             self._console = Console(highlight=False)
             columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
             self._bar = progress(*columns, console=self._console, transient=True)
-            self._task: Any = None
+            self._task: TaskID | None = None
 
         def __enter__(self) -> Self:
             self._bar.start()
@@ -197,15 +199,15 @@ def budget_text(budget: Mapping[str, object] | None) -> str:
     return ", ".join(f"{strip(str(name))} {strip(str(amount))}" for name, amount in (budget or {}).items())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else _json(value)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json_bytes(value).decode() if value is not None else ""
 
 
-def _result(result: Any) -> str:
+def _result(result: object) -> str:
     if isinstance(result, bytes):
         return f"{len(result)} bytes"
     if isinstance(result, str):
@@ -213,11 +215,11 @@ def _result(result: Any) -> str:
     return msgspec.json.format(strip(_json(result)))
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _tool_result(body: dict[str, Any]) -> str:
+def _tool_result(body: dict[str, object]) -> str:
     error = body.get("error")
     if isinstance(error, dict):
         return (
@@ -226,7 +228,7 @@ def _tool_result(body: dict[str, Any]) -> str:
     return f"{_text(body.get('call_id'))} → {_text(body.get('result'))}"
 
 
-def _progress(body: dict[str, Any]) -> str:
+def _progress(body: dict[str, object]) -> str:
     of = f" of {_text(body['total'])}" if body.get("total") is not None else ""
     return f"{_text(body.get('current'))}{of} {_text(body.get('units') or '')} {_text(body.get('message') or '')}".rstrip()
 
@@ -239,13 +241,13 @@ def _without_secret(event: Event) -> Event:
     return msgspec.structs.replace(event, body=body)
 
 
-def _chunk(body: dict[str, Any]) -> str:
+def _chunk(body: dict[str, object]) -> str:
     data = body.get("data")
     return f"chunk {_text(body.get('chunk_seq'))}, {len(data) if isinstance(data, str) else 0} characters"
 
 
 # kind → the text of its body. Bodies of other kinds are shown as JSON.
-_DESCRIPTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
+_DESCRIPTIONS: dict[str, Callable[[dict[str, object]], str]] = {
     "log": lambda body: f"{_text(body.get('level') or '')} {_text(body.get('message'))}".strip(),
     "thought": lambda body: _text(body.get("text")),
     "status": lambda body: f"{_text(body.get('phase'))} {_text(body.get('message') or '')}".strip(),

@@ -8,7 +8,7 @@ import secrets
 import sys
 import traceback
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from amends.arcp.tokens import environment_tokens, parse_token
 
@@ -80,15 +80,16 @@ def load_runtime(args: argparse.Namespace) -> tuple[Runtime, str | None]:
         full_name = agent.rpartition("=")[0]
         name, _, version = (full_name or function.__name__.replace("_", "-").lower()).partition("@")
         try:
-            runtime.register_agent(
-                name, function, repeatable=args.repeatable, **({"version": version} if version else {})
-            )
+            if version:
+                runtime.register_agent(name, function, version=version, repeatable=args.repeatable)
+            else:
+                runtime.register_agent(name, function, repeatable=args.repeatable)
         except (ValueError, FaultError) as error:
             raise ValidationError(str(error), field="agents") from None
     return runtime, new_token
 
 
-def _import_attribute(path: str) -> Any:
+def _import_attribute(path: str) -> object:
     """Import MODULE:ATTRIBUTE and return the attribute."""
     from amends.errors.cli import NotFoundError, UsageError
 
@@ -98,16 +99,22 @@ def _import_attribute(path: str) -> Any:
             "An agent has the form MODULE:ATTRIBUTE", suggestions=["amends runtime serve agents:summarise"]
         )
     try:
-        value: Any = import_module(module)
+        value: object = import_module(module)
     except Exception as error:  # noqa: BLE001 - the module may raise anything
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{module}.".startswith(f"{missing}."):
-            raise NotFoundError(f"There is no module {module}", field="agents") from None
+            raise NotFoundError(
+                f"There is no module {module}",
+                field="agents",
+                suggestions=[f"Run it in the folder of {module.partition('.')[0]}.py, or correct the name"],
+            ) from None
         raise _import_failure(module, error) from None
     for part in attribute.split("."):
         value = getattr(value, part, None)
     if value is None:
-        raise NotFoundError(f"{module} has no {attribute}", field="agents")
+        raise NotFoundError(
+            f"{module} has no {attribute}", field="agents", suggestions=[f"Define {attribute} in {module}"]
+        )
     return value
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from amends.commands.console import wants_json
 from amends.commands.runtime.job_view import print_json_line
+from amends.commands.view import counted, painter
 from amends.core.text import strip
 
 if TYPE_CHECKING:
@@ -42,17 +43,15 @@ async def work(args: argparse.Namespace) -> int:
 
 
 def _lines(status: Status) -> list[str]:
-    from amends.commands.view import painter
-
     paint = painter()
     counts = {
-        "nodes": len(status.nodes),
         "running": status.running,
         "waiting": status.waiting,
         "succeeded": status.succeeded,
         "failed": sum(status.errors.values()),
     }
-    lines = [", ".join(f"{count} {name}" for name, count in counts.items())]
+    jobs = ", ".join(f"{count} {name}" for name, count in counts.items())
+    lines = [f"{counted(len(status.nodes), 'node')}, {jobs}"]
     lines += [paint("nodes", "bold"), *map(_node, status.nodes)] if status.nodes else []
     lines += [paint("queues", "bold"), *map(_queue, status.queues)] if status.queues else []
     if status.errors:
@@ -65,7 +64,7 @@ def _node(node: NodeStatus) -> str:
         return f"  {strip(node.id)}  dead, jobs waiting for take-over: {node.holds}"
     state = "draining" if node.draining else f"lease {node.lease_left:.0f} s"
     return (
-        f"  {strip(node.id)}  {strip(node.name)}  {node.running}/{node.room} running  {node.sessions} sessions  "
+        f"  {strip(node.id)}  {strip(node.name)}  {node.running}/{node.room} running  {counted(node.sessions, 'session')}  "
         f"{state}  {strip(', '.join(node.agents)) or 'no agents'}"
     )
 
@@ -73,5 +72,5 @@ def _node(node: NodeStatus) -> str:
 def _queue(queue: QueueStatus) -> str:
     return (
         f"  {strip(queue.agent):<28} {queue.waiting} waiting  lag {queue.lag:.1f} s  {queue.leased} leased  "
-        f"{queue.dead} dead  on {queue.nodes} nodes"
+        f"{queue.dead} dead  on {counted(queue.nodes, 'node')}"
     )

@@ -97,7 +97,7 @@ async def _detach(args: argparse.Namespace, client: Client, handle: Handle) -> i
     return 0
 
 
-def _print_result(args: argparse.Namespace, result: Any) -> int:
+def _print_result(args: argparse.Namespace, result: object) -> int:
     if wants_json(args):
         print_json_line({"status": "success", "result": result})
     else:
@@ -105,7 +105,7 @@ def _print_result(args: argparse.Namespace, result: Any) -> int:
     return 0
 
 
-def _input(argument: str | None) -> Any:
+def _input(argument: str | None) -> object:
     """Return the job's input: the argument as JSON, or the JSON of a file (@file) or of stdin (-)."""
     from amends.errors.cli import NotFoundError, ValidationError
 
@@ -120,7 +120,7 @@ def _input(argument: str | None) -> Any:
     except OSError:
         raise NotFoundError(f"The file {argument[1:]} cannot be read", field="INPUT") from None
     try:
-        return msgspec.json.decode(text)
+        return msgspec.json.decode(text, type=object)
     except (msgspec.DecodeError, UnicodeError):
         raise ValidationError(
             "The input is not JSON",

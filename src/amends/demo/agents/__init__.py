@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from a2a.types.a2a_pb2 import Message
 
 __all__ = ["Endpoints", "StepContext", "StepFunction", "cellar_command", "menu_message"]
 
@@ -34,7 +37,7 @@ class StepContext(msgspec.Struct, frozen=True):
     """Called with the text that a model has to read about a failure."""
 
 
-StepFunction = Callable[[StepContext], Awaitable[Any]]
+StepFunction = Callable[[StepContext], Awaitable[object]]
 
 
 def cellar_command(context: StepContext) -> list[str]:
@@ -43,7 +46,7 @@ def cellar_command(context: StepContext) -> list[str]:
     return [sys.executable, "-m", module, "--at", context.endpoints.http, "6", "--output", "json"]
 
 
-def menu_message() -> Any:
+def menu_message() -> Message:
     """Return the A2A message of the `menu` step."""
     from uuid import uuid4
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from typing import Any
 
 from amends.demo.agents import StepContext, StepFunction, cellar_command, menu_message
 
@@ -18,7 +17,7 @@ class ToolFailed(Exception):
     """A result that reports an error, raised as most agent loops do."""
 
 
-async def prices(context: StepContext) -> Any:
+async def prices(context: StepContext) -> object:
     """Send a GET."""
     import httpx2
 
@@ -26,7 +25,7 @@ async def prices(context: StepContext) -> Any:
         return (await client.get("/prices")).raise_for_status().json()
 
 
-async def order(context: StepContext) -> Any:
+async def order(context: StepContext) -> object:
     """Send a POST."""
     import httpx2
 
@@ -34,7 +33,7 @@ async def order(context: StepContext) -> Any:
         return (await client.post("/orders", json={"trout": 8})).raise_for_status().json()
 
 
-async def wine(context: StepContext) -> Any:
+async def wine(context: StepContext) -> object:
     """Run a command."""
     done = await asyncio.to_thread(
         subprocess.run, cellar_command(context), capture_output=True, check=False, timeout=TIMEOUT
@@ -44,7 +43,7 @@ async def wine(context: StepContext) -> Any:
     return done.stdout.decode()
 
 
-async def table(context: StepContext) -> Any:
+async def table(context: StepContext) -> object:
     """Call a tool. The SDK returns a failed result like any other."""
     from mcp import Client
 
@@ -55,7 +54,7 @@ async def table(context: StepContext) -> Any:
     return result.structured_content
 
 
-async def menu(context: StepContext) -> Any:
+async def menu(context: StepContext) -> object:
     """Send a message. The SDK yields a failed task like any other."""
     from a2a.client import ClientConfig, ClientFactory
     from a2a.types.a2a_pb2 import SendMessageRequest, TaskState
@@ -67,7 +66,7 @@ async def menu(context: StepContext) -> Any:
     return events
 
 
-async def charge(context: StepContext) -> Any:
+async def charge(context: StepContext) -> object:
     """Submit a job with the protocol's published SDK."""
     from arcp import ClientInfo, WebSocketTransport
     from arcp.client import ARCPClient

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amends import Fault, Policy, for_llm
 from amends.demo.agents import StepContext, StepFunction, cellar_command, menu_message
 from amends.errors.adcp import ValidationError
@@ -13,7 +11,7 @@ __all__ = ["STEP_FUNCTIONS"]
 POLICY = Policy(attempts=5, max_wait=20, deadline=30)
 
 
-async def prices(context: StepContext) -> Any:
+async def prices(context: StepContext) -> object:
     """Send a GET. The transport waits as long as the server asks."""
     import httpx2
 
@@ -24,7 +22,7 @@ async def prices(context: StepContext) -> Any:
         return (await client.get("/prices")).json()
 
 
-async def order(context: StepContext) -> Any:
+async def order(context: StepContext) -> object:
     """
     Send a POST. The transport sends an idempotency key, so a retry after the lost response makes no second order.
 
@@ -39,14 +37,14 @@ async def order(context: StepContext) -> Any:
         return (await client.post("/orders", json={"trout": 8})).json()
 
 
-async def wine(context: StepContext) -> Any:
+async def wine(context: StepContext) -> object:
     """Run a command. The runner reads its envelope and retries a call that certainly had no effect."""
     from amends.process import arun
 
     return (await arun(cellar_command(context), policy=POLICY)).stdout.decode()
 
 
-async def table(context: StepContext) -> Any:
+async def table(context: StepContext) -> object:
     """Call a tool. The client waits out the rate limit; for an invalid argument a model chooses another one."""
     from amends.bindings.mcp import Client
 
@@ -66,7 +64,7 @@ def _ask_model(fault: Fault, context: StepContext) -> str:
     return str((fault.details or {})["allowed"][0])
 
 
-async def menu(context: StepContext) -> Any:
+async def menu(context: StepContext) -> object:
     """Send a message. A failed task raises a typed error, whose wait is respected; the request only reads."""
     from a2a.types.a2a_pb2 import SendMessageRequest
 
@@ -77,7 +75,7 @@ async def menu(context: StepContext) -> Any:
         return [str(event) async for event in client.send_message(request)]
 
 
-async def charge(context: StepContext) -> Any:
+async def charge(context: StepContext) -> object:
     """Submit a job. The client resumes the lost session, and the job's result arrives once."""
     from amends.arcp import connect
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amends.demo.agents import StepContext, StepFunction, plain
 
 __all__ = ["STEP_FUNCTIONS"]
 
 
 def _with_retry(function: StepFunction) -> StepFunction:
-    async def run(context: StepContext) -> Any:
+    async def run(context: StepContext) -> object:
         from tenacity import retry, stop_after_attempt, wait_exponential
 
         retrying = retry(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import urllib.error
 import urllib.request
-from typing import Any
 
 from amends import FaultError, extract
 from amends.bindings.argparse import main
@@ -26,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     return cellar
 
 
-def reserve(args: argparse.Namespace) -> dict[str, Any]:
+def reserve(args: argparse.Namespace) -> dict[str, object]:
     """Reserve bottles. A failure of the service is raised as the command's own."""
     request = urllib.request.Request(f"{args.at}/wine", data=b"{}", method="POST")  # noqa: S310 - loopback
     try:

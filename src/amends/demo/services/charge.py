@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from amends.demo.call_record import CurrentRecord
+
+if TYPE_CHECKING:
+    from amends.arcp import Context
 
 __all__ = ["serving"]
 
@@ -18,7 +21,7 @@ async def serving(current: CurrentRecord, token: str) -> AsyncIterator[int]:
     from amends.arcp import Runtime
     from amends.arcp.transports.websocket import serve
 
-    async def deposit(input: Any, ctx: Any) -> Any:
+    async def deposit(input: object, ctx: Context) -> object:
         current.record.record_call("charge")
         current.record.record_effect("charge")
         await asyncio.sleep(0.05)  # so that job.accepted is sent before job.result

@@ -5,17 +5,26 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 from amends.demo.call_record import CurrentRecord
 from amends.demo.scenario import RateLimit
 from amends.errors.adcp import RateLimitedError
 
+if TYPE_CHECKING:
+    from a2a.server.agent_execution import RequestContext
+    from a2a.server.events import EventQueue
+    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
+
 __all__ = ["serving"]
 
 
 @contextlib.asynccontextmanager
-async def serving(current: CurrentRecord, serve: Callable[[Any, socket.socket], Any]) -> AsyncIterator[int]:
+async def serving(
+    current: CurrentRecord, serve: Callable[[ASGIApp, socket.socket], AbstractAsyncContextManager[int]]
+) -> AsyncIterator[int]:
     """Serve the agent on a free port. The socket is opened first, because the agent card contains the address."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = int(listening.getsockname()[1])
@@ -23,7 +32,7 @@ async def serving(current: CurrentRecord, serve: Callable[[Any, socket.socket], 
         yield port
 
 
-def app(current: CurrentRecord, address: str) -> Any:
+def app(current: CurrentRecord, address: str) -> Starlette:
     """Return a Starlette application with the SDK's routes."""
     from a2a.server.agent_execution import AgentExecutor
     from a2a.server.request_handlers import DefaultRequestHandler
@@ -45,7 +54,7 @@ def app(current: CurrentRecord, address: str) -> Any:
     class Chef(AgentExecutor):
         """Writes a menu, unless it is rate limited."""
 
-        async def execute(self, context: Any, event_queue: Any) -> None:
+        async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
             """Handle one message."""
             failure = current.record.record_call("menu")
             if isinstance(failure, RateLimit):
@@ -54,11 +63,11 @@ def app(current: CurrentRecord, address: str) -> Any:
             await event_queue.enqueue_event(
                 Task(id=context.task_id, context_id=context.context_id, status=status)
             )
-            updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+            updater = TaskUpdater(event_queue, context.task_id or "", context.context_id or "")
             await updater.add_artifact([Part(text="leek soup, trout, plums")])
             await updater.complete()
 
-        async def cancel(self, context: Any, event_queue: Any) -> None:
+        async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
             """Not supported: a menu takes no time."""
             raise NotImplementedError
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from amends.demo.call_record import CurrentRecord
 from amends.demo.scenario import InvalidChoice, RateLimit
 from amends.errors.adcp import RateLimitedError, ValidationError
 
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
 __all__ = ["server"]
 
 
-def server(current: CurrentRecord) -> Any:
+def server(current: CurrentRecord) -> MCPServer:
     """Return an MCPServer whose failures are AdCP errors."""
     from mcp.server.mcpserver import MCPServer
     from mcp_types import ToolAnnotations
@@ -21,7 +24,7 @@ def server(current: CurrentRecord) -> Any:
     mcp_server = MCPServer("tables")
 
     @mcp_server.tool(annotations=ToolAnnotations(read_only_hint=True))
-    async def find_table(guests: int, time: str) -> dict[str, Any]:
+    async def find_table(guests: int, time: str) -> dict[str, object]:
         """Find a table for some guests at a time."""
         failure = current.record.record_call("table", time)
         if isinstance(failure, InvalidChoice):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from amends.demo.call_record import CallRecord, CurrentRecord
 from amends.demo.scenario import RateLimit
 from amends.errors import RateLimitedError
 
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
 __all__ = ["app"]
 
 
-def app(current: CurrentRecord) -> Any:
+def app(current: CurrentRecord) -> ASGIApp:
     """Return a Starlette application with one line for failures and one for idempotency keys."""
     from starlette.applications import Starlette
     from starlette.requests import Request
@@ -56,11 +59,11 @@ def _check_rate_limit(record: CallRecord, step: str) -> None:
 class _RecordOrders:
     """Records the calls to /orders outside the idempotency middleware, which answers repeated ones itself."""
 
-    def __init__(self, inner: Any, current: CurrentRecord) -> None:
+    def __init__(self, inner: ASGIApp, current: CurrentRecord) -> None:
         self.inner = inner
         self.current = current
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope.get("path") == "/orders":
             self.current.record.record_call("order")
         await self.inner(scope, receive, send)

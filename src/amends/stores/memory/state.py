@@ -31,7 +31,7 @@ Undo = list[Callable[[], object]]
 class LogState:
     """The entries in the order of their numbers. A runtime keeps one log per job, so it is small."""
 
-    __slots__ = ("_entries", "_ids", "_undo", "first", "last", "name")
+    __slots__ = ("_drop", "_entries", "_ids", "_undo", "first", "last", "name")
 
     def __init__(self, name: str, undo: Undo, drop: Callable[[], object]) -> None:
         self.name, self._drop = name, drop
@@ -70,7 +70,10 @@ class LogState:
         return [Entry(seq, value, dedupe) for seq, (value, dedupe) in enumerate(page, start)]
 
     def tail(self) -> Entry | None:
-        return self._entries.get(self.last)
+        if not self._entries:
+            return None
+        value, dedupe = self._entries[-1]
+        return Entry(self.last, value, dedupe)
 
     def bounds(self) -> Bounds:
         return Bounds(self.first, self.last)
