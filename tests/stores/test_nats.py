@@ -490,6 +490,28 @@ async def _check_large_scan(store):
     assert [row async for row in store.table("never created").scan()] == []
 
 
+async def test_a_scan_whose_delivery_is_lost_begins_again(nats_server, monkeypatch):
+    """The server has sent the messages and reports that none are left; each row is returned once all the same."""
+    monkeypatch.setattr(scan, "_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(scan, "_BATCH", 10)
+    pulls, pull = [], scan.pull
+
+    async def lossy(*arguments, **options):
+        pulls.append(arguments)
+        for number, message in enumerate([each async for each in pull(*arguments, **options)]):
+            if len(pulls) != 2 or number == 0:
+                yield message
+
+    monkeypatch.setattr(scan, "pull", lossy)
+    async with await stores.open(f"{nats_server.url}/lossy") as store:
+        table = store.table("t")
+        for number in range(25):
+            await table.put(str(number), b"x" * 200)
+        found = [row.key async for row in table.scan()]
+    assert sorted(found) == sorted(map(str, range(25)))
+    assert len(pulls) > 3
+
+
 async def test_a_scan_is_complete_whichever_replica_answers(tmp_path):
     """One of three servers is stopped while the others acknowledge; a scan right after it continues is complete."""
     cluster = NatsCluster(tmp_path)

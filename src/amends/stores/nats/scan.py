@@ -117,7 +117,7 @@ async def _read_by_consumer(
             if error.missing:
                 return
             raise
-        got, end_status = 1, list[str]()
+        got, received, end_status = 1, 0, list[str]()
         while left > 0 and got:
             got, end_status = 0, []
             async with aclosing(
@@ -125,6 +125,7 @@ async def _read_by_consumer(
             ) as messages:
                 async for message in messages:
                     got += 1
+                    received += 1
                     left -= 1
                     stored = from_delivery(message)
                     if stored.subject not in seen:
@@ -132,12 +133,27 @@ async def _read_by_consumer(
                         yield stored
             if got:
                 end = loop.time() + streams.connection.timeout
-        await streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
         # Messages counted at the start may have been replaced or have expired; the server then reports that none are left.
-        if left <= 0 or end_status == [_NO_MORE]:
+        # It reports the same after a delivery that did not arrive.
+        complete = left <= 0 or (
+            end_status == [_NO_MORE] and await _delivered(streams, stream, consumer) == received
+        )
+        await streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
+        if complete:
             return
         await asyncio.sleep(_PAUSE)
     raise _no_reply(streams)
+
+
+async def _delivered(streams: Streams, stream: str, consumer: str) -> int:
+    """How many messages the server has sent to a consumer; -1 if the consumer is gone."""
+    try:
+        answer = await streams.connection.api(f"CONSUMER.INFO.{stream}.{consumer}")
+    except ApiError as error:
+        if error.missing:
+            return -1
+        raise
+    return int(answer["delivered"]["consumer_seq"])
 
 
 async def _create_consumer(streams: Streams, kind: str, name: str, filters: list[str]) -> tuple[str, int]:
