@@ -112,6 +112,64 @@ def test_django():
     assert done.stdout.strip() == "3 []\n3 []\n3 []", done.stderr
 
 
+REST_FRAMEWORK = """
+import asyncio
+import django
+from django.conf import settings
+
+settings.configure(
+    ROOT_URLCONF=__name__,
+    ALLOWED_HOSTS=["*"],
+    SECRET_KEY="x",
+    INSTALLED_APPS=["rest_framework"],
+    MIDDLEWARE=["amends.bindings.django.ProblemMiddleware"],
+    AMENDS={"base_url": "https://api.example"},
+    REST_FRAMEWORK={
+        "EXCEPTION_HANDLER": "amends.bindings.django.exception_handler",
+        "UNAUTHENTICATED_USER": None,
+        "DEFAULT_AUTHENTICATION_CLASSES": [],
+    },
+)
+django.setup()
+from django.core.wsgi import get_wsgi_application
+from django.urls import path
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+from amends.audit.surfaces import score
+from amends.audit.surfaces.http import observe_http
+
+class Item(serializers.Serializer):
+    limit = serializers.IntegerField()
+
+class Items(APIView):
+    def get(self, request):
+        item = Item(data=request.query_params)
+        item.is_valid(raise_exception=True)
+        return Response({})
+
+    def post(self, request):
+        item = Item(data=request.data)
+        item.is_valid(raise_exception=True)
+        return Response({})
+
+urlpatterns = [path("items", Items.as_view())]
+limit = {"name": "limit", "in": "query", "required": True, "schema": {"type": "integer"}}
+item = {"type": "object", "required": ["limit"], "properties": {"limit": {"type": "integer"}}}
+body = {"content": {"application/json": {"schema": item}}}
+described = {"paths": {"/items": {"get": {"parameters": [limit]}, "post": {"requestBody": body}}}}
+for options in ({"openapi": described, "writes": True}, {"paths": ["/items?limit=3"]}):
+    report = score(asyncio.run(observe_http("http://x", app=get_wsgi_application(), **options)))
+    print(report.score, report.findings)
+"""
+
+
+def test_rest_framework():
+    """The middleware and the exception handler, and nothing else."""
+    done = subprocess.run([sys.executable, "-c", REST_FRAMEWORK], capture_output=True, text=True, timeout=100)
+    assert done.stdout.strip() == "3 []\n3 []", done.stderr
+
+
 def test_a_fastapi_application_that_does_not_serve_its_document(audit_http, no_sockets):
     """In this process the application is asked for it."""
     app = fastapi.FastAPI(openapi_url=None)

@@ -369,6 +369,23 @@ def test_reports(audit_http, tmp_path):
     assert score(msgspec.json.decode(msgspec.json.encode(report.evidence), type=Evidence)) == report
 
 
+@pytest.mark.parametrize(
+    ("target", "uri"),
+    [
+        ("http://[::1]:8000/a%20b", "http://[::1]:8000/a%20b"),
+        ("uvx 'tool[all]' --url http://x", "uvx%20%27tool%5Ball%5D%27%20--url%20http%3A//x"),
+        ("c:/tool 100%", "c%3A/tool%20100%25"),
+    ],
+)
+def test_the_targets_of_sarif_are_uris(target, uri):
+    """RFC 3986: brackets only around an IPv6 address, no colon in the first segment of a relative reference, no bare %."""
+    failure = Answer(
+        probe="x", sent="GET /", outcome="failure", response={"status": 404, "headers": {}, "body": "no"}
+    )
+    found = sarif(score(Evidence(surface="http", target=target, answers=[failure])))["runs"][0]["results"]
+    assert {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in found} == {uri}
+
+
 def test_a_report_fits_a_terminal():
     """The worst case, every question answered with no and a long target, has 24 lines of at most 80 columns."""
     body = {"status": 500, "headers": {}, "body": 'File "/srv/app/main.py", line 3, in f'}

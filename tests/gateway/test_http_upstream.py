@@ -280,10 +280,17 @@ async def test_trailers_do_not_become_headers():
         (b'HTTP/1.1 304 Not Modified\r\netag: "a"\r\ncontent-length: 100\r\n\r\n', 304, 1),
         (b"HTTP/1.1 999 Denied\r\ncontent-length: 0\r\n\r\n", 999, 3),
         (b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nraw", 502, 3),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 502, 3),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 200, 1),
     ],
 )
-async def test_unusual_statuses(sent, status, tries, caplog):
-    """An answer without a body that names a length, a status of the service's own, a protocol that was not asked for."""
+async def test_unusual_answers(sent, status, tries, caplog):
+    """
+    Answers that are passed on or refused.
+
+    Without a body but with a length; a status of the service's own; a protocol that was not asked for; a transfer coding that
+    the gateway does not undo, so that the caller would get the coded body without its name.
+    """
     async with Upstream(sent) as up, serving(http(up)) as gateway:
         found, _, _ = await ask(gateway)
     assert (found, len(up.requests)) == (status, tries)

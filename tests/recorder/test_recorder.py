@@ -197,3 +197,21 @@ def test_a_recorder_that_was_never_started():
     recorder = Recorder("sqlite:///never.db")
     assert recorder.flush()
     recorder.close()
+
+
+def test_the_thread_is_woken_once_while_notes_keep_coming(tmp_path):
+    """After notes it looks again by itself; only a note after none wakes it, so no note is left behind."""
+
+    class Thread:
+        woken = 0
+
+        def wake(self):
+            self.woken += 1
+
+    recorder = Recorder(f"sqlite:///{tmp_path}/r.db")
+    thread = recorder._thread = Thread()
+    for woken, notes in ((1, 3), (1, 2), (1, 0), (2, 1), (2, 0), (3, 1)):
+        for _ in range(notes):
+            recorder.take("call", "retry", Fault(code="TIMEOUT"), {})
+        assert thread.woken == (woken if notes else thread.woken)
+        assert len(recorder._drain()[0]) == notes

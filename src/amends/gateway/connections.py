@@ -39,6 +39,11 @@ def new_session(config: UpstreamConfig, origin: str) -> aiohttp.ClientSession:
         if response.status == 101 and "Upgrade" not in request.headers:
             response.close()
             raise aiohttp.ClientPayloadError("the upstream switched the protocol unasked")
+        coding = response.headers.get("Transfer-Encoding")
+        if coding is not None and coding.strip().lower() != "chunked":
+            # The header belongs to this connection, so the caller would get a body in a coding that it does not know.
+            response.close()
+            raise aiohttp.ClientPayloadError("the upstream used a transfer coding that was not asked for")
         return response
 
     return aiohttp.ClientSession(

@@ -18,7 +18,7 @@ __all__ = ["live_response"]
 
 _TICK = 1.0
 """Seconds between two looks at the figures of the upstreams."""
-_COLLECT = 0.025
+_COLLECT = 0.01
 """Seconds in which further events are awaited before a fragment is rendered: a burst is one change."""
 
 

@@ -12,7 +12,6 @@ __all__ = ["sarif"]
 
 
 _URI = ":/?#[]@!$&'()*+,;=%"
-"""A target may be a command, whose spaces no URI can have."""
 
 
 def sarif(report: SurfaceReport) -> dict[str, object]:
@@ -33,7 +32,7 @@ def sarif(report: SurfaceReport) -> dict[str, object]:
             "message": {"text": f"{one.asks} no: {', '.join(one.probes)}. {one.fix}"},
             "locations": [
                 {
-                    "physicalLocation": {"artifactLocation": {"uri": quote(report.target, safe=_URI)}},
+                    "physicalLocation": {"artifactLocation": {"uri": _uri(report.target)}},
                     "logicalLocations": [{"fullyQualifiedName": one.sent}],
                 }
             ],
@@ -48,6 +47,11 @@ def sarif(report: SurfaceReport) -> dict[str, object]:
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "results": results}],
     }
+
+
+def _uri(target: str) -> str:
+    """Return a target as a URI. A command, whose spaces, colons and brackets no URI can have there, becomes a relative one."""
+    return quote(target, safe=_URI if "://" in target.partition(" ")[0] else "/")
 
 
 def _level(weight: int) -> str:
