@@ -48,7 +48,7 @@ async def test_an_asgi_server_that_gives_up():
     assert connection.peer == "asgi"
     assert await connection.receive() == b"x"
     with pytest.raises(ConnectionLost):
-        await connection.send("x")
+        await connection.send(b"x")
     assert await connection.receive() is None
     other = asgi.AsgiConnection({"client": ["h", 1]}, receive, send, 10)
     await other.close()

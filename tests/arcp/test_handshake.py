@@ -2,9 +2,11 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from amends.arcp import Runtime, connect
+from amends.arcp.transports import websocket
 from tests.arcp.agents import echo
 from tests.arcp.raw import connected, dial
 
@@ -78,3 +80,51 @@ async def test_many_clients_with_a_slow_authenticator():
 
     async with runtime, runtime.listen("127.0.0.1", 0) as listening, asyncio.timeout(90):
         await asyncio.gather(*(client(listening.url, number) for number in range(400)))
+
+
+async def test_a_late_hello_is_tried_again(begin):
+    """A slow network is no fault of the client: it connects again instead of giving up."""
+    runtime = await begin(limits={"hello_timeout": 0.05})
+    dialled = []
+
+    async with runtime.listen(port=0) as listening:
+
+        async def dial():
+            connection = await websocket.dial(listening.url)
+            dialled.append(connection)
+            if len(dialled) == 1:
+                send = connection.send
+
+                async def later(frame):
+                    await asyncio.sleep(0.1)
+                    await send(frame)
+
+                return Delayed(connection, later)
+            return connection
+
+        async with connect(dial, token="alice-token") as client:
+            assert await (await client.submit("echo", 1)).done == 1
+    assert len(dialled) == 2
+
+
+class Delayed:
+    """A connection whose frames are sent by another function."""
+
+    def __init__(self, connection, send):
+        self._connection = connection
+        self.send = send
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+
+async def test_a_silent_connection_is_told_to_come_back(begin):
+    """With a retryable error and the close code for "try again later"."""
+    runtime = await begin(limits={"hello_timeout": 0.05})
+    async with runtime.listen(port=0) as listening:
+        connection = await websocket.dial(listening.url)
+        frame = await connection.receive()
+        error = msgspec.json.decode(frame)["payload"]
+        assert (error["code"], error["retryable"]) == ("INTERNAL_ERROR", True)
+        assert await connection.receive() is None
+        assert connection.close_code == 1013

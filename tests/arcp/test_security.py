@@ -115,7 +115,7 @@ async def test_handshakes_are_limited(begin):
     assert await silent[0].receive() is None
     for other in silent[1:]:
         message = await other.receive()
-        assert message["payload"]["code"] == "INVALID_REQUEST"
+        assert message["payload"]["code"] == "INTERNAL_ERROR"
         assert await other.receive() is None
     raw = await connected(runtime)
     assert (await raw.run("echo", 1))["type"] == "job.result"

@@ -96,10 +96,10 @@ class Submissions:
                     self._quota.job_ended(spec.principal)
                     return None
                 continue
-            feed = Feed(session, spec.job_id, spec.trace, 2 if job is None else job.last + 1, SUBMITTED)
             if job is not None and issued is not None:
                 self._credentials.assign(job, issued)
-            _send_accepted(session, message, spec, feed, waiting=job is None, issued=issued)
+            start = 2 if job is None else job.last + 1
+            _send_accepted(session, message, spec, start, waiting=job is None, issued=issued)
             return job
         raise InternalError("Another submission with the same key is in progress: submit again")
 
@@ -128,18 +128,16 @@ class Submissions:
                 return True
             if not may_rerun(entry):
                 start = await self._outcome_start(owner.id, last, entry)
-                feed = Feed(session, owner.id, existing.trace, start, SUBMITTED | OUTCOME)
-                _send_accepted(session, message, existing, feed)
+                _send_accepted(session, message, existing, start, SUBMITTED | OUTCOME)
                 return True
             try:
                 job = await self._jobs.rerun(existing, tail)
             except ConflictError:
                 continue
-            feed = Feed(session, owner.id, existing.trace, last + 2, SUBMITTED)
             if job is not None:
-                await self._rerun(session, message, job, feed)
+                await self._rerun(session, message, job, last + 2)
             else:
-                _send_accepted(session, message, existing, feed, waiting=True)
+                _send_accepted(session, message, existing, last + 2, waiting=True)
             return True
         raise InternalError("Another submission with the same key is in progress: submit again")
 
@@ -153,20 +151,19 @@ class Submissions:
                 await self._jobs.ledger.put_in_queue(existing)
             elif existing.job_id not in self._jobs:
                 await self._jobs.ledger.write_owner(existing, entry)
-        feed = Feed(session, existing.job_id, existing.trace, last + 1, SUBMITTED)
         issued = None
         if "provisioned_credentials" in session.features:
             issued = await self._credentials.outstanding(existing.job_id)
-        _send_accepted(session, message, existing, feed, waiting=not entry.node, issued=issued)
+        _send_accepted(session, message, existing, last + 1, waiting=not entry.node, issued=issued)
 
-    async def _rerun(self, session: Session, message: Envelope, job: Job, feed: Feed) -> None:
+    async def _rerun(self, session: Session, message: Envelope, job: Job, start: int) -> None:
         """Start another run of a job on this node, with the rest of its budget and new credentials."""
         spec = job.spec
         try:
             await restore(self._jobs.ledger, job)
             issued = await self._issue_credentials(session, spec)
         except ARCPError as error:
-            _send_accepted(session, message, spec, feed)
+            _send_accepted(session, message, spec, start)
             await self._runner.conclude(job, error)
             return
         except BaseException:
@@ -174,7 +171,7 @@ class Submissions:
             job.drop()
             raise
         self._credentials.assign(job, issued)
-        _send_accepted(session, message, spec, feed, issued=issued)
+        _send_accepted(session, message, spec, start, issued=issued)
         await self._runner.run(job)
 
     async def _issue_credentials(self, session: Session, spec: JobSpec) -> Outstanding | None:
@@ -195,16 +192,18 @@ def _send_accepted(
     session: Session,
     message: Envelope,
     spec: JobSpec,
-    feed: Feed,
+    start: int,
+    mode: int = SUBMITTED,
     *,
     waiting: bool = False,
     issued: Outstanding | None = None,
 ) -> None:
     """
-    Subscribe the session to the job, send `job.accepted`, and start the feed.
+    Subscribe the session to the job from entry `start` of its log on, send `job.accepted`, and start the feed.
 
     A session that is already subscribed keeps its feed.
     """
+    feed = Feed(session, spec.job_id, spec.trace, start, mode)
     current = session.feeds.get(spec.job_id)
     if current is not None and not (current.mode | feed.mode) & OUTCOME:
         session.mark_submitted(current)

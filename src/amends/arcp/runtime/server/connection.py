@@ -80,7 +80,7 @@ class Server:
         finally:
             self.handshakes.leave(waiting)
         if session is None:
-            await connection.close(_TRY_LATER if waiting.dropped else _POLICY, "")
+            await connection.close(_TRY_LATER if waiting.silent else _POLICY, "")
             return
         try:
             await self._serve_requests(session)

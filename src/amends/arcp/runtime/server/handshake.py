@@ -78,9 +78,9 @@ class Handshake:
             async with asyncio.timeout(self._limits.authentication_timeout):
                 return await self._handle_hello(connection, read(frame))
         except TimeoutError:
-            late = InternalError("The hello could not be checked in time")
-            silent = InvalidRequestError("The hello did not arrive in time")
-            await _send_refusal(connection, silent if frame is None else late)
+            # Retryable in both cases: a slow network is no fault of the client.
+            what = "did not arrive" if frame is None else "could not be checked"
+            await _send_refusal(connection, InternalError(f"The hello {what} in time"))
         except ARCPError as error:
             await _send_refusal(connection, error)
         except ConnectionLost:
@@ -189,8 +189,8 @@ class Waiting:
 
     connection: Connection
     address: str | None
-    dropped: bool = False
-    """Whether it was closed to make room for another one."""
+    silent: bool = True
+    """Whether it was closed, to make room or after its time, before its first frame arrived."""
 
 
 class Handshakes:
@@ -216,7 +216,6 @@ class Handshakes:
             if dropped is None:
                 return None
         if dropped is not None:
-            dropped.dropped = True
             self.leave(dropped)
         self._per_address[address] += 1
         self._silent[new] = None
@@ -226,7 +225,9 @@ class Handshakes:
 
     def spoke(self, one: Waiting) -> None:
         """Record that the first frame of a connection has arrived."""
-        self._silent.pop(one, None)
+        if one in self._silent:
+            del self._silent[one]
+            one.silent = False
 
     def leave(self, one: Waiting) -> None:
         """Remove a connection that has a session now, or has ended. A second call has no effect."""
