@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from typing import Any
 
 try:
     import aiohttp
@@ -120,7 +119,7 @@ async def _send(
     options: CallOptions,
     redirected: bool,
     key: str | None = None,
-) -> Any:
+) -> aiohttp.ClientResponse:
     call = Call(
         options,
         method=request.method,
@@ -132,7 +131,7 @@ async def _send(
         key=key,
     )
 
-    async def send_once() -> tuple[Any, BodyReading]:
+    async def send_once() -> tuple[aiohttp.ClientResponse, BodyReading]:
         call.release()
         try:
             request.headers.update(call.attempt_headers())
@@ -147,7 +146,7 @@ async def _send(
             response.content = GuardedContent(response.content, reading)  # type: ignore[assignment]
         return response, reading
 
-    async def attempt() -> Any:
+    async def attempt() -> aiohttp.ClientResponse:
         response, reading = await send_once()
         if call.replayable:
             recover_whole_body(response, reading, send_once)
@@ -155,12 +154,13 @@ async def _send(
 
     try:
         with mistakes_pass():
-            response = await arecover(attempt, **call.recover_options())
+            response: aiohttp.ClientResponse = await arecover(attempt, **call.recover_options())
     except FaultError as error:
-        result = await call.aresolve(
+        result: aiohttp.ClientResponse = await call.aresolve(
             error, lambda again, new: _send(request, headers, handler, again, redirected, new)
         )
-        if result is not getattr(error, "response", None):
+        failed: object = getattr(error, "response", None)
+        if result is not failed:
             call.release()
         return result
     call.release()

@@ -67,13 +67,13 @@ def _buffered(body: bytes) -> aiohttp.StreamReader:
 class _Content:
     """Acts as the `aiohttp.StreamReader` that it is given; a subclass reads in its own way."""
 
-    def __init__(self, content: aiohttp.StreamReader) -> None:
+    def __init__(self, content: aiohttp.StreamReader | _Content) -> None:
         self._content = content
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._content, name)
 
-    async def _read(self, method: str, *args: object) -> Any:
+    async def _read(self, method: str, *args: int) -> Any:
         raise NotImplementedError
 
     async def read(self, n: int = -1) -> bytes:
@@ -123,7 +123,7 @@ class GuardedContent(_Content):
         super().__init__(content)
         self._reading = reading
 
-    async def _read(self, method: str, *args: object) -> object:
+    async def _read(self, method: str, *args: int) -> Any:
         reading = self._reading
         try:
             reading.check_time()
@@ -160,13 +160,13 @@ async def peek(response: aiohttp.ClientResponse, call: Call) -> None:
         response.close()
         raise
     start, error = b"".join(watched.parts), watched.early()
-    joined: Any = _JoinedContent(start, content)
+    joined = _JoinedContent(start, content)
     if error is None:
         response.content = _WatchedContent(joined, watched, len(start))  # type: ignore[assignment]
         return
     if call.options.raises == "nothing":
         call.kept_open.append(response.close)
-        response.content = joined
+        response.content = joined  # type: ignore[assignment]
         error.response = response  # type: ignore[attr-defined]
     else:
         response.close()
@@ -176,13 +176,13 @@ async def peek(response: aiohttp.ClientResponse, call: Call) -> None:
 class _WatchedContent(_Content):
     """The stream of a model after its first output: a failure in it is a typed error."""
 
-    def __init__(self, content: Any, watched: WatchedBody, seen: int) -> None:
+    def __init__(self, content: aiohttp.StreamReader | _Content, watched: WatchedBody, seen: int) -> None:
         super().__init__(content)
         self._watched, self._seen = watched, seen
         self._error = None if watched.fault is None else watched.error(watched.fault)
         self._ended = False
 
-    async def _read(self, method: str, *args: Any) -> object:
+    async def _read(self, method: str, *args: int) -> Any:
         if self._seen <= 0 and self._error is not None and self._watched.call.options.raises != "nothing":
             raise self._error
         found = await getattr(self._content, method)(*args)
@@ -206,7 +206,7 @@ class _JoinedContent(_Content):
         super().__init__(content)
         self._start = start
 
-    async def _read(self, method: str, *args: Any) -> object:
+    async def _read(self, method: str, *args: int) -> Any:
         start, read = self._start, getattr(self._content, method)
         if not start:
             return await read(*args)
@@ -225,7 +225,9 @@ class _JoinedContent(_Content):
 
 
 def recover_whole_body(
-    response: aiohttp.ClientResponse, reading: BodyReading, send_once: Callable[[], Awaitable[Any]]
+    response: aiohttp.ClientResponse,
+    reading: BodyReading,
+    send_once: Callable[[], Awaitable[tuple[aiohttp.ClientResponse, BodyReading]]],
 ) -> None:
     """
     Make `response.read()`, and `text()` and `json()` which call it, repeat the call if the body breaks off.
@@ -254,7 +256,7 @@ def recover_whole_body(
             broken = error
         errors = [broken_body_error(broken, call.made)]
 
-        async def repeat() -> Any:
+        async def repeat() -> bytes:
             if errors:
                 raise errors.pop()  # the call whose body broke off is the first attempt
             again, again_reading = await send_once()

@@ -125,7 +125,7 @@ def _tolerant_type(
             bad_value(name, f"{name}: {message}", program, choices=listed, given=given, wanted=wanted)
         )
 
-    def convert(text: str) -> Any:
+    def convert(text: str) -> object:
         try:
             value = text if kind is None else kind(text)
         except argparse.ArgumentTypeError as error:

@@ -23,6 +23,8 @@ from amends.cli.command_retry import CommandRetry, operation
 from amends.cli.options import USAGE, parse_common_options
 
 if TYPE_CHECKING:
+    import click
+
     from amends.cli.command_errors import Outcome
 
 __all__ = ["main", "operation"]
@@ -67,7 +69,7 @@ def main(
     if getattr(command, "epilog", USAGE) is None:
         command.epilog = USAGE
 
-    def work(retry: CommandRetry) -> Any:
+    def work(retry: CommandRetry) -> object:
         _prepare(command, retry, program)
         with command.make_context(program, list(options.rest)) as context:
             return run_awaitable(command.invoke(context))
@@ -94,7 +96,7 @@ def _command(app: Any) -> Any:
     raise TypeError(f"main takes a Click command or a Typer application, not {type(app).__name__}")
 
 
-def _program(command: Any) -> str:
+def _program(command: click.Command) -> str:
     """Return the program as the user typed it: a script's name, or `python -m package`."""
     path = sys.argv[0] if sys.argv else ""
     package = getattr(sys.modules.get("__main__"), "__package__", None)
@@ -110,7 +112,7 @@ def _prepare(command: Any, retry: CommandRetry, program: str) -> None:
     if hasattr(command, "resolve_command"):
         resolve: Callable[..., Any] = command.resolve_command
 
-        def resolve_and_prepare(context: object, args: list[str]) -> Any:
+        def resolve_and_prepare(context: object, args: list[str]) -> tuple[object, ...]:
             name, found, rest = resolve(context, args)
             if found is not None:
                 _prepare(found, retry, f"{program} {name}")
@@ -120,7 +122,7 @@ def _prepare(command: Any, retry: CommandRetry, program: str) -> None:
     elif retry.max_attempts > 1:
         invoke: Callable[..., object] = command.invoke
 
-        def invoke_with_retry(context: object) -> Any:
+        def invoke_with_retry(context: object) -> object:
             from amends.bindings.click_exceptions import is_exit, is_registered
 
             return retry.run(
@@ -133,14 +135,14 @@ def _prepare(command: Any, retry: CommandRetry, program: str) -> None:
         command.invoke = invoke_with_retry
 
 
-def _run_async_function(command: Any) -> None:
+def _run_async_function(command: click.Command) -> None:
     """Replace a command's function by one that runs the coroutine it returns, where the framework calls it."""
     function = getattr(command, "callback", None)
     if function is None or hasattr(function, _RUNS_ASYNC):
         return
 
     @functools.wraps(function)
-    def run(*args: object, **kwargs: object) -> Any:
+    def run(*args: object, **kwargs: object) -> object:
         return run_awaitable(function(*args, **kwargs))
 
     setattr(run, _RUNS_ASYNC, True)

@@ -7,11 +7,14 @@ flags instead of stopping, and processes each parameter separately, without call
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from amends.bindings.click_parameters import choices
 from amends.cli.arguments import Mistake, bad_value, missing, surplus, unknown
 from amends.cli.type_names import describe_range, type_name
+
+if TYPE_CHECKING:
+    import click
 
 __all__ = ["class_names", "field_of", "find_mistakes", "message_of", "mistake_of", "of_framework"]
 
@@ -26,7 +29,7 @@ def of_framework(cls: type) -> bool:
     return cls.__module__.split(".")[0] in {"click", "typer"}
 
 
-def mistake_of(exc: Any) -> Mistake:
+def mistake_of(exc: BaseException) -> Mistake:
     """Return the one mistake that an exception reports."""
     names, field, context = class_names(exc), field_of(exc), getattr(exc, "ctx", None)
     program = context.command_path if context is not None else "the command"
@@ -39,9 +42,10 @@ def mistake_of(exc: Any) -> Mistake:
     return Mistake("USAGE_ERROR", field, message_of(exc), [f"See {program} --help"])
 
 
-def message_of(exc: Any) -> str:
+def message_of(exc: BaseException) -> str:
     """Return the message of an exception of Click or Typer, with the hint at the parameter."""
-    return str(exc.format_message())
+    message = getattr(exc, "format_message", exc.__str__)
+    return str(message())
 
 
 def field_of(exc: object) -> str | None:
@@ -60,7 +64,7 @@ def field_of(exc: object) -> str | None:
     return name or (hint if isinstance(hint, str) else None)
 
 
-def find_mistakes(context: object, argv: list[str]) -> list[Mistake]:
+def find_mistakes(context: click.Context, argv: list[str]) -> list[Mistake]:
     """Return the mistakes in the arguments of the context's command; an empty list if they cannot be parsed again."""
     try:
         return _find(context, argv)
@@ -68,7 +72,7 @@ def find_mistakes(context: object, argv: list[str]) -> list[Mistake]:
         return []
 
 
-def _find(context: Any, argv: list[str]) -> list[Mistake]:
+def _find(context: click.Context, argv: list[str]) -> list[Mistake]:
     command, args = context.command, _own_arguments(context, argv)
     if args is None:
         return []
@@ -86,7 +90,7 @@ def _find(context: Any, argv: list[str]) -> list[Mistake]:
     return found
 
 
-def _own_arguments(context: Any, argv: list[str]) -> list[str] | None:
+def _own_arguments(context: click.Context, argv: list[str]) -> list[str] | None:
     """Return the arguments that remain for this context after its parents' own; None in a chain, where that is unknown."""
     if context.parent is None:
         return list(argv)
@@ -97,7 +101,9 @@ def _own_arguments(context: Any, argv: list[str]) -> list[str] | None:
     return list(rest[1:])
 
 
-def _parse_leniently(context: Any, args: list[str]) -> tuple[list[str], dict[str, object], list[str]]:
+def _parse_leniently(
+    context: click.Context, args: list[str]
+) -> tuple[list[str], dict[str, object], list[str]]:
     """Return the unknown flags, the values of the known ones, and the remaining arguments."""
     ended = args.index("--") if "--" in args else len(args)
     flags: list[str] = []
@@ -124,14 +130,16 @@ def _parse_leniently(context: Any, args: list[str]) -> tuple[list[str], dict[str
         return flags, opts, list(rest)
 
 
-def _known_flags(context: Any) -> list[str]:
+def _known_flags(context: click.Context) -> list[str]:
     known = []
     for param in context.command.get_params(context):
         known += [opt for opt in (*param.opts, *param.secondary_opts) if opt.startswith("-")]
     return known
 
 
-def _parameter_mistake(context: Any, param: Any, opts: dict[str, object]) -> Mistake | None:
+def _parameter_mistake(
+    context: click.Context, param: click.Parameter, opts: dict[str, object]
+) -> Mistake | None:
     """Return the mistake in one parameter's value, or None. Its callback and its prompt do not run."""
     before = {name: getattr(param, name) for name in ("callback", "prompt") if hasattr(param, name)}
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
 
 from amends.bindings.click_errors import (
     class_names,
@@ -86,7 +85,7 @@ def _aborted(exc: BaseException, profile: str) -> Outcome:
     return Outcome(fault, exit_code(fault, profile))
 
 
-def _fault_of_command(exc: Any) -> Fault:
+def _fault_of_command(exc: BaseException) -> Fault:
     """
     Return the fault of a usage error that the command's function raised.
 
@@ -112,7 +111,7 @@ def _root_context(exc: BaseException) -> object:
     return None
 
 
-def _fault_of_arguments(exc: object, argv: list[str]) -> Fault:
+def _fault_of_arguments(exc: BaseException, argv: list[str]) -> Fault:
     """Return the fault of a mistake in the arguments, together with all other mistakes that can be found."""
     context = getattr(exc, "ctx", None)
     found = find_mistakes(context, argv) if context is not None else []

@@ -14,7 +14,7 @@ the project is called for exceptions that have no code of their own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 try:
@@ -90,7 +90,7 @@ class ProblemMiddleware:
         finally:
             CURRENT.reset(token)
 
-    async def _acall(self, request: HttpRequest) -> Any:
+    async def _acall(self, request: HttpRequest) -> HttpResponse:
         token = CURRENT.set(lambda: (_request_info(request), self.settings))
         try:
             return self._rewrite(request, await self.get_response(request))
@@ -116,13 +116,13 @@ class ProblemMiddleware:
         return isinstance(raised, FaultError) or is_expected(raised, self.settings)
 
     def _exception_response(
-        self, request: HttpRequest, exc: BaseException, headers: Any = ()
+        self, request: HttpRequest, exc: BaseException, headers: Iterable[tuple[str, str]] = ()
     ) -> HttpResponse:
         fault, found = exception_response(exc, _request_info(request), self.settings, headers)
         _set_fault(request, fault)
         return _response(found)
 
-    def _rewrite(self, request: HttpRequest, response: Any) -> Any:
+    def _rewrite(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         """Replace an unstructured error response by a problem document, with its other headers and cookies."""
         if response.status_code < 400 or response.streaming:
             return response
@@ -151,13 +151,13 @@ _EXCEPTION = "amends_exception"
 """The request's attribute for the exception that Django answered."""
 
 
-def _remember_exception(sender: Any, request: Any = None, **_: Any) -> None:
+def _remember_exception(sender: object, request: object = None, **_: object) -> None:
     """Receive Django's signal for an exception that it answers with its page for 500."""
     if request is not None:
         setattr(request, _EXCEPTION, sys.exception())
 
 
-def _set_fault(request: Any, fault: Fault) -> None:
+def _set_fault(request: HttpRequest, fault: Fault) -> None:
     """Leave the fault to an `Idempotent` around, WSGI's or ASGI's."""
     request.META[FAULT] = fault
     scope = getattr(request, "scope", None)
@@ -169,7 +169,7 @@ def _settings() -> Settings:
     return Settings(**getattr(django_settings, "AMENDS", {}))
 
 
-def _request_info(request: Any) -> RequestInfo:
+def _request_info(request: HttpRequest) -> RequestInfo:
     """Describe a Django request, or a REST framework request, which has the same attributes."""
     headers = request.headers
     return RequestInfo(
@@ -185,7 +185,7 @@ def _request_info(request: Any) -> RequestInfo:
     )
 
 
-def _host(request: Any) -> str:
+def _host(request: HttpRequest) -> str:
     """Return the request's host, or "" if ALLOWED_HOSTS does not contain it; then no URL is written."""
     try:
         return str(request.get_host())
@@ -216,7 +216,7 @@ def check_form(form: Any) -> Any:
     raise FaultError.from_fault(fault_from_validation(form_mistakes(form)))
 
 
-def exception_handler(exc: Exception, context: dict[str, Any]) -> Any:
+def exception_handler(exc: Exception, context: dict[str, object]) -> Any:
     """
     Answer REST framework's exceptions with problem details, and its validation errors field by field.
 

@@ -43,7 +43,7 @@ def form_mistakes(form: Any) -> Iterator[Mistake]:
         yield from _form_mistakes(errors, path, field, value)
 
 
-def _form_mistakes(errors: Any, path: tuple[Any, ...], field: Any, value: Any) -> Iterator[Mistake]:
+def _form_mistakes(errors: Any, path: tuple[Any, ...], field: object, value: object) -> Iterator[Mistake]:
     for error in errors:
         params = error.params if isinstance(error.params, Mapping) else {}
         text = " ".join(error.messages)
@@ -56,7 +56,7 @@ def serializer_mistakes(exc: Any) -> Iterator[Mistake]:
     yield from _walk(exc.detail, (), serializer, getattr(serializer, "initial_data", NOT_GIVEN))
 
 
-def _walk(detail: Any, path: tuple[Any, ...], field: Any, data: Any) -> Iterator[Mistake]:
+def _walk(detail: object, path: tuple[object, ...], field: object, data: object) -> Iterator[Mistake]:
     if isinstance(detail, Mapping):
         for name, below in detail.items():
             if name == "non_field_errors":
@@ -74,7 +74,7 @@ def _walk(detail: Any, path: tuple[Any, ...], field: Any, data: Any) -> Iterator
         yield _mistake(path, str(getattr(detail, "code", "invalid")), str(detail), field, {}, data)
 
 
-def _below(field: Any, name: Any) -> Any:
+def _below(field: object, name: object) -> object:
     """Return the field of a serializer, or the child of a list or dictionary field."""
     fields = getattr(field, "fields", None)
     if isinstance(fields, Mapping) and name in fields:
@@ -82,14 +82,14 @@ def _below(field: Any, name: Any) -> Any:
     return getattr(field, "child", None)
 
 
-def _value(data: Any, name: Any) -> Any:
+def _value(data: object, name: object) -> object:
     if isinstance(data, Mapping):
         return data.get(name, NOT_GIVEN)
     return data[name] if isinstance(data, list) and isinstance(name, int) and name < len(data) else NOT_GIVEN
 
 
 def _mistake(
-    path: tuple[Any, ...], code: str, text: str, field: Any, params: Mapping[str, Any], value: Any
+    path: tuple[object, ...], code: str, text: str, field: object, params: Mapping[str, object], value: object
 ) -> Mistake:
     kind = _KINDS.get(code, code)
     rule: str | None = None
@@ -114,7 +114,7 @@ def _mistake(
     return Mistake(path, kind, rule, NOT_GIVEN if code in {"required", "null", "empty"} else value)
 
 
-def _choices(field: Any) -> list[Any]:
+def _choices(field: object) -> list[object]:
     """Return the allowed values of a field: Django's pairs, REST framework's mapping, both with groups."""
     found = []
     choices = getattr(field, "choices", None) or ()
@@ -127,13 +127,13 @@ def _choices(field: Any) -> list[Any]:
     return found
 
 
-def _is_own_text(field: Any, code: str, text: str) -> bool:
+def _is_own_text(field: object, code: str, text: str) -> bool:
     """Return whether a text for one of the frameworks' codes is the author's. A text of theirs may repeat the value."""
     default = _default_message(field, code)
     return default is None or ("{" not in default and "%(" not in default and text != default)
 
 
-def _default_message(field: Any, code: str) -> str | None:
+def _default_message(field: object, code: str) -> str | None:
     """Return the text that the class of a field has for a code."""
     for cls in type(field).__mro__:
         messages = vars(cls).get("default_error_messages", {})
@@ -142,7 +142,7 @@ def _default_message(field: Any, code: str) -> str | None:
     return None
 
 
-def _pattern(field: Any, text: str) -> str | None:
+def _pattern(field: object, text: str) -> str | None:
     """Return the pattern that was not matched; None if the text is not a framework's own for that."""
     for validator in getattr(field, "validators", ()):
         pattern = getattr(getattr(validator, "regex", None), "pattern", None)

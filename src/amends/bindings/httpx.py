@@ -14,13 +14,15 @@ With `raises="nothing"` the last response is returned instead, with `raises="ori
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     import httpx2 as library
+
+    from amends.bindings.httpx_responses import Answer
 else:
     try:
         import httpx2 as library
@@ -74,10 +76,10 @@ class _Base:
         keyed: bool | None = None,
         raises: str = "fault",
         headers: Callable[[], Mapping[str, str]] | None = None,
-        refresh: Callable[..., Any] | None = None,
-        verify: Callable[..., Any] | None = None,
+        refresh: Callable[..., object] | None = None,
+        verify: Callable[..., object] | None = None,
         vendor: str | None = None,
-        on_response: Callable[[Any], Any] | None = None,
+        on_response: Callable[[Any], object] | None = None,
     ) -> None:
         """
         Args:
@@ -119,7 +121,7 @@ class _Base:
         )
         self._on_response = on_response
 
-    def _call(self, options: CallOptions, request: Any, key: str | None) -> Call:
+    def _call(self, options: CallOptions, request: library.Request, key: str | None) -> Call:
         """Return what all attempts of a request have in common."""
         url = request.url
         origin = f"{url.scheme}://{url.netloc.decode('latin-1')}"
@@ -150,16 +152,18 @@ class Transport(_Base, library.BaseTransport):
     'three trains'
     """
 
-    def handle_request(self, request: Any) -> Any:
+    def handle_request(self, request: library.Request) -> library.Response:
         """Send a request, in as many attempts as the policy allows."""
         return self._send(request, self._options)
 
-    def _send(self, request: Any, options: CallOptions, key: str | None = None) -> Any:
+    def _send(
+        self, request: library.Request, options: CallOptions, key: str | None = None
+    ) -> library.Response:
         if self._inner is None:
             self._inner = EnvironmentTransport(module_of(request))
         call = self._call(options, request, key)
 
-        def attempt() -> Any:
+        def attempt() -> Answer:
             if self._on_response is not None:
                 self._show(call.take_failed())
             if call.kept_open:
@@ -175,29 +179,30 @@ class Transport(_Base, library.BaseTransport):
             peek(response, call, request)
             return answer(response, call, again)
 
-        def again(broken: Exception) -> Any:
+        def again(broken: Exception) -> Answer:
             with mistakes_pass():
                 response = _again(attempt, call, broken)
                 self._show(response)
             return response
 
-        def resend(options: CallOptions, key: str) -> Any:
+        def resend(options: CallOptions, key: str) -> library.Response:
             self._show(call.take_failed())
             return self._send(request, options, key)
 
         with mistakes_pass():
             try:
-                response = recover(attempt, **call.recover_options())
+                response: library.Response = recover(attempt, **call.recover_options())
             except FaultError as error:
                 response = call.resolve(error, resend)
-                if response is getattr(error, "response", None):
+                failed: object = getattr(error, "response", None)
+                if response is failed:
                     return response
                 self._show(call.take_failed())
         if call.kept_open:
             call.release()
         return response
 
-    def _show(self, response: Any) -> None:
+    def _show(self, response: library.Response | None) -> None:
         """Call `on_response` with an answer that the client does not get."""
         if response is not None and self._on_response is not None:
             try:
@@ -233,16 +238,18 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
             await client.get("https://trains.example/")
     """
 
-    async def handle_async_request(self, request: Any) -> Any:
+    async def handle_async_request(self, request: library.Request) -> library.Response:
         """Send a request, in as many attempts as the policy allows."""
         return await self._send(request, self._options)
 
-    async def _send(self, request: Any, options: CallOptions, key: str | None = None) -> Any:
+    async def _send(
+        self, request: library.Request, options: CallOptions, key: str | None = None
+    ) -> library.Response:
         if self._inner is None:
             self._inner = AsyncEnvironmentTransport(module_of(request))
         call = self._call(options, request, key)
 
-        async def attempt() -> Any:
+        async def attempt() -> Answer:
             if self._on_response is not None:
                 await self._show(call.take_failed())
             if call.kept_open:
@@ -256,29 +263,30 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
             await apeek(response, call, request)
             return answer(response, call, again)
 
-        async def again(broken: Exception) -> Any:
+        async def again(broken: Exception) -> Answer:
             with mistakes_pass():
                 response = await _aagain(attempt, call, broken)
                 await self._show(response)
             return response
 
-        async def resend(options: CallOptions, key: str) -> Any:
+        async def resend(options: CallOptions, key: str) -> library.Response:
             await self._show(call.take_failed())
             return await self._send(request, options, key)
 
         with mistakes_pass():
             try:
-                response = await arecover(attempt, **call.recover_options())
+                response: library.Response = await arecover(attempt, **call.recover_options())
             except FaultError as error:
                 response = await call.aresolve(error, resend)
-                if response is getattr(error, "response", None):
+                failed: object = getattr(error, "response", None)
+                if response is failed:
                     return response
                 await self._show(call.take_failed())
         if call.kept_open:
             await call.arelease()
         return response
 
-    async def _show(self, response: Any) -> None:
+    async def _show(self, response: library.Response | None) -> None:
         """Call `on_response` with an answer that the client does not get."""
         if response is not None and self._on_response is not None:
             try:
@@ -308,7 +316,7 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
             await self._inner.__aexit__(kind, error, trace)
 
 
-def _read_small_form(request: Any) -> bool:
+def _read_small_form(request: library.Request) -> bool:
     """
     Read a form with files, if it is small, so that it can be sent more than once; return whether it was read.
 
@@ -323,21 +331,22 @@ def _read_small_form(request: Any) -> bool:
     return True
 
 
-def _again(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
+def _again(attempt: Callable[[], Answer], call: Call, broken: Exception) -> Answer:
     """Repeat a call whose body broke off, if that is safe, and return a response that was read."""
     errors = [broken_body_error(broken, call.made)]
 
-    def repeat() -> Any:
+    def repeat() -> Answer:
         if errors:
             raise errors.pop()  # the call whose body broke off is the first attempt
         response = attempt()
-        response.reading.whole = True
+        if response.reading is not None:
+            response.reading.whole = True
         response.read()
         raise_inside(response)
         return response
 
     try:
-        response = recover(repeat, **call.recover_options(call.left))
+        response: Answer = recover(repeat, **call.recover_options(call.left))
     except FaultError as error:
         is_effect_unknown(error)
         response = return_or_raise(error, call.options.raises)
@@ -345,21 +354,22 @@ def _again(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
     return response
 
 
-async def _aagain(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
+async def _aagain(attempt: Callable[[], Awaitable[Answer]], call: Call, broken: Exception) -> Answer:
     """Same as `_again`, but for async calls."""
     errors = [broken_body_error(broken, call.made)]
 
-    async def repeat() -> Any:
+    async def repeat() -> Answer:
         if errors:
             raise errors.pop()
         response = await attempt()
-        response.reading.whole = True
+        if response.reading is not None:
+            response.reading.whole = True
         await response.aread()
         raise_inside(response)
         return response
 
     try:
-        response = await arecover(repeat, **call.recover_options(call.left))
+        response: Answer = await arecover(repeat, **call.recover_options(call.left))
     except FaultError as error:
         is_effect_unknown(error)
         response = return_or_raise(error, call.options.raises)
@@ -367,7 +377,7 @@ async def _aagain(attempt: Callable[[], Any], call: Call, broken: Exception) -> 
     return response
 
 
-def _attempt_request(request: Any, call: Call) -> Any:
+def _attempt_request(request: library.Request, call: Call) -> library.Request:
     """
     Return the request of one attempt: a copy with our headers, and with time-outs limited to the time left.
 
@@ -379,7 +389,7 @@ def _attempt_request(request: Any, call: Call) -> Any:
     if call.timeout is not None:
         for name in ("connect", "read", "write", "pool"):
             given[name] = _shorter(given.get(name), call.timeout)
-    sent = module_of(request).Request(
+    sent: library.Request = module_of(request).Request(
         request.method, request.url, headers=call.headers, stream=request.stream, extensions=extensions
     )
     sent.headers.update(headers)
@@ -388,7 +398,7 @@ def _attempt_request(request: Any, call: Call) -> Any:
     return sent
 
 
-def _limit_reads(sent: Any, response: Any) -> None:
+def _limit_reads(sent: library.Request, response: library.Response) -> None:
     """
     Limit the time-out for reading the body to the time left for it.
 
@@ -407,7 +417,7 @@ def _shorter(seconds: float | None, limit: float) -> float:
     return limit if seconds is None else min(seconds, limit)
 
 
-def _without_credentials(request: Any) -> Any:
+def _without_credentials(request: library.Request) -> library.Headers:
     """Return the headers of a request that was redirected to another origin, without credentials and keys."""
     headers = request.headers.copy()
     for name in [name for name in headers if is_credential(name)]:
@@ -415,7 +425,7 @@ def _without_credentials(request: Any) -> Any:
     return headers
 
 
-def _mistakes(request: Any) -> tuple[type[Exception], ...]:
+def _mistakes(request: library.Request) -> tuple[type[Exception], ...]:
     """Return the library's exceptions for mistakes of the caller."""
     module = module_of(request)
     return module.LocalProtocolError, module.UnsupportedProtocol, module.InvalidURL, module.StreamError

@@ -7,8 +7,12 @@ A client takes proxies from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY only
 
 from __future__ import annotations
 
-from typing import Any, Self
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
 from urllib.request import getproxies, proxy_bypass
+
+if TYPE_CHECKING:
+    import httpx2
 
 __all__ = ["AsyncEnvironmentTransport", "EnvironmentTransport"]
 
@@ -18,14 +22,14 @@ class _Proxies:
 
     kind = "HTTPTransport"
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: ModuleType) -> None:
         """Read the environment, as a client does when it is made."""
         self._make = getattr(module, self.kind)
         proxies = getproxies()
         self._proxies = {scheme: _with_scheme(proxies[scheme]) for scheme in _SCHEMES if proxies.get(scheme)}
         self._transports: dict[str | None, Any] = {None: self._make()}
 
-    def _choose(self, request: Any) -> Any:
+    def _choose(self, request: httpx2.Request) -> Any:
         """Return the transport that sends this request."""
         url = request.url
         proxy = self._proxies.get(url.scheme) or self._proxies.get("all")
@@ -46,9 +50,10 @@ def _with_scheme(proxy: str) -> str:
 class EnvironmentTransport(_Proxies):
     """Sends through the proxy that the environment names for a request's address, or directly."""
 
-    def handle_request(self, request: Any) -> Any:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
-        return self._choose(request).handle_request(request)
+        response: httpx2.Response = self._choose(request).handle_request(request)
+        return response
 
     def __enter__(self) -> Self:
         return self
@@ -67,9 +72,10 @@ class AsyncEnvironmentTransport(_Proxies):
 
     kind = "AsyncHTTPTransport"
 
-    async def handle_async_request(self, request: Any) -> Any:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
-        return await self._choose(request).handle_async_request(request)
+        response: httpx2.Response = await self._choose(request).handle_async_request(request)
+        return response
 
     async def __aenter__(self) -> Self:
         return self

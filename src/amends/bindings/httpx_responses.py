@@ -9,16 +9,28 @@ called, or at the latest when a streamed response is closed.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading, FailedBody, WatchedBody, in_time, late_body_error
 from amends.http.calls import Call
 from amends.http.raising import original_of, return_or_raise
 from amends.recovery.async_library import time_limit
+
+if TYPE_CHECKING:
+    import httpx2
+
+    class Answer(httpx2.Response):
+        """What the classes have that `_classes` makes for each library."""
+
+        pending: BaseException | None
+        reading: BodyReading | None
+        again: Callable[[Exception], object] | None
+
 
 __all__ = [
     "answer",
@@ -32,7 +44,7 @@ __all__ = [
 ]
 
 
-def module_of(value: Any) -> Any:
+def module_of(value: object) -> ModuleType:
     """Return the library that an object belongs to: httpx2 or httpx."""
     return import_module(_library(type(value).__module__))
 
@@ -41,7 +53,7 @@ def _library(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _ends_the_request(frame: Any) -> bool:
+def _ends_the_request(frame: FrameType) -> bool:
     """
     Return whether a response is being read by `Client.send` or `AsyncClient.send`, the last step of a request.
 
@@ -53,10 +65,10 @@ def _ends_the_request(frame: Any) -> bool:
 
 
 @cache
-def _classes(module: Any) -> Any:
+def _classes(module: Any) -> _Classes:
     """Return the response class and the two stream classes for one library."""
 
-    class Answer(module.Response):  # type: ignore[misc]
+    class ReadAtEnd(module.Response):  # type: ignore[misc]
         """A response of the library that raises the error of a failed call at the end of the request."""
 
         pending: BaseException | None = None
@@ -105,9 +117,9 @@ def _classes(module: Any) -> Any:
             if self.reading is not None:
                 self.reading.whole = self.again is not None
 
-        def raise_for_status(self) -> Any:
+        def raise_for_status(self) -> httpx2.Response:
             _raise_pending(self)
-            return super().raise_for_status()
+            return super().raise_for_status()  # type: ignore[no-any-return]
 
         def close(self) -> None:
             super().close()
@@ -117,16 +129,16 @@ def _classes(module: Any) -> Any:
             await super().aclose()
             _raise_pending(self, unless_raising=True)
 
-        def __reduce_ex__(self, protocol: Any) -> Any:
+        def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
             # Pickled as a response of the library, without what belongs to the call.
-            pickled: Any = self.__getstate__()
-            state = {name: value for name, value in pickled.items() if name not in _OWN}
+            kept: dict[str, object] = super().__getstate__()
+            state = {name: value for name, value in kept.items() if name not in _OWN}
             return _unpickled, (module.__name__, state)
 
     class Stream(module.SyncByteStream):  # type: ignore[misc]
         """The body of a successful answer, with typed errors."""
 
-        def __init__(self, stream: Any, reading: BodyReading) -> None:
+        def __init__(self, stream: httpx2.SyncByteStream, reading: BodyReading) -> None:
             self.stream, self.reading = stream, reading
 
         def __iter__(self) -> Iterator[bytes]:
@@ -144,7 +156,7 @@ def _classes(module: Any) -> Any:
     class AsyncStream(module.AsyncByteStream):  # type: ignore[misc]
         """Same as `Stream`, for async streams."""
 
-        def __init__(self, stream: Any, reading: BodyReading) -> None:
+        def __init__(self, stream: httpx2.AsyncByteStream, reading: BodyReading) -> None:
             self.stream, self.reading = stream, reading
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -162,7 +174,7 @@ def _classes(module: Any) -> Any:
     class Joined(module.SyncByteStream):  # type: ignore[misc]
         """The parts of a body that were read, then the rest of it."""
 
-        def __init__(self, parts: list[bytes], rest: Iterator[bytes], response: Any) -> None:
+        def __init__(self, parts: list[bytes], rest: Iterator[bytes], response: httpx2.Response) -> None:
             self.parts, self.rest, self.response = parts, rest, response
 
         def __iter__(self) -> Iterator[bytes]:
@@ -175,7 +187,7 @@ def _classes(module: Any) -> Any:
     class AsyncJoined(module.AsyncByteStream):  # type: ignore[misc]
         """Same as `Joined`, for async streams."""
 
-        def __init__(self, parts: list[bytes], rest: AsyncIterator[bytes], response: Any) -> None:
+        def __init__(self, parts: list[bytes], rest: AsyncIterator[bytes], response: httpx2.Response) -> None:
             self.parts, self.rest, self.response = parts, rest, response
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -187,20 +199,21 @@ def _classes(module: Any) -> Any:
         async def aclose(self) -> None:
             await self.response.aclose()
 
-    class Classes:
-        answer: ClassVar[Any] = Answer
-        stream: ClassVar[Any] = Stream
-        async_stream: ClassVar[Any] = AsyncStream
-        joined: ClassVar[Any] = Joined
-        async_joined: ClassVar[Any] = AsyncJoined
-
-    return Classes
+    return _Classes(ReadAtEnd, Stream, AsyncStream, Joined, AsyncJoined)
 
 
-def _unpickled(library: str, state: dict[str, Any]) -> Any:
+class _Classes(NamedTuple):
+    answer: Callable[..., Answer]
+    stream: Callable[..., httpx2.SyncByteStream]
+    async_stream: Callable[..., httpx2.AsyncByteStream]
+    joined: Callable[..., httpx2.SyncByteStream]
+    async_joined: Callable[..., httpx2.AsyncByteStream]
+
+
+def _unpickled(library: str, state: dict[str, object]) -> httpx2.Response:
     """Return a response of the library from its pickled state."""
     kind = import_module(library).Response
-    response = kind.__new__(kind)
+    response: httpx2.Response = kind.__new__(kind)
     response.__setstate__(state)
     return response
 
@@ -221,7 +234,7 @@ async def _next(source: AsyncIterator[bytes], reading: BodyReading) -> bytes | N
         raise late_body_error() from error
 
 
-def _raise_pending(response: Any, *, unless_raising: bool = False) -> None:
+def _raise_pending(response: Answer, *, unless_raising: bool = False) -> None:
     """Raise the error of a failed response, once. At a close, an exception that is being handled comes first."""
     error = response.pending
     if error is None or (unless_raising and sys.exc_info()[0] is not None):
@@ -230,7 +243,7 @@ def _raise_pending(response: Any, *, unless_raising: bool = False) -> None:
     raise error
 
 
-def raise_inside(response: Any) -> None:
+def raise_inside(response: Answer) -> None:
     """Raise the failure inside the whole body of a successful answer, if the service is known to report them so."""
     reading = response.reading
     if reading is not None and reading.call.service.inspected:
@@ -241,7 +254,7 @@ def raise_inside(response: Any) -> None:
             raise error
 
 
-def peek(response: Any, call: Call, request: Any) -> None:
+def peek(response: httpx2.Response, call: Call, request: httpx2.Request) -> None:
     """
     Read the stream of a model up to its first output, and watch the rest of it.
 
@@ -252,6 +265,7 @@ def peek(response: Any, call: Call, request: Any) -> None:
     watch = call.service.watch(response.status_code, response.headers) if call.service.computes else None
     if watch is None:
         return
+    assert isinstance(response.stream, Iterable)
     watched, source = WatchedBody(watch, call), iter(response.stream)
     try:
         while watched.peeking and (part := next(source, None)) is not None:
@@ -271,11 +285,12 @@ def peek(response: Any, call: Call, request: Any) -> None:
     raise error
 
 
-async def apeek(response: Any, call: Call, request: Any) -> None:
+async def apeek(response: httpx2.Response, call: Call, request: httpx2.Request) -> None:
     """Same as `peek`, but for async streams."""
     watch = call.service.watch(response.status_code, response.headers) if call.service.computes else None
     if watch is None:
         return
+    assert isinstance(response.stream, AsyncIterable)
     watched, source = WatchedBody(watch, call), aiter(response.stream)
     try:
         while watched.peeking and (part := await anext(source, None)) is not None:
@@ -295,7 +310,7 @@ async def apeek(response: Any, call: Call, request: Any) -> None:
     raise error
 
 
-def _attach(error: FaultError, response: Any, request: Any, stream: Any) -> None:
+def _attach(error: FaultError, response: httpx2.Response, request: httpx2.Request, stream: object) -> None:
     """Give an error the answer that it was found in, whose stream begins with what was read."""
     error.response = _classes(module_of(response)).answer(  # type: ignore[attr-defined]
         response.status_code,
@@ -306,12 +321,12 @@ def _attach(error: FaultError, response: Any, request: Any, stream: Any) -> None
     )
 
 
-def _adopt(response: Any, repeated: Any) -> None:
+def _adopt(response: object, repeated: object) -> None:
     """Give a response, whose body broke off, the state of the one that repeated it."""
     response.__dict__.update({name: value for name, value in vars(repeated).items() if name not in _KEPT})
 
 
-def answer(response: Any, call: Call, again: Callable[[Exception], Any]) -> Any:
+def answer(response: httpx2.Response, call: Call, again: Callable[[Exception], object]) -> Answer:
     """Return the response of a successful call, whose body is read under the bounds of the call."""
     module = module_of(response)
     classes, reading = _classes(module), BodyReading(call, call.until)
@@ -336,18 +351,19 @@ def give_up_later(error: FaultError, raises: str) -> Any:
     return response
 
 
-def raise_for_failure(response: Any, call: Call, request: Any) -> Any:
+def raise_for_failure(response: httpx2.Response, call: Call, request: httpx2.Request) -> None:
     """
-    Return the response, or raise its typed error if the status is 400 or more.
+    Raise the typed error of a response if its status is 400 or more.
 
     The body of a failed response is read within bounds. A larger body is not parsed; the error's response then has the
     complete body with `raises="nothing"`, else an empty one. A body that breaks off is not parsed either.
     """
     call.answered(response.status_code, response.headers)
     if response.status_code < 400:
-        return response
+        return
     module = module_of(response)
     body = FailedBody(call, encoded="content-encoding" in response.headers)
+    assert isinstance(response.stream, Iterable)
     source = iter(response.stream)
     broken = False
     try:
@@ -361,13 +377,14 @@ def raise_for_failure(response: Any, call: Call, request: Any) -> Any:
     raise _failure(call, response, request, body)
 
 
-async def araise_for_failure(response: Any, call: Call, request: Any) -> Any:
+async def araise_for_failure(response: httpx2.Response, call: Call, request: httpx2.Request) -> None:
     """Same as `raise_for_failure`, but for async streams."""
     call.answered(response.status_code, response.headers)
     if response.status_code < 400:
-        return response
+        return
     module = module_of(response)
     body = FailedBody(call, encoded="content-encoding" in response.headers)
+    assert isinstance(response.stream, AsyncIterable)
     source = aiter(response.stream)
     broken = False
     try:
@@ -382,7 +399,9 @@ async def araise_for_failure(response: Any, call: Call, request: Any) -> Any:
     raise _failure(call, response, request, body)
 
 
-def _failure(call: Call, response: Any, request: Any, body: FailedBody, stream: Any = None) -> FaultError:
+def _failure(
+    call: Call, response: httpx2.Response, request: httpx2.Request, body: FailedBody, stream: object = None
+) -> FaultError:
     """
     Return the error of a failed response.
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import time
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
 
 try:
     from opentelemetry import metrics, trace
@@ -54,7 +53,7 @@ def uninstrument() -> None:
     remove_hook(span_event)
 
 
-def span_event(event: Event) -> AbstractContextManager[Any] | None:
+def span_event(event: Event) -> AbstractContextManager[object] | None:
     """Report one event as spans and metrics. For a retry, return the span that covers the wait."""
     attributes = _attributes(event)
     attempts, waits, give_ups = _instruments()
@@ -85,7 +84,7 @@ def span_event(event: Event) -> AbstractContextManager[Any] | None:
     return None
 
 
-def _attributes(event: Event) -> dict[str, Any]:
+def _attributes(event: Event) -> dict[str, str | bool | int]:
     """Return the attributes of every span and metric. Each has few distinct values, as metrics need."""
     return {
         "amends.operation": event.operation,
@@ -95,7 +94,7 @@ def _attributes(event: Event) -> dict[str, Any]:
     }
 
 
-def _error(event: Event) -> dict[str, Any]:
+def _error(event: Event) -> dict[str, str | bool | int]:
     """Return the attributes of an error (T10). A correctable one counts as recoverable, as the contract demands."""
     return {
         "error": True,
@@ -106,7 +105,7 @@ def _error(event: Event) -> dict[str, Any]:
 
 
 @cache
-def _instruments() -> tuple[Any, Any, Any]:
+def _instruments() -> tuple[metrics.Counter, metrics.Histogram, metrics.Counter]:
     """Return the metrics. They are made at the first event, so the provider may be set before or after `instrument`."""
     meter = metrics.get_meter(_SCOPE, __version__)
     return (

@@ -44,6 +44,9 @@ from amends.recovery.upstream import Upstream
 
 __all__ = ["Adapter"]
 
+Timeout = float | tuple[float | None, float | None] | None
+"""The seconds that requests may wait: one number, or one to connect and one to read."""
+
 
 class Adapter(HTTPAdapter):
     """Adapter that sends requests with recovery. Mount one per service if the services have different Upstreams."""
@@ -60,8 +63,8 @@ class Adapter(HTTPAdapter):
         keyed: bool | None = None,
         raises: str = "fault",
         headers: Callable[[], Mapping[str, str]] | None = None,
-        refresh: Callable[..., Any] | None = None,
-        verify: Callable[..., Any] | None = None,
+        refresh: Callable[..., object] | None = None,
+        verify: Callable[..., object] | None = None,
         vendor: str | None = None,
         **options: Any,
     ) -> None:
@@ -84,9 +87,9 @@ class Adapter(HTTPAdapter):
         self,
         request: requests.PreparedRequest,
         stream: bool = False,
-        timeout: Any = None,
-        **arguments: Any,
-    ) -> Any:
+        timeout: Timeout = None,
+        **arguments: object,
+    ) -> requests.Response:
         """Send a request, in as many attempts as the policy allows."""
         return self._send(request, stream, timeout, arguments, self._options)
 
@@ -94,11 +97,11 @@ class Adapter(HTTPAdapter):
         self,
         request: requests.PreparedRequest,
         stream: bool,
-        timeout: Any,
+        timeout: Timeout,
         arguments: dict[str, Any],
         options: CallOptions,
         key: str | None = None,
-    ) -> Any:
+    ) -> requests.Response:
         parts = urlsplit(request.url or "")
         call = Call(
             options,
@@ -112,11 +115,11 @@ class Adapter(HTTPAdapter):
             give_up=give_up_later,
         )
 
-        def show(failed: Any) -> None:
+        def show(failed: Answer | None) -> None:
             if failed is not None:
                 run_hooks(failed, {"stream": stream, "timeout": timeout, **arguments})
 
-        def attempt() -> Any:
+        def attempt() -> Answer:
             show(call.take_failed())
             call.release()
             try:
@@ -139,16 +142,17 @@ class Adapter(HTTPAdapter):
                 raise_inside(response, call)
             return response
 
-        def resend(again: CallOptions, new: str) -> Any:
+        def resend(again: CallOptions, new: str) -> requests.Response:
             show(call.take_failed())
             return self._send(request, stream, timeout, arguments, again, new)
 
         with mistakes_pass():
             try:
-                response = recover(attempt, **call.recover_options())
+                response: Answer = recover(attempt, **call.recover_options())
             except FaultError as error:
-                result = call.resolve(error, resend)
-                if result is not getattr(error, "response", None):
+                result: requests.Response = call.resolve(error, resend)
+                failed: object = getattr(error, "response", None)
+                if result is not failed:
                     show(call.take_failed())
                     call.release()
                 return result
@@ -158,20 +162,20 @@ class Adapter(HTTPAdapter):
         return response
 
 
-class _OneHopHeaders(CaseInsensitiveDict[Any]):
+class _OneHopHeaders(CaseInsensitiveDict[str | bytes]):
     """Headers of a request that was redirected to another origin: its copy, which the session sends there, has no credentials."""
 
-    def copy(self) -> CaseInsensitiveDict[Any]:
+    def copy(self) -> CaseInsensitiveDict[str | bytes]:
         """Return the headers without credentials and keys."""
         return _RedirectedHeaders(
             (name, value) for name, value in self.items() if not is_credential(_text(name))
         )
 
 
-class _RedirectedHeaders(CaseInsensitiveDict[Any]):
+class _RedirectedHeaders(CaseInsensitiveDict[str | bytes]):
     """Headers of a request that another origin redirected here, so that the adapter recognises it."""
 
-    def copy(self) -> CaseInsensitiveDict[Any]:
+    def copy(self) -> CaseInsensitiveDict[str | bytes]:
         """Return the headers of a further redirect of the request."""
         return _RedirectedHeaders(self.items())
 
@@ -185,10 +189,13 @@ def _text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-def _limit_timeout(timeout: Any) -> Any:
+def _limit_timeout(timeout: Timeout) -> Timeout:
     """Return the time-out, limited to the time left for the operation around the call."""
     left = time_left()
     if left is None:
         return timeout
-    given = timeout if isinstance(timeout, tuple) else (timeout, timeout)
-    return tuple(left if each is None else min(left, each) for each in given)
+    connect, read = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+    return (
+        left if connect is None else min(left, connect),
+        left if read is None else min(left, read),
+    )

@@ -8,8 +8,8 @@ to the session, and its error is raised when the session has run them and asks w
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import requests
 from requests import exceptions
@@ -21,6 +21,9 @@ from amends.http.call_bodies import BodyReading, FailedBody, WatchedBody, in_tim
 from amends.http.calls import Call, raise_if_mistake
 from amends.http.raising import original_of, return_or_raise
 
+if TYPE_CHECKING:
+    from urllib3.response import BaseHTTPResponse
+
 __all__ = [
     "Answer",
     "give_up_later",
@@ -30,6 +33,9 @@ __all__ = [
     "read_whole",
     "run_hooks",
 ]
+
+
+T = TypeVar("T")
 
 
 class Answer(requests.Response):
@@ -67,14 +73,14 @@ class Answer(requests.Response):
 
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: Any = False) -> Iterator[Any]:
         """Return the parts of the body, within the bounds of the call."""
-        parts: Iterator[Any] = super().iter_content(chunk_size, decode_unicode)
+        parts: Iterator[object] = super().iter_content(chunk_size, decode_unicode)
         return parts if self.reading is None else _guarded(parts, self.reading, self.raw)
 
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-def _guarded(parts: Iterator[Any], reading: BodyReading, raw: Any) -> Iterator[Any]:
+def _guarded(parts: Iterator[T], reading: BodyReading, raw: object) -> Iterator[T]:
     """Yield the parts of a streamed body; a break is a typed error, and a failure for the Upstream."""
     try:
         _limit_read(raw, reading.left)
@@ -87,7 +93,7 @@ def _guarded(parts: Iterator[Any], reading: BodyReading, raw: Any) -> Iterator[A
         raise raised from raised.__cause__
 
 
-def _limit_read(raw: Any, left: float | None) -> None:
+def _limit_read(raw: object, left: float | None) -> None:
     """
     Limit the time-out of the next read to the time left.
 
@@ -163,15 +169,15 @@ def peek(response: Answer, call: Call) -> None:
     raise error
 
 
-def run_hooks(response: Answer, arguments: dict[str, Any]) -> None:
+def run_hooks(response: Answer, arguments: Mapping[str, object]) -> None:
     """
     Run the response hooks of a request on an answer that a further attempt supersedes, so that they see every answer.
 
     A session runs them on the last one. Hooks of auth flows are left out: they would send the request again. What a hook
     returns is ignored, and what it raises is raised as it is.
     """
-    hooks: Any = response.request.hooks.get("response", ())
-    for hook in [hooks] if callable(hooks) else hooks:
+    hooks: object = response.request.hooks.get("response", ())
+    for hook in [hooks] if callable(hooks) else hooks if isinstance(hooks, Iterable) else ():
         if not isinstance(getattr(hook, "__self__", None), AuthBase):
             try:
                 hook(response, **arguments)
@@ -219,7 +225,7 @@ def raise_for_failure(response: Answer, call: Call) -> None:
     raise call.error(response.status_code, response.headers, content, response)
 
 
-def _parts(raw: Any, left: Callable[[], float | None]) -> Iterator[bytes]:
+def _parts(raw: BaseHTTPResponse, left: Callable[[], float | None]) -> Iterator[bytes]:
     """Yield the decompressed parts of a body as they arrive, with the exceptions that requests raises."""
     try:
         _limit_read(raw, left())
@@ -242,7 +248,7 @@ def _parts(raw: Any, left: Callable[[], float | None]) -> Iterator[bytes]:
 class _ReadBody:
     """Replaces a response's `raw`: delivers the parts that were read, then the rest; otherwise acts as the original."""
 
-    def __init__(self, raw: Any, parts: list[bytes], rest: Iterator[bytes] | None = None) -> None:
+    def __init__(self, raw: object, parts: list[bytes], rest: Iterator[bytes] | None = None) -> None:
         self._raw = raw
         self._waiting = b"".join(parts)
         self._rest = iter(()) if rest is None else rest
@@ -256,7 +262,7 @@ class _ReadBody:
         """What was read and not delivered yet."""
         return self._waiting
 
-    def read(self, amt: int | None = None, **_: Any) -> bytes:
+    def read(self, amt: int | None = None, **_: object) -> bytes:
         """Return at most `amt` bytes; all of them without `amt`."""
         while self._error is None and (amt is None or len(self._waiting) < amt):
             try:
@@ -274,7 +280,7 @@ class _ReadBody:
         read, self._waiting = self._waiting[:size], self._waiting[size:]
         return read
 
-    def stream(self, amt: int | None = 65536, **_: Any) -> Iterator[bytes]:
+    def stream(self, amt: int | None = 65536, **_: object) -> Iterator[bytes]:
         """Yield parts of at most `amt` bytes."""
         while part := self.read(amt):
             yield part

@@ -13,7 +13,6 @@ handler for `Exception` or 500 is called for exceptions that have no code of the
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 try:
     from starlette.applications import Starlette
@@ -79,7 +78,7 @@ def install(
         assert isinstance(exc, HTTPException)
         if exc.status_code < 400 or exc.status_code in {204, 304}:
             return Response(status_code=exc.status_code, headers=exc.headers)
-        detail: Any = exc.detail  # in FastAPI any value, in Starlette a string
+        detail: object = exc.detail  # in FastAPI any value, in Starlette a string
         fault = fault_from_status(exc.status_code, detail if isinstance(detail, str) else None)
         if isinstance(detail, dict | list) and detail:
             fault = replace(fault, details=detail if isinstance(detail, dict) else {"detail": detail})
@@ -172,7 +171,7 @@ def _response(found: RawResponse) -> Response:
     return response
 
 
-async def once(request: Request, work: Callable[[Transaction], Any], *, status: int = 200) -> Response:
+async def once(request: Request, work: Callable[[Transaction], object], *, status: int = 200) -> Response:
     """Same as `amends.http.idempotency.commit`, but returns the response to `request`."""
     committed_status, body = await commit(request.scope, work, status=status)
     return Response(body, committed_status, media_type="application/json")
