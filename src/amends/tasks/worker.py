@@ -177,8 +177,7 @@ class Worker:
             raise
         finally:
             del self._runs[task]
-            if self._alone is task:
-                self._alone = None
+            self._end_alone(task)
         state = run.state
         if state.status in AT_REST:
             self._notify(state)
@@ -200,6 +199,10 @@ class Worker:
             return True
         self._alone = None
         return False
+
+    def _end_alone(self, task: asyncio.Task[None]) -> None:
+        if self._alone is task:
+            self._alone = None
 
     async def _discard(self, lease: Lease, found: Snapshot[TaskState] | None) -> None:
         """Remove the message of a task that has no work to do, and bring the task's row up to date."""
