@@ -11,7 +11,7 @@ both. The tests in `tests/stores` run against all backends.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
@@ -81,7 +81,7 @@ class Log(Protocol):
         """
         ...
 
-    def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
+    def follow(self, start: int | None = None) -> AsyncGenerator[Entry, None]:
         """
         Iterate over every entry from `start` on, in order, and wait for new ones; the iteration never ends by itself.
 

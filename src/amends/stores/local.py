@@ -141,7 +141,7 @@ class _Log:
         check_limit(limit)
         return await self._engine.read(lambda rows: rows.log(self.name).read(start, limit))
 
-    async def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
+    async def follow(self, start: int | None = None) -> AsyncGenerator[Entry, None]:
         while True:
             seen = self._engine.signal.count
             entries = await self.read(start, limit=PAGE)

@@ -76,7 +76,7 @@ class Agent:
         self,
         name: str,
         *,
-        mcp: Mapping[str, Any] | None = None,
+        mcp: Mapping[str, object] | None = None,
         concurrency: int | None = None,
         setup: Hook | None = None,
         reauth: Hook | None = None,
@@ -131,7 +131,7 @@ class Agent:
         name: str | None = None,
         /,
         *,
-        input: Any = ...,
+        input: object = ...,
         read_only: bool = ...,
         idempotent: bool = ...,
         keyed: bool = ...,
@@ -147,7 +147,7 @@ class Agent:
         name: Any = None,
         /,
         *,
-        input: Any = inspect.Parameter.empty,
+        input: object = inspect.Parameter.empty,
         requires: Iterable[str] = (),
         fallback: Hook | Iterable[Hook] | None = None,
         **options: Any,
@@ -181,9 +181,9 @@ class Agent:
 
     def _add(
         self,
-        function: Callable[..., Any],
+        function: Hook,
         name: str,
-        kind: Any,
+        kind: object,
         requires: tuple[str, ...],
         fallbacks: tuple[Hook, ...],
         options: dict[str, Any],
@@ -339,7 +339,7 @@ class Agent:
             ctx = Context(task=id, agent=self.name, capability=name, step=name, key=key)
             result = await self.perform(capability, read.payload, ctx, capability.timeout)
         except Question as asked:
-            wanted = {"step": ctx.step, "kind": "answer", "question": asked.question}
+            wanted: dict[str, object] = {"step": ctx.step, "kind": "answer", "question": asked.question}
             return Response(id=id, status=Status.INPUT_REQUIRED, input=wanted, metadata=metadata)
         except Exception as exc:  # noqa: BLE001 - a remote agent may raise anything while a capability is looked up
             fault = exc.fault if isinstance(exc, FaultError) else to_task_fault(exc, self.name, type)

@@ -8,7 +8,6 @@ minItems and maxItems are checked. Others are for the program that answers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from amends.errors.base import FaultError
 from amends.errors.task import InvalidFieldTypeError, InvalidFieldValueError, MissingRequiredFieldError
@@ -25,18 +24,18 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-# keyword → (the types it applies to, the size that is compared, whether a larger size is wrong)
-_BOUNDS: dict[str, tuple[tuple[type, ...], bool, bool]] = {
-    "minimum": ((int, float), False, False),
-    "maximum": ((int, float), False, True),
-    "minLength": ((str,), True, False),
-    "maxLength": ((str,), True, True),
-    "minItems": ((list,), True, False),
-    "maxItems": ((list,), True, True),
+# keyword → (the types it applies to, whether a larger value or length is wrong)
+_BOUNDS: dict[str, tuple[tuple[type, ...], bool]] = {
+    "minimum": ((int, float), False),
+    "maximum": ((int, float), True),
+    "minLength": ((str,), False),
+    "maxLength": ((str,), True),
+    "minItems": ((list,), False),
+    "maxItems": ((list,), True),
 }
 
 
-def check_answer(answer: Any, schema: Any) -> None:
+def check_answer(answer: object, schema: object) -> None:
     """
     Check an answer, which is JSON.
 
@@ -47,7 +46,7 @@ def check_answer(answer: Any, schema: Any) -> None:
         raise error
 
 
-def _errors(value: Any, schema: Any, at: str, depth: int) -> Iterator[FaultError]:
+def _errors(value: object, schema: object, at: str, depth: int) -> Iterator[FaultError]:
     if not isinstance(schema, Mapping) or depth == 0:
         return
     kinds = schema.get("type")
@@ -59,11 +58,11 @@ def _errors(value: Any, schema: Any, at: str, depth: int) -> Iterator[FaultError
         "const" in schema and value != schema["const"]
     ):
         yield _error(InvalidFieldValueError, at)
-    for name, (types, sized, most) in _BOUNDS.items():
+    for name, (types, most) in _BOUNDS.items():
         bound = schema.get(name)
         if isinstance(bound, int | float) and isinstance(value, types) and not isinstance(value, bool):
-            size: Any = len(value) if sized else value  # type: ignore[arg-type,unused-ignore]
-            if size > bound if most else size < bound:
+            size = len(value) if isinstance(value, str | list) else value
+            if isinstance(size, int | float) and (size > bound if most else size < bound):
                 yield _error(InvalidFieldValueError, at)
     if isinstance(value, dict):
         yield from _member_errors(value, schema, at, depth)
@@ -73,7 +72,7 @@ def _errors(value: Any, schema: Any, at: str, depth: int) -> Iterator[FaultError
 
 
 def _member_errors(
-    value: dict[str, Any], schema: Mapping[str, Any], at: str, depth: int
+    value: dict[str, object], schema: Mapping[str, object], at: str, depth: int
 ) -> Iterator[FaultError]:
     required, properties = schema.get("required"), schema.get("properties")
     for name in required if isinstance(required, list) else []:
@@ -87,7 +86,7 @@ def _member_errors(
             yield _error(InvalidFieldValueError, f"{at}/{name}")
 
 
-def _is(value: Any, name: Any) -> bool:
+def _is(value: object, name: object) -> bool:
     types = _TYPES.get(name) if isinstance(name, str) else None
     if types is None:
         return True  # a type that this version does not know

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,7 @@ __all__ = ["Connection", "Connections"]
 class Connections:
     """An agent's MCP servers by name."""
 
-    def __init__(self, agent: str, targets: Mapping[str, Any]) -> None:
+    def __init__(self, agent: str, targets: Mapping[str, object]) -> None:
         self.agent = agent
         self.targets = dict(targets)
         self._clients = {
@@ -62,10 +63,11 @@ class Connections:
         await asyncio.gather(*(persistent.close() for persistent in self._clients.values()))
 
 
-def _client(target: Any) -> Any:
+def _client(target: Any) -> AbstractAsyncContextManager[object]:
     """An unopened client for `target`: a function that makes one, or whatever the MCP binding connects to."""
     if inspect.isfunction(target) or inspect.ismethod(target) or isinstance(target, partial):
-        return target()
+        made: AbstractAsyncContextManager[object] = target()
+        return made
     from amends.bindings.mcp import Client
     from amends.recovery.policies import NONE
 
@@ -81,7 +83,7 @@ class Connection:
     task vocabulary.
     """
 
-    def __init__(self, client: Any, context: dict[str, Any], broken: Callable[[], None]) -> None:
+    def __init__(self, client: object, context: dict[str, str], broken: Callable[[], None]) -> None:
         self.client = client
         """The client itself."""
         self._context = context
@@ -91,7 +93,9 @@ class Connection:
         found = getattr(self.client, name)
         return partial(self._call, found) if inspect.iscoroutinefunction(found) else found
 
-    async def _call(self, method: Any, *args: Any, **kwargs: Any) -> Any:
+    async def _call(
+        self, method: Callable[..., Awaitable[object]], *args: object, **kwargs: object
+    ) -> object:
         try:
             answer = await method(*args, **kwargs)
         except Exception as exc:
@@ -135,7 +139,7 @@ def _task_code(fault: Fault) -> tuple[str | None, Fault]:
     return None, fault
 
 
-def _connect_fault(fault: Fault, context: dict[str, Any]) -> Fault:
+def _connect_fault(fault: Fault, context: dict[str, str]) -> Fault:
     """The fault of a failed connection. The server was not called, so the call had no effect."""
     code, part = _task_code(fault)
     if code is None:
@@ -155,7 +159,7 @@ def _connect_fault(fault: Fault, context: dict[str, Any]) -> Fault:
     )
 
 
-def _call_fault(fault: Fault, context: dict[str, Any]) -> Fault:
+def _call_fault(fault: Fault, context: dict[str, str]) -> Fault:
     """The fault of a failed call in the task vocabulary; the server's own code is kept in `details.cause`."""
     if fault.vocabulary == "task":
         return replace(fault, details={**context, **(fault.details or {})})
@@ -166,13 +170,12 @@ def _call_fault(fault: Fault, context: dict[str, Any]) -> Fault:
         # The server is an agent of the same contract.
         return replace(fault, vocabulary="task", details={**context, **(fault.details or {})})
     code = known or "MCP_ERROR"
-    changes: dict[str, Any] = {} if known else {"recovery": fault.recovery, "executed": fault.executed}
-    return Fault(
+    found = Fault(
         code=code,
         vocabulary="task",
         message=fault.message if fault.origin is not None else row_for("task", code).message,
         details={**context, "cause": {"vocabulary": part.vocabulary, "code": part.code}},
         retry_after=part.retry_after,
         suggestions=fault.suggestions,
-        **changes,
     )
+    return found if known else replace(found, recovery=fault.recovery, executed=fault.executed)

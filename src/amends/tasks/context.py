@@ -29,7 +29,7 @@ class InDoubt(Interruption):
 class Question(Interruption):
     """Raised by `Context.ask` when there is no answer yet."""
 
-    def __init__(self, question: str, schema: dict[str, Any] | None = None) -> None:
+    def __init__(self, question: str, schema: dict[str, object] | None = None) -> None:
         super().__init__(question, schema)
         self.question, self.schema = question, schema
 
@@ -41,7 +41,7 @@ class TaskServices(Protocol):
         """See `Context.once`."""
         ...
 
-    async def delegate(self, ctx: Context, type: str, payload: Any, agent: str | None) -> Any:
+    async def delegate(self, ctx: Context, type: str, payload: object, agent: str | None) -> object:
         """See `Context.delegate`."""
         ...
 
@@ -76,7 +76,7 @@ class Context:
         attempt: int = 1,
         key: str = "",
         undo: bool = False,
-        answers: list[Any] | None = None,
+        answers: list[object] | None = None,
         services: TaskServices | None = None,
         time_left: Callable[[], float | None] = lambda: None,
     ) -> None:
@@ -121,7 +121,7 @@ class Context:
             raise UnsupportedError("ctx.once needs a store's transaction: submit the task to an Orchestrator")
         return await self._services.once(self, name, work)
 
-    async def delegate(self, type: str, payload: Any = None, *, agent: str | None = None) -> Any:
+    async def delegate(self, type: str, payload: object = None, *, agent: str | None = None) -> Any:
         """
         Call a capability of another agent, with recovery, and return its result.
 
@@ -135,7 +135,7 @@ class Context:
             raise AgentNotFoundError(details={"capability": type})
         return await self._services.delegate(self, type, payload, agent)
 
-    def ask(self, question: str, schema: dict[str, Any] | None = None) -> Any:
+    def ask(self, question: str, schema: dict[str, object] | None = None) -> Any:
         """
         Return the answer to a question to the user or program that submitted the task.
 

@@ -56,10 +56,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
     id: str
     type: str
     """The name of the capability."""
-    payload: Any = None
+    payload: object = None
     agent: str | None = None
     """The name of the agent; by default an agent that has the capability."""
-    retry_policy: dict[str, Any] | None = None
+    retry_policy: dict[str, object] | None = None
     """{maxAttempts, backoffType, initialDelay in ms}: T8."""
     deadline: str | None = None
     """RFC 3339: after this time no attempt starts, and a running one is stopped."""
@@ -67,7 +67,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
     """Requests with the same key are the same task."""
 
     @classmethod
-    def read(cls, document: Any) -> Self:
+    def read(cls, document: object) -> Self:
         """
         Read a request from a mapping, JSON text or bytes, or a Request. Unknown members are ignored.
 
@@ -110,9 +110,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
             idempotency_key=document.get("idempotencyKey"),
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The request as a JSON document."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
+        found: dict[str, object] = msgspec.to_builtins(self)
         return found
 
 
@@ -135,9 +135,9 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     degraded: bool = False
     """Whether the result, or a part of it, comes from a fallback."""
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The metadata as a JSON document, without the members that are unknown."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         if self.started is not None:
             found["startedAt"] = stamp(self.started)
         if self.completed is not None:
@@ -151,7 +151,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return found
 
     @classmethod
-    def read(cls, document: Any) -> Self:
+    def read(cls, document: object) -> Self:
         """Read metadata from a document. Members of the wrong type are ignored."""
         given = document if isinstance(document, Mapping) else {}
         agent = given.get("agent")
@@ -170,7 +170,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: Status
     result: Any = None
     error: Fault | None = None
-    input: dict[str, Any] | None = None
+    input: dict[str, object] | None = None
     """With `input_required`: the step that waits, and the question."""
     failures: dict[str, Fault] | None = None
     """The optional steps of a plan that failed, if the plan was completed without them."""
@@ -181,9 +181,9 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether the task was completed."""
         return self.status is Status.COMPLETED
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The response as a JSON document."""
-        found: dict[str, Any] = {"id": self.id, "status": self.status.value}
+        found: dict[str, object] = {"id": self.id, "status": self.status.value}
         if self.result is not None or self.ok:
             found["result"] = self.result
         if self.error is not None:
@@ -198,7 +198,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return found
 
     @classmethod
-    def read(cls, document: Any) -> Self | None:
+    def read(cls, document: object) -> Self | None:
         """Read a response from a mapping, or JSON text or bytes. Returns None if it is not a response; never raises."""
         if isinstance(document, str | bytes | bytearray):
             try:
@@ -238,7 +238,7 @@ def stamp(at: float) -> str:
     return text.replace("+00:00", "Z")
 
 
-def parse_time(text: Any) -> float | None:
+def parse_time(text: object) -> float | None:
     """Parse an RFC 3339 time into seconds since 1970; None if it is not one. Without a zone it is taken as UTC."""
     if not isinstance(text, str) or len(text) > 40:
         return None

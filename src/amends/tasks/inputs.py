@@ -19,7 +19,7 @@ from amends.foreign.validation import pointer
 
 __all__ = ["checker", "to_fault"]
 
-Check = Callable[[Any], Any]
+Check = Callable[[object], object]
 
 # The first match decides.
 _SENTENCES: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -34,12 +34,12 @@ _PATH = re.compile(
 _STEP = re.compile(r"\.([^`.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
-def checker(kind: Any) -> Check | None:
+def checker(kind: object) -> Check | None:
     """Return a function that converts a payload into `kind` or raises the input fault; None if any payload is allowed."""
     if kind is Any or kind is None or kind is object:
         return None
 
-    def check(payload: Any) -> Any:
+    def check(payload: object) -> object:
         try:
             return msgspec.convert(payload, kind, dec_hook=_decode)
         except msgspec.ValidationError as exc:
@@ -48,14 +48,15 @@ def checker(kind: Any) -> Check | None:
     return check
 
 
-def _decode(kind: Any, value: Any) -> Any:
+def _decode(kind: type, value: object) -> object:
     """Convert a value into a type that msgspec does not know: a pydantic model."""
     validate = getattr(kind, "model_validate", None)
     if validate is None:
         raise NotImplementedError(
             f"the type {kind!r} cannot be checked: use a Struct, a dataclass or a pydantic model"
         )
-    return validate(value)
+    validated: object = validate(value)
+    return validated
 
 
 def _first_model_error(exc: BaseException) -> tuple[str, list[str]] | None:

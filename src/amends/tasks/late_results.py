@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any
 
 from amends.core.enums import Executed
 from amends.errors.base import FaultError
@@ -30,13 +29,13 @@ class LateResults:
     """The threads of this process whose steps are in doubt."""
 
     def __init__(self) -> None:
-        self._watched: dict[Future[Any], asyncio.Task[None]] = {}
+        self._watched: dict[Future[object], asyncio.Task[None]] = {}
 
     def watch(
         self,
-        thread: Future[Any],
-        record: Callable[[bool, Any], Awaitable[object]],
-        verify: Callable[[], Awaitable[Any]],
+        thread: Future[object],
+        record: Callable[[bool, object], Awaitable[object]],
+        verify: Callable[[], Awaitable[object]],
     ) -> None:
         """
         Record the outcome of a thread when it ends.
@@ -61,9 +60,9 @@ class LateResults:
 
 
 async def _record(
-    thread: Future[Any],
-    record: Callable[[bool, Any], Awaitable[object]],
-    verify: Callable[[], Awaitable[Any]],
+    thread: Future[object],
+    record: Callable[[bool, object], Awaitable[object]],
+    verify: Callable[[], Awaitable[object]],
 ) -> None:
     seen = await _outcome(thread, verify)
     if seen is None:
@@ -80,7 +79,9 @@ async def _record(
     _log.warning("the late outcome of a step could not be recorded")
 
 
-async def _outcome(thread: Future[Any], check: Callable[[], Awaitable[Any]]) -> tuple[bool, Any] | None:
+async def _outcome(
+    thread: Future[object], check: Callable[[], Awaitable[object]]
+) -> tuple[bool, object] | None:
     """Whether the step happened, and its result; None if that is unknown."""
     try:
         return True, to_json_value(await asyncio.wrap_future(thread))

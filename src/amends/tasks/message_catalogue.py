@@ -14,7 +14,6 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -31,7 +30,7 @@ _UNKNOWN_WAIT = "…"
 class Catalogue:
     """User messages by language and code."""
 
-    def __init__(self, texts: Mapping[str, Any] | None = None, *, default: str | None = None) -> None:
+    def __init__(self, texts: Mapping[str, object] | None = None, *, default: str | None = None) -> None:
         """
         Args:
             texts: `{code: sentence}` for one language, or `{language: {code: sentence}}`.
@@ -41,15 +40,12 @@ class Catalogue:
             ValueError: a text is not a string, is empty, or has an unknown placeholder.
         """
         texts = texts or {}
-        nested = all(isinstance(value, Mapping) for value in texts.values())
-        self._languages: dict[str, dict[str, str]] = (
-            {language.casefold(): dict(codes) for language, codes in texts.items()}
-            if nested
-            else {"": dict(texts)}
-        )
-        for language, codes in self._languages.items():
-            for code, text in codes.items():
-                _check(language, code, text)
+        nested = {name: codes for name, codes in texts.items() if isinstance(codes, Mapping)}
+        languages = nested if len(nested) == len(texts) else {"": texts}
+        self._languages: dict[str, dict[str, str]] = {
+            language.casefold(): {code: _check(language, code, text) for code, text in codes.items()}
+            for language, codes in languages.items()
+        }
         self._default = (default or next(iter(self._languages), "")).casefold()
 
     @classmethod
@@ -94,7 +90,7 @@ class Catalogue:
         return found
 
 
-def _check(language: str, code: str, text: Any) -> None:
+def _check(language: str, code: str, text: object) -> str:
     where = f"{language}.{code}" if language else code
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"the message {where} must be a string that is not empty, not {text!r}")
@@ -103,6 +99,7 @@ def _check(language: str, code: str, text: Any) -> None:
             raise ValueError(
                 f"the message {where} has an unknown placeholder {{{name}}}: use {{name}} or {{wait}}"
             )
+    return text
 
 
 def _wait(fault: Fault) -> str:

@@ -160,12 +160,12 @@ class Orchestrator:
 
     async def submit(
         self,
-        task: Any,
-        payload: Any = None,
+        task: object,
+        payload: object = None,
         *,
         id: str | None = None,
         agent: str | None = None,
-        retry_policy: dict[str, Any] | None = None,
+        retry_policy: dict[str, object] | None = None,
         deadline: float | timedelta | str | None = None,
         key: str | None = None,
     ) -> Handle:
@@ -206,8 +206,8 @@ class Orchestrator:
 
     async def run(
         self,
-        task: Any,
-        payload: Any = None,
+        task: object,
+        payload: object = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109
         **options: Any,
@@ -309,7 +309,7 @@ class Orchestrator:
         """
         return await self._send(id, task_commands.retry)
 
-    async def answer(self, id: str, answer: Any, *, step: str | None = None) -> Response:
+    async def answer(self, id: str, answer: object, *, step: str | None = None) -> Response:
         """
         Answer the question of a step.
 
@@ -319,7 +319,7 @@ class Orchestrator:
         return await self._send(id, task_commands.answer, answer=answer, step=step)
 
     async def verify(
-        self, id: str, *, happened: bool, result: Any = None, step: str | None = None
+        self, id: str, *, happened: bool, result: object = None, step: str | None = None
     ) -> Response:
         """
         Record whether an interrupted step happened. If it did, `result` is its result; if not, the step is attempted again.
@@ -400,6 +400,6 @@ class Handle:
         """See `Orchestrator.cancel`."""
         return await self._orchestrator.cancel(self.id)
 
-    async def answer(self, answer: Any, *, step: str | None = None) -> Response:
+    async def answer(self, answer: object, *, step: str | None = None) -> Response:
         """See `Orchestrator.answer`."""
         return await self._orchestrator.answer(self.id, answer, step=step)

@@ -10,25 +10,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import Generic, TypeVar
 
 __all__ = ["PersistentClient"]
 
 _CONNECT_SECONDS = 15.0
 
+C = TypeVar("C")
 
-class PersistentClient:
+
+class PersistentClient(Generic[C]):
     """One client that is opened on first use, and opened again after it was closed or dropped."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], AbstractAsyncContextManager[C]]) -> None:
         """
         Args:
             make: returns an unopened client.
         """
         self._make = make
-        self._current: _OpenClient | None = None
+        self._current: _OpenClient[C] | None = None
 
-    async def get(self) -> Any:
+    async def get(self) -> C:
         """Return the open client. Raises what opening it raises; TimeoutError if that takes too long."""
         current = self._current
         if current is None or not current.alive:
@@ -42,7 +45,7 @@ class PersistentClient:
                 self._current = None
             raise
 
-    def drop(self, client: Any = None) -> None:
+    def drop(self, client: C | None = None) -> None:
         """Close the client without waiting. If `client` is given, only that one: another may be open by now."""
         current = self._current
         if current is not None and (client is None or current.has_opened(client)):
@@ -57,13 +60,13 @@ class PersistentClient:
             await current.wait_closed()
 
 
-class _OpenClient:
+class _OpenClient(Generic[C]):
     """One client and the asyncio task that keeps it open. Created on the event loop that uses it."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], AbstractAsyncContextManager[C]]) -> None:
         self._make = make
         self._loop = asyncio.get_running_loop()
-        self._opened: asyncio.Future[Any] = self._loop.create_future()
+        self._opened: asyncio.Future[C] = self._loop.create_future()
         self._stop = asyncio.Event()
         self._task = self._loop.create_task(self._keep_open())
 
@@ -72,12 +75,12 @@ class _OpenClient:
         """Whether the client can be used on the running event loop."""
         return not self._task.done() and self._loop is asyncio.get_running_loop()
 
-    def has_opened(self, client: Any) -> bool:
+    def has_opened(self, client: C) -> bool:
         """Whether this is the given client."""
         opened = self._opened
         return opened.done() and opened.exception() is None and opened.result() is client
 
-    async def wait_open(self) -> Any:
+    async def wait_open(self) -> C:
         """Return the client once it is open. Raises what opening it raises; TimeoutError if that takes too long."""
         async with asyncio.timeout(_CONNECT_SECONDS):
             return await asyncio.shield(self._opened)

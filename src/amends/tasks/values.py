@@ -8,8 +8,8 @@ UUIDs, sets, pydantic models, and results of MCP tools (their structured content
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 
@@ -31,7 +31,7 @@ class UnstorableError(ValueError):
         self.reason = reason
 
 
-def to_json_value(value: Any) -> Any:
+def to_json_value(value: object) -> object:
     """
     Return a value as it reads back from the log, so that later steps get the same value with or without a crash.
 
@@ -54,10 +54,11 @@ def to_json_value(value: Any) -> Any:
         raise UnstorableError("it has a value that cannot be written as JSON") from None
     if len(encoded) > MAX_BYTES:
         raise UnstorableError(f"it has {len(encoded)} bytes as JSON, and at most {MAX_BYTES} are stored")
-    return msgspec.json.decode(encoded)
+    decoded: object = msgspec.json.decode(encoded)
+    return decoded
 
 
-def storable(value: Any, name: str) -> Any:
+def storable(value: object, name: str) -> object:
     """
     Return a value that a caller sent as it reads back from the log.
 
@@ -75,9 +76,10 @@ def storable(value: Any, name: str) -> Any:
 
 
 _encode = msgspec.json.Encoder().encode
+_ABSENT = object()
 
 
-def _check(value: Any, depth: int) -> None:
+def _check(value: object, depth: int) -> None:
     """Check the nesting and the numbers of a value that consists of plain types."""
     if isinstance(value, float | Decimal):
         if not math.isfinite(value):
@@ -91,18 +93,19 @@ def _check(value: Any, depth: int) -> None:
         _check(item, depth - 1)
 
 
-def _convert(value: Any) -> Any:
+def _convert(value: object) -> object:
     """Convert a value that msgspec does not know: a result of an MCP tool, or a pydantic model."""
     content = getattr(value, "content", None)
-    if hasattr(value, "structured_content") and isinstance(content, list | tuple):
-        structured = value.structured_content
+    structured = getattr(value, "structured_content", _ABSENT)
+    if structured is not _ABSENT and isinstance(content, list | tuple):
         return structured if structured is not None else _texts(content)
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
-        return dump(mode="json")
+        dumped: object = dump(mode="json")
+        return dumped
     raise TypeError
 
 
-def _texts(content: list[Any] | tuple[Any, ...]) -> Any:
-    texts = [part.text for part in content if getattr(part, "type", "") == "text"]
+def _texts(content: Iterable[object]) -> object:
+    texts = [getattr(part, "text", None) for part in content if getattr(part, "type", "") == "text"]
     return texts[0] if len(texts) == 1 else texts

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
-from typing import Any
 
 from amends.durable.journal import ImpossibleRecord
 from amends.stores.contract import Store
@@ -142,7 +141,7 @@ class TaskWaiters:
                 await asyncio.wait([follow])
 
     async def _apply_entries(self, store: Store, state: TaskState, last: int) -> TaskState:
-        following: Any = store.log(log_name(self._space, state.head.id)).follow(last + 1)
+        following = store.log(log_name(self._space, state.head.id)).follow(last + 1)
         async with aclosing(following):
             async for entry in following:
                 try:

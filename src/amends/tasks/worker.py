@@ -177,8 +177,7 @@ class Worker:
             raise
         finally:
             del self._runs[task]
-            if self._alone is task:
-                self._alone = None
+            self._end_alone(task)
         state = run.state
         if state.status in AT_REST:
             self._notify(state)
@@ -201,6 +200,10 @@ class Worker:
         self._alone = None
         return False
 
+    def _end_alone(self, task: asyncio.Task[None]) -> None:
+        if self._alone is task:
+            self._alone = None
+
     async def _discard(self, lease: Lease, found: Snapshot[TaskState] | None) -> None:
         """Remove the message of a task that has no work to do, and bring the task's row up to date."""
         if found is not None:
@@ -211,7 +214,6 @@ class Worker:
 
     async def _handle_early(self, lease: Lease, state: TaskState) -> bool:
         """Put off or remove a message that came early or is superfluous. Return whether it was one."""
-        release, now = state.release, self._registry.clock()
         if state.held:
             # The worker that holds the task by another message extends its lease on that one, and reads all commands. If it is
             # lost, that message is delivered again.
@@ -219,10 +221,14 @@ class Worker:
             if other:
                 await lease.done()
             return other
-        if state.command_pending or release.until is None or release.until <= now:
+        release = state.release
+        if state.command_pending or release.until is None:
+            return False
+        wait = release.until - self._registry.clock()
+        if wait <= 0:
             return False
         if release.lease == lease.id:
-            await lease.give_back(delay=release.until - now)
+            await lease.give_back(delay=wait)
         else:
             await lease.done()
         return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from amends.stores.contract import DeadMessage
-from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.scan import scan
 from amends.stores.nats.stored_messages import StoredMessage, latest
 from amends.stores.nats.stream_settings import STATE
@@ -55,15 +54,10 @@ class DeadLetters:
 
     async def count(self) -> int:
         """The number of dead letters."""
+        if not await self._streams.exists(STATE, STATE):
+            return 0
         subjects = f"{self._streams.subject(STATE, STATE)}{self._suffix}.>"
-        try:
-            stream = self._streams.stream(STATE, STATE)
-            info = await self._streams.connection.api(f"STREAM.INFO.{stream}", {"subjects_filter": subjects})
-        except ApiError as error:
-            if error.missing:
-                return 0
-            raise
-        return len(info["state"].get("subjects") or {})
+        return len(await self._streams.subjects(STATE, STATE, subjects))
 
     async def remove(self, id: str) -> None:
         """Delete the dead letter with this id."""
@@ -74,14 +68,7 @@ class DeadLetters:
         await self._purge(f"{self._suffix}.>")
 
     async def _purge(self, suffix: str) -> None:
-        subject = self._streams.subject(STATE, STATE) + suffix
-        try:
-            await self._streams.connection.api(
-                f"STREAM.PURGE.{self._streams.stream(STATE, STATE)}", {"filter": subject}
-            )
-        except ApiError as error:
-            if not error.missing:
-                raise
+        await self._streams.purge(STATE, STATE, self._streams.subject(STATE, STATE) + suffix)
 
 
 def _letter(stored: StoredMessage) -> DeadMessage:

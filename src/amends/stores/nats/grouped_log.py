@@ -14,7 +14,7 @@ marker message holds the last number. The server sends each stored entry to the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -199,7 +199,7 @@ class GroupedLog:
                 return kept[:limit]
             seq = found[-1].seq + 1
 
-    async def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
+    async def follow(self, start: int | None = None) -> AsyncGenerator[Entry, None]:
         async with self.watch() as signal:
             if start is None:
                 start = (await self.bounds()).first

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 from amends.stores.arguments import check_key, check_limit, check_value
@@ -104,7 +104,7 @@ class NatsLog:
         if wanted < first:
             raise TrimmedError(self.name, wanted, first)
 
-    async def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
+    async def follow(self, start: int | None = None) -> AsyncGenerator[Entry, None]:
         stream = self._streams.stream("log", self.name)
         consumer = ""
         while True:

@@ -308,14 +308,7 @@ class NatsQueue:
         self._ready = False
         await self.streams.drop("queue", self.name)
         await self._letters.clear()
-        try:
-            subject = self.streams.subject(STATE, STATE) + f"{self.claims.suffix}.>"
-            await self.connection.api(
-                f"STREAM.PURGE.{self.streams.stream(STATE, STATE)}", {"filter": subject}
-            )
-        except ApiError as error:
-            if not error.missing:
-                raise
+        await self.streams.purge(STATE, STATE, f"{self.streams.subject(STATE, STATE)}{self.claims.suffix}.>")
 
 
 def _key_token(key: str) -> str:

@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from amends.stores.errors import StoreUnavailableError
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.replies import header, headers_of
 from amends.stores.nats.stored_messages import (
@@ -16,6 +15,7 @@ from amends.stores.nats.stored_messages import (
     first_from,
     from_delivery,
     from_direct,
+    no_reply,
     pull,
 )
 from amends.stores.nats.streams import Streams
@@ -87,7 +87,7 @@ async def _read_direct(
         elif not await streams.exists(kind, name):
             return []
         await asyncio.sleep(_PAUSE)
-    raise _no_reply(streams)
+    raise no_reply(streams)
 
 
 def _seq(stored: StoredMessage) -> int:
@@ -142,7 +142,7 @@ async def _read_by_consumer(
         if complete:
             return
         await asyncio.sleep(_PAUSE)
-    raise _no_reply(streams)
+    raise no_reply(streams)
 
 
 async def _delivered(streams: Streams, stream: str, consumer: str) -> int:
@@ -170,10 +170,4 @@ async def _create_consumer(streams: Streams, kind: str, name: str, filters: list
             return consumer, left
         # The server placed it on a replica that may lag.
         await streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
-    raise _no_reply(streams)
-
-
-def _no_reply(streams: Streams) -> StoreUnavailableError:
-    return StoreUnavailableError(
-        f"{streams.connection.display_url} has not answered for {streams.connection.timeout:g} s: try again"
-    )
+    raise no_reply(streams)

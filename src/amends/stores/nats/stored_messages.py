@@ -28,6 +28,7 @@ __all__ = [
     "from_delivery",
     "from_direct",
     "latest",
+    "no_reply",
     "page",
     "parse_ack_subject",
     "pull",
@@ -125,7 +126,12 @@ async def page(
         if not await streams.exists(kind, name):
             return []
         await asyncio.sleep(_PAUSE)
-    raise StoreUnavailableError(
+    raise no_reply(streams)
+
+
+def no_reply(streams: Streams) -> StoreUnavailableError:
+    """The error for a request that was not answered in time."""
+    return StoreUnavailableError(
         f"{streams.connection.display_url} has not answered for {streams.connection.timeout:g} s: try again"
     )
 

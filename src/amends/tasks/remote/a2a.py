@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +13,11 @@ from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context, Question
 from amends.tasks.persistent_client import PersistentClient
+
+if TYPE_CHECKING:
+    from a2a.types.a2a_pb2 import Part, StreamResponse
+
+    from amends.bindings.a2a import Client
 
 __all__ = ["A2aAgent"]
 
@@ -36,9 +41,9 @@ class A2aAgent(Agent):
         *,
         read_only: Iterable[str] = (),
         repeatable: bool = False,
-        parts: Callable[[str, Any], list[Any]] | None = None,
+        parts: Callable[[str, object], list[Part]] | None = None,
         timeout: float = 120.0,
-        client: Any = None,
+        client: Callable[[], Client] | None = None,
         **options: Any,
     ) -> None:
         """
@@ -59,7 +64,7 @@ class A2aAgent(Agent):
         self._parts = parts or _parts
         self._persistent = PersistentClient(client or self._client)
 
-    def _client(self) -> Any:
+    def _client(self) -> Client:
         from amends.bindings.a2a import Client
         from amends.recovery.policies import NONE
 
@@ -80,7 +85,7 @@ class A2aAgent(Agent):
             )
         return found
 
-    async def send(self, skill: str, payload: Any, ctx: Context) -> Any:
+    async def send(self, skill: str, payload: object, ctx: Context) -> object:
         """
         Send one message and return the result.
 
@@ -123,11 +128,11 @@ class _Outcome:
     """The result of an agent's events: the parts of its artifacts or of its message, or a question."""
 
     def __init__(self) -> None:
-        self._artifacts: dict[str, list[Any]] = {}
-        self._message_parts: list[Any] = []
+        self._artifacts: dict[str, list[Part]] = {}
+        self._message_parts: list[Part] = []
         self.question: str | None = None
 
-    def add(self, event: Any) -> None:
+    def add(self, event: StreamResponse) -> None:
         from a2a.types.a2a_pb2 import TaskState
 
         kind = event.WhichOneof("payload")
@@ -150,14 +155,14 @@ class _Outcome:
         self.question = (_texts(parts) or "The agent needs more information") if asks else None
         self._message_parts = parts or self._message_parts
 
-    def result(self) -> Any:
+    def result(self) -> object:
         """The value of the only part, or the values of all parts in order."""
         parts = [part for artifact in self._artifacts.values() for part in artifact] or self._message_parts
         values = [_value(part) for part in parts]
         return values[0] if len(values) == 1 else values or None
 
 
-def _parts(skill: str, payload: Any) -> list[Any]:
+def _parts(skill: str, payload: object) -> list[Part]:
     from a2a.types.a2a_pb2 import Part
     from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped,unused-ignore]
 
@@ -167,7 +172,7 @@ def _parts(skill: str, payload: Any) -> list[Any]:
     return [ParseDict({"data": {} if payload is None else payload}, Part())]
 
 
-def _value(part: Any) -> Any:
+def _value(part: Part) -> object:
     from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped,unused-ignore]
 
     kind = part.WhichOneof("content")
@@ -178,7 +183,7 @@ def _value(part: Any) -> Any:
     return MessageToDict(part)
 
 
-def _restore_ints(value: Any) -> Any:
+def _restore_ints(value: object) -> object:
     """Convert floats without a fraction to int: protobuf turns every number into a float."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -187,9 +192,9 @@ def _restore_ints(value: Any) -> Any:
     return [_restore_ints(item) for item in value] if isinstance(value, list) else value
 
 
-def _texts(parts: list[Any]) -> str:
+def _texts(parts: list[Part]) -> str:
     return " ".join(part.text for part in parts if part.WhichOneof("content") == "text").strip()
 
 
-def _text(answer: Any) -> str:
+def _text(answer: object) -> str:
     return answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()

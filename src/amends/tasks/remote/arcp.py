@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amends.core.crosswalk import ORIGINAL
 from amends.core.enums import Executed, Recovery
@@ -15,6 +16,9 @@ from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 from amends.tasks.persistent_client import PersistentClient
+
+if TYPE_CHECKING:
+    from amends.arcp import Client, Runtime
 
 __all__ = ["ArcpAgent"]
 
@@ -35,7 +39,9 @@ class ArcpAgent(Agent):
 
     dynamic = True
 
-    def __init__(self, name: str, runtime: Any, *, token: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, name: str, runtime: Runtime | str, *, token: str | None = None, **options: Any
+    ) -> None:
         """
         Args:
             name: the agent's name.
@@ -47,7 +53,7 @@ class ArcpAgent(Agent):
         self._runtime, self._token = runtime, token
         self._persistent = PersistentClient(self._session)
 
-    def _session(self) -> Any:
+    def _session(self) -> AbstractAsyncContextManager[Client]:
         from amends.arcp import connect
 
         return connect(self._runtime, token=self._token)
@@ -69,7 +75,7 @@ class ArcpAgent(Agent):
             )
         return found
 
-    async def submit(self, agent: str, payload: Any, ctx: Context) -> Any:
+    async def submit(self, agent: str, payload: object, ctx: Context) -> object:
         """
         Submit one job, wait for it, and return its result.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from amends.errors.task import CapabilityNotFoundError
 from amends.process import arun
 from amends.recovery.policies import NONE
 from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability
+from amends.tasks.capability import Capability, Hook
 from amends.tasks.context import Context
 
 __all__ = ["Command", "CommandAgent"]
@@ -36,8 +36,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None = None
     """The exit codes it uses: s2, v2, or the profile of a known tool."""
     cwd: str | None = None
-    undo: Callable[..., Any] | None = None
-    verify: Callable[..., Any] | None = None
+    undo: Hook | None = None
+    verify: Hook | None = None
     timeout: float | None = None
 
 
@@ -85,8 +85,8 @@ class CommandAgent(Agent):
 
 
 async def _run(
-    command: Command, env: Mapping[str, str] | None, seconds: float, payload: Any, ctx: Context
-) -> Any:
+    command: Command, env: Mapping[str, str] | None, seconds: float, payload: object, ctx: Context
+) -> object:
     left = ctx.time_left
     try:
         done = await arun(
@@ -116,11 +116,11 @@ def _cannot_start(fault: Fault) -> bool:
     return own and (fault.details or {}).get("errno") in _NOT_INSTALLED
 
 
-def _content(stdout: bytes | str) -> Any:
+def _content(stdout: bytes | str) -> object:
     """The output of a successful run: the data of an envelope, other JSON, or the text."""
     text = stdout if isinstance(stdout, str) else stdout.decode("utf-8", "replace")
     try:
-        found = msgspec.json.decode(text)
+        found: object = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError):
         return text
     if isinstance(found, dict) and found.get("ok") is True:

@@ -12,7 +12,7 @@ from amends.errors.base import FaultError
 from amends.recovery.classify import fault_in_response
 from amends.recovery.policies import NONE
 from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability
+from amends.tasks.capability import Capability, Hook
 from amends.tasks.context import Context
 from amends.tasks.remote.reported_failures import redirect_fault, reported_failure
 
@@ -32,8 +32,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The service honours `Idempotency-Key`: the step's key is sent, and calls may be repeated."""
     read_only: bool = False
     """A call changes nothing, although its method is not GET or HEAD."""
-    undo: Callable[..., Any] | None = None
-    verify: Callable[..., Any] | None = None
+    undo: Hook | None = None
+    verify: Hook | None = None
     timeout: float | None = None
 
 
@@ -87,7 +87,7 @@ class HttpAgent(Agent):
                 )
             )
 
-    async def call(self, endpoint: Endpoint, payload: Any, ctx: Context) -> Any:
+    async def call(self, endpoint: Endpoint, payload: object, ctx: Context) -> object:
         """
         Send one request and return the content of the response.
 
@@ -142,7 +142,7 @@ def _content(response: Any) -> Any:
     content_type = response.headers.get("content-type", "")
     if "json" not in content_type:
         return response.text[:_LIMIT]
-    document = msgspec.json.decode(response.content[:_LIMIT])
+    document: object = msgspec.json.decode(response.content[:_LIMIT])
     reported = reported_failure(document, content_type)
     if reported is not None:
         raise FaultError.from_fault(reported)

@@ -24,7 +24,7 @@ class McpAgent(Agent):
 
     dynamic = True
 
-    def __init__(self, name: str, server: Any, *, timeout: float = 60.0, **options: Any) -> None:
+    def __init__(self, name: str, server: object, *, timeout: float = 60.0, **options: Any) -> None:
         """
         Args:
             name: the agent's name.
@@ -61,7 +61,7 @@ class McpAgent(Agent):
         )
 
 
-async def _call_tool(server: str, tool: str, key: str | None, payload: Any, ctx: Context) -> Any:
+async def _call_tool(server: str, tool: str, key: str | None, payload: object, ctx: Context) -> object:
     """Call a tool, with the step's key as the argument `key`. Of the result, the structured content or the texts are stored."""
     arguments = dict(payload) if isinstance(payload, dict) else {} if payload is None else {"input": payload}
     if key is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amends.carriers.extraction import examine
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
@@ -16,7 +14,7 @@ _NOT_PROCESSED = frozenset({307, 308})
 """Redirects that ask for the same request at another address. After others, the request may have been processed."""
 
 
-def reported_failure(document: Any, content_type: str) -> Fault | None:
+def reported_failure(document: object, content_type: str) -> Fault | None:
     """
     Return the failure that a document reports although its response has a success status; None if it reports none.
 
@@ -42,7 +40,7 @@ def reported_failure(document: Any, content_type: str) -> Fault | None:
     return Fault(code="INTERNAL_ERROR", vocabulary="task") if via != "jsonrpc" or reading.failed else None
 
 
-def _via(document: dict[str, Any], content_type: str) -> str | None:
+def _via(document: dict[str, object], content_type: str) -> str | None:
     """How to read a document that reports a failure; None if it does not report one."""
     status = document.get("status")
     if "problem+json" in content_type or _is_problem(document, status):
@@ -60,7 +58,7 @@ def _via(document: dict[str, Any], content_type: str) -> str | None:
     return "adcp" if isinstance(document.get("adcp_error"), dict) else None
 
 
-def _via_of_answer(document: dict[str, Any]) -> str | None:
+def _via_of_answer(document: dict[str, object]) -> str | None:
     """The same for a JSON-RPC response: the error itself, or a failed result."""
     if isinstance(document.get("error"), dict):
         return "jsonrpc"
@@ -72,7 +70,7 @@ def _via_of_answer(document: dict[str, Any]) -> str | None:
     return "a2a" if _has_failed_a2a_task(result) else None
 
 
-def _has_failed_a2a_task(document: dict[str, Any]) -> bool:
+def _has_failed_a2a_task(document: dict[str, object]) -> bool:
     """Whether it is such a task, or the member `task` is one."""
     for task in (document, document.get("task")):
         status = task.get("status") if isinstance(task, dict) else None
@@ -82,7 +80,7 @@ def _has_failed_a2a_task(document: dict[str, Any]) -> bool:
     return False
 
 
-def _is_problem(document: dict[str, Any], status: Any) -> bool:
+def _is_problem(document: dict[str, object], status: object) -> bool:
     named = isinstance(document.get("type"), str) or isinstance(document.get("detail"), str)
     return named and isinstance(document.get("title"), str) and isinstance(status, int) and status >= 400
 
