@@ -105,9 +105,13 @@ def botocore_fault(response: Mapping[str, Any]) -> Fault | None:
         body["CancellationReasons"] = [
             each for each in reasons if isinstance(each, Mapping) and each.get("Code") != "None"
         ]
-    fault = extract(
-        {"status": status, "headers": metadata.get("HTTPHeaders"), "body": body}, "http", vendor="aws"
-    )
+    given = metadata.get("HTTPHeaders")
+    headers = dict(given) if isinstance(given, Mapping) else {}
+    request = metadata.get("RequestId")
+    if isinstance(request, str):
+        # The query protocol sends it in the body.
+        headers.setdefault("x-amzn-requestid", request)
+    fault = extract({"status": status, "headers": headers, "body": body}, "http", vendor="aws")
     if fault is None and isinstance(code, str):
         fault = extract(body, vendor="aws")
     if fault is not None:
