@@ -22,7 +22,7 @@ from amends.foreign.outcomes import BROKEN, Meaning, fault_of
 from amends.foreign.readers import READERS
 from amends.foreign.registry import registered_fault
 from amends.foreign.responses import calls_made, response_fault
-from amends.foreign.safe_attr import attribute, inner_exception
+from amends.foreign.safe_attr import attribute, inner_exception, is_exception
 
 __all__ = ["combine", "from_exception"]
 
@@ -92,7 +92,7 @@ def _cause_fault(exc: BaseException, depth: int, parts_left: list[int]) -> Fault
     `raise AgentError(…) from error` says that the failed call is the reason. What the code did before it is not known.
     """
     cause = attribute(exc, "__cause__")
-    if not issubclass(type(cause), BaseException):
+    if not is_exception(cause):
         return None
     fault = _classify(cause, depth - 1, parts_left)
     if fault is None or (fault.status is None and fault.origin is None and fault.code not in _FAILED_CALLS):
