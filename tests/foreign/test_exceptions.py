@@ -12,13 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amends import Fault, FaultError, Recovery, extract, from_exception
-from amends.errors import RateLimitedError
+from amends.errors import QuotaExceededError, RateLimitedError
 from amends.foreign.exceptions import MAX_PARTS
 from tests.foreign.faults import facts, raised_fault
 from tests.foreign.standins import standin
@@ -348,3 +349,31 @@ def test_a_response_is_read_as_by_extract() -> None:
     """The fault of an exception's response equals `extract(response)`."""
     response = SimpleNamespace(status_code=503, headers={"Retry-After": "4"}, content=b'{"title": "t"}')
     assert from_exception(standin("acme.Own", response=response)()) == extract(response)
+
+
+class AgentError(Exception):
+    """An exception of an application, without a row."""
+
+
+def raised_from(cause: BaseException) -> AgentError:
+    error = AgentError("step 3")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("cause", "expected"),
+    [
+        (QuotaExceededError(), ("QUOTA_EXCEEDED", "terminal", "no")),
+        (httpx.ConnectError("x"), ("SERVICE_UNAVAILABLE", "transient", "maybe")),
+        (raised_from(httpx.ReadTimeout("x")), ("TIMEOUT", "transient", "maybe")),
+        (KeyError("x"), ("INTERNAL_ERROR", "uncertain", "maybe")),
+        (FileNotFoundError("x"), ("INTERNAL_ERROR", "uncertain", "maybe")),
+    ],
+)
+def test_an_unknown_exception_raised_from_a_failed_call(
+    cause: BaseException, expected: tuple[str, str, str]
+) -> None:
+    """The failed call decides, but what the code did before it is not known. Local failures stay unknown."""
+    fault = from_exception(raised_from(cause))
+    assert (fault.code, fault.recovery.value, fault.executed.value) == expected

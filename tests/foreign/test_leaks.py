@@ -17,8 +17,10 @@ import pydantic
 import pytest
 import requests
 
-from amends import from_exception, from_upstream
+from amends import Fault, from_exception, from_upstream
+from amends.core.fault import Origin
 from amends.foreign.classes import ROWS
+from amends.foreign.without_text import without_text
 from tests.foreign.standins import standin
 
 POISONS = [
@@ -136,3 +138,24 @@ def test_structured_errors_are_shown_but_not_passed_on() -> None:
     assert (fault.message, fault.suggestions) == ("acme", ("acme",))
     assert fault.origin is not None
     assert "acme" not in repr(from_upstream(exc))
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("card_declined_for_some_new_reason", True),
+        ("QUOTA_OF_A_NEW_KIND", True),
+        ("SomeNewException", True),
+        ("21999", True),
+        ("acme.internal", False),
+        ("acme", False),
+        ("sk_live_51HqAcme", False),
+        ("tenant-4711", False),
+        ("xoxb-123-acme", False),
+        ("4242424242424242", False),
+    ],
+)
+def test_a_code_word_that_no_table_has(word: str, kept: bool) -> None:
+    """It is kept if it has the form of a code; a name, an id or a key is not."""
+    fault = Fault(code="BAD_REQUEST", message="m", vocabulary="http", status=400, details={"code": word}, origin=Origin("vendor", "body"))  # fmt: skip
+    assert without_text(fault).details == ({"code": word} if kept else None)

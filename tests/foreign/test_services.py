@@ -111,11 +111,12 @@ def _aws_error(code: str) -> bytes:
     ],
 )
 def test_botocore_by_the_code_of_the_service(code: str, expected: tuple[str, str, str]) -> None:
-    """AWS sends most errors with status 400, so the code has priority; unknown codes are not shown."""
+    """AWS sends most errors with status 400, so the code has priority; it is kept, also if it is unknown, the text is not."""
     with serving(servers.answering(400, body=_aws_error(code))) as port:
         fault = raised_fault(_dynamodb(port))
     assert (*facts(fault), fault.status) == (*expected, 400)
-    assert b"cme" not in msgspec.json.encode(fault)
+    assert fault.details == {"code": code}
+    assert b"acme" not in msgspec.json.encode(fault)
 
 
 def test_botocore_without_a_response() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -24,7 +24,7 @@ __all__ = ["add", "run"]
 _CHUNK = 1 << 20
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "decode",
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _examined(value: Any, args: argparse.Namespace) -> tuple[str | None, Reading]:
+def _examined(value: object, args: argparse.Namespace) -> tuple[str | None, Reading]:
     """Examine a document, or a text that is none."""
     vendor = check_vendor(args.vendor)
     if args.via is None or args.via == "http":

@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from amends.core.wire import MAX_BYTES, Unreadable, read
 from amends.errors.cli import ValidationError
@@ -57,7 +57,7 @@ def _unreadable_file(name: str, error: OSError) -> ValidationError:
     )
 
 
-def read_document(stream: BinaryIO) -> Any:
+def read_document(stream: BinaryIO) -> object:
     """
     Read the one JSON document of a stream.
 
@@ -72,7 +72,7 @@ def read_document(stream: BinaryIO) -> Any:
         raise unreadable(error, None, empty=not data.strip()) from None
 
 
-def read_input(stream: BinaryIO) -> Any:
+def read_input(stream: BinaryIO) -> object:
     """
     Read a stream that holds a JSON document, or a text with a response in it (`amends.commands.pasted`).
 

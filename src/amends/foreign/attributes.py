@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from amends.core.wire import Unreadable, read
 from amends.foreign.safe_attr import attribute
@@ -16,7 +15,7 @@ _HEADERS = ("headers", "litellm_response_headers")
 _HOLDERS = ("response", "raw_response", "meta", "resp", "http_response")
 
 
-def usual(exc: BaseException) -> dict[str, Any] | None:
+def usual(exc: BaseException) -> dict[str, object] | None:
     """Read the attributes that most SDKs use."""
     status = status_of(exc)
     body = body_of(exc)
@@ -40,7 +39,7 @@ def status_of(exc: BaseException) -> int | None:
     return None
 
 
-def body_of(exc: BaseException) -> Any:
+def body_of(exc: BaseException) -> object:
     """Return the body that an exception or its response keeps, or None."""
     for name in _BODIES:
         value = attribute(exc, name)
@@ -59,7 +58,7 @@ def body_of(exc: BaseException) -> Any:
     return None
 
 
-def headers_of(exc: BaseException) -> Any:
+def headers_of(exc: BaseException) -> object:
     """Return the headers that an exception or its response keeps."""
     for holder in (exc, *(attribute(exc, name) for name in _HOLDERS)):
         for name in _HEADERS if holder is not None else ():

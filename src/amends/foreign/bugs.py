@@ -103,7 +103,8 @@ def _is_bug(
     if issubclass(cls, FaultError) or depth == 0:
         return False
     if issubclass(cls, BaseExceptionGroup):
-        for part in attribute(exc, "exceptions"):
+        parts = attribute(exc, "exceptions")
+        for part in parts if isinstance(parts, tuple) else ():
             parts_left[0] -= 1
             if parts_left[0] >= 0 and _is_bug(part, in_handler, errors, depth - 1, parts_left):
                 return True

@@ -8,12 +8,11 @@ connection that was refused gets a made-up response. What it converted is in the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from amends.core.wire import Unreadable, read
 from amends.foreign.attributes import headers_of, status_of, usual
 from amends.foreign.classes import row_for_class
-from amends.foreign.safe_attr import attribute
+from amends.foreign.safe_attr import attribute, is_exception
 from amends.foreign.sdk_names import sdk_of
 
 __all__ = ["converted_from", "is_converted", "litellm_response"]
@@ -41,7 +40,7 @@ def converted_from(exc: BaseException) -> BaseException | None:
     return None
 
 
-def litellm_response(exc: BaseException) -> dict[str, Any] | None:
+def litellm_response(exc: BaseException) -> dict[str, object] | None:
     """Return the answer that litellm converted, or what litellm itself keeps of it."""
     for inner in _chain(exc):
         if type(inner).__module__.startswith("litellm.llms."):
@@ -55,7 +54,7 @@ def litellm_response(exc: BaseException) -> dict[str, Any] | None:
     return usual(exc)
 
 
-def _provider_response(exc: BaseException) -> dict[str, Any] | None:
+def _provider_response(exc: BaseException) -> dict[str, object] | None:
     """Litellm's own clients: the message is the body."""
     text, status = attribute(exc, "message"), status_of(exc)
     if not isinstance(text, str) or status is None:
@@ -67,7 +66,7 @@ def _provider_response(exc: BaseException) -> dict[str, Any] | None:
     return {"status": status, "headers": headers_of(exc), "body": body} if isinstance(body, dict) else None
 
 
-def _wrapped(found: dict[str, Any]) -> dict[str, Any]:
+def _wrapped(found: dict[str, object]) -> dict[str, object]:
     body = found["body"]
     if isinstance(body, Mapping) and "error" not in body:
         return {**found, "body": {"error": body}}
@@ -78,9 +77,7 @@ def _chain(exc: BaseException) -> Iterator[BaseException]:
     """Yield the exceptions that led to this one."""
     for _ in range(_DEPTH):
         held = (attribute(exc, name) for name in ("original_exception", "__cause__", "__context__"))
-        inner = next(
-            (each for each in held if issubclass(type(each), BaseException) and each is not exc), None
-        )
+        inner = next((each for each in held if is_exception(each) and each is not exc), None)
         if inner is None:
             return
         yield inner

@@ -22,7 +22,7 @@ from amends.foreign.outcomes import BROKEN, Meaning, fault_of
 from amends.foreign.readers import READERS
 from amends.foreign.registry import registered_fault
 from amends.foreign.responses import calls_made, response_fault
-from amends.foreign.safe_attr import attribute, inner_exception
+from amends.foreign.safe_attr import attribute, inner_exception, is_exception
 
 __all__ = ["combine", "from_exception"]
 
@@ -79,10 +79,31 @@ def _classify(exc: BaseException, depth: int, parts_left: list[int]) -> Fault | 
             response = _not_executed(response)
         return _with_calls_made(exc, response, response.executed)
     if row is None:
-        return None
+        return _cause_fault(exc, depth, parts_left)
     fault = _read_details(exc, row.meaning, row.reader, depth, parts_left) or fault_of(row.meaning)
     # If the client sent the request several times, only the last try is known to have had no effect.
     return _with_calls_made(exc, fault, Executed.MAYBE)
+
+
+def _cause_fault(exc: BaseException, depth: int, parts_left: list[int]) -> Fault | None:
+    """
+    Return the fault of the failed call that an exception of an unknown class was raised from; None if there is none.
+
+    `raise AgentError(…) from error` says that the failed call is the reason. What the code did before it is not known.
+    """
+    cause = attribute(exc, "__cause__")
+    if not is_exception(cause):
+        return None
+    fault = _classify(cause, depth - 1, parts_left)
+    if fault is None or (fault.status is None and fault.origin is None and fault.code not in _FAILED_CALLS):
+        return None
+    if fault.executed is Executed.NO and fault.recovery in {Recovery.TRANSIENT, Recovery.UNCERTAIN}:
+        return replace(fault, executed=Executed.MAYBE)
+    return fault
+
+
+_FAILED_CALLS = frozenset({"SERVICE_UNAVAILABLE", "TIMEOUT", "RATE_LIMITED", "OVERLOADED", "QUOTA_EXCEEDED"})
+"""Codes of exceptions without a response that only a call to a service raises."""
 
 
 def _read_details(

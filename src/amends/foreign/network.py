@@ -74,8 +74,10 @@ def _is_network_failure(exc: BaseException | None, depth: int) -> bool:
         return False
     cls = type(exc)
     if issubclass(cls, BaseExceptionGroup):
-        parts = attribute(exc, "exceptions")[:_MAX_PARTS]
-        return all(_is_network_failure(part, depth - 1) for part in parts)
+        parts = attribute(exc, "exceptions")
+        return isinstance(parts, tuple) and all(
+            _is_network_failure(part, depth - 1) for part in parts[:_MAX_PARTS]
+        )
     if issubclass(cls, _CLASSES) or any(
         f"{base.__module__}.{base.__qualname__}" in _NAMES for base in cls.__mro__
     ):

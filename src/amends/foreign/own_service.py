@@ -9,13 +9,12 @@ redacted when it is sent.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.errors.base import FaultError
+from amends.foreign.safe_attr import attribute
 
 __all__ = ["as_own_service", "blames_our_request", "is_from_own_service"]
 
@@ -23,9 +22,9 @@ _OUR_MISTAKES = frozenset({-32601, -32602})
 """JSON-RPC: method not found, invalid params. MCP servers also answer an unknown tool with the second."""
 
 
-def is_from_own_service(failure: Any) -> bool:
+def is_from_own_service(failure: object) -> bool:
     """Return whether an exception was raised by a client with `own=True`. It is never read from a response."""
-    return issubclass(type(failure), FaultError) and failure.own is True
+    return issubclass(type(failure), FaultError) and attribute(failure, "own") is True
 
 
 def blames_our_request(fault: Fault) -> bool:

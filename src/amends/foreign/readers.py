@@ -16,13 +16,15 @@ __all__ = ["READERS"]
 
 
 def _errno(exc: BaseException) -> Fault | None:
-    name = errorcode.get(attribute(exc, "errno"), "")
+    number = attribute(exc, "errno")
+    name = errorcode.get(number, "") if isinstance(number, int) else ""
     meaning = codes.ERRNO.get(name)
     return None if meaning is None else fault_of(meaning, details={"errno": name})
 
 
 def _ssl(exc: BaseException) -> Fault | None:
-    meaning = codes.TLS.get(attribute(exc, "reason"))
+    reason = attribute(exc, "reason")
+    meaning = codes.TLS.get(reason) if isinstance(reason, str) else None
     return None if meaning is None else fault_of(meaning)
 
 

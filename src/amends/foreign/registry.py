@@ -8,7 +8,6 @@ the same lookup along the MRO. As for every foreign exception, the text of a reg
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -33,10 +32,8 @@ class Known(msgspec.Struct, frozen=True):
 
         row = row_for(self.vocabulary, self.code)
         recovery = self.recovery or row.recovery
-        cls: Any = class_for(self.vocabulary, self.code)
-        more: dict[str, Any] = {
-            name: value for name in ("type", "title") if isinstance(value := getattr(cls, name, None), str)
-        }
+        cls = class_for(self.vocabulary, self.code)
+        kind, title = getattr(cls, "type", None), getattr(cls, "title", None)
         return Fault(
             code=self.code,
             message=row.message,
@@ -44,7 +41,8 @@ class Known(msgspec.Struct, frozen=True):
             vocabulary=self.vocabulary,
             executed=self.executed or row.executed,
             actor=row.actor_under(recovery),
-            **more,
+            type=kind if isinstance(kind, str) else None,
+            title=title if isinstance(title, str) else None,
         )
 
 
@@ -108,7 +106,7 @@ def registered_fault(
 
 
 def registered_class(
-    cls: type[BaseException], errors: Mapping[type[BaseException], Any] | None = None
+    cls: type[BaseException], errors: Mapping[type[BaseException], Known] | None = None
 ) -> type[BaseException] | None:
     """Return the registered class that `registered_fault` decides by: `cls` or one of its base classes."""
     found = _nearest(cls, errors)
@@ -126,13 +124,13 @@ def _nearest(
     return None
 
 
-def _check_class(kind: Any) -> Any:
+def _check_class(kind: object) -> type[BaseException]:
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
         raise TypeError(f"an exception class is registered, not {kind!r}")
     return kind
 
 
-def _known(code: Any, recovery: Any, executed: Any) -> Known:
+def _known(code: object, recovery: Recovery | str | None, executed: Executed | str | None) -> Known:
     for name in _VOCABULARIES:
         if isinstance(code, str) and code in vocabulary(name).rows:
             return Known(

@@ -8,7 +8,6 @@ an exit code, the fault has the message of that row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -20,7 +19,7 @@ from amends.foreign.classes import names
 from amends.foreign.converted import converted_from, is_converted
 from amends.foreign.outcomes import fault_of
 from amends.foreign.rpc import grpc_fault
-from amends.foreign.safe_attr import attribute
+from amends.foreign.safe_attr import attribute, is_exception
 from amends.foreign.sdks import sdk_fault
 from amends.foreign.without_text import without_text
 
@@ -49,13 +48,12 @@ def response_fault(exc: BaseException) -> Fault | None:
     response = attribute(exc, "response")
     if isinstance(response, Mapping):
         return botocore_fault(response)
-    if _RPC in names(type(response)):
+    if is_exception(response) and _RPC in names(type(response)):
         # google-api-core keeps the error that it converted, and its class says less: DATA_LOSS and INTERNAL are both a 500.
         return grpc_fault(response)
     known = sdk_fault(exc)
     if known is not None:
         return known
-    document: Any
     via, document = (None, None) if response is None else read_object(response)
     if via != "http":
         via, document = read_object(exc)
@@ -63,13 +61,14 @@ def response_fault(exc: BaseException) -> Fault | None:
         return _status_fault(exc)
     fault = extract(document, via)
     if fault is None:
-        return _jsonrpc_fault(exc, document) if via == "jsonrpc" else None
+        if via == "jsonrpc" and isinstance(document, dict):
+            return _jsonrpc_fault(exc, document["error"]["code"])
+        return None
     return without_text(fault)
 
 
-def _jsonrpc_fault(exc: BaseException, response: dict[str, Any]) -> Fault | None:
+def _jsonrpc_fault(exc: BaseException, number: int) -> Fault | None:
     """Return the fault of a JSON-RPC error by its number alone."""
-    number = response["error"]["code"]
     known = codes.JSONRPC
     if any(name.startswith("mcp.") for name in names(type(exc))):
         known = {**known, **codes.MCP}
@@ -87,7 +86,7 @@ def _status_fault(exc: BaseException) -> Fault | None:
     return extract({"status": status, "headers": headers, "body": None}, "http")
 
 
-def botocore_fault(response: Mapping[str, Any]) -> Fault | None:
+def botocore_fault(response: Mapping[str, object]) -> Fault | None:
     """Return the fault of botocore's parsed response: by the service's code, else by the status."""
     metadata = response.get("ResponseMetadata")
     error = response.get("Error")
@@ -99,15 +98,19 @@ def botocore_fault(response: Mapping[str, Any]) -> Fault | None:
         found = extract({"__type": code}, vendor="aws")
         return None if found is None else without_text(found)
     status = metadata.get("HTTPStatusCode")
-    body: dict[str, Any] | None = {"__type": code} if isinstance(code, str) else None
+    body: dict[str, object] | None = {"__type": code} if isinstance(code, str) else None
     reasons = response.get("CancellationReasons")
     if body is not None and isinstance(reasons, list):
         body["CancellationReasons"] = [
             each for each in reasons if isinstance(each, Mapping) and each.get("Code") != "None"
         ]
-    fault = extract(
-        {"status": status, "headers": metadata.get("HTTPHeaders"), "body": body}, "http", vendor="aws"
-    )
+    given = metadata.get("HTTPHeaders")
+    headers = dict(given) if isinstance(given, Mapping) else {}
+    request = metadata.get("RequestId")
+    if isinstance(request, str):
+        # The query protocol sends it in the body.
+        headers.setdefault("x-amzn-requestid", request)
+    fault = extract({"status": status, "headers": headers, "body": body}, "http", vendor="aws")
     if fault is None and isinstance(code, str):
         fault = extract(body, vendor="aws")
     if fault is not None:
@@ -121,6 +124,8 @@ def botocore_fault(response: Mapping[str, Any]) -> Fault | None:
 def calls_made(exc: BaseException) -> int:
     """Return how often a client that retries by itself has sent the request (openai, anthropic); 1 if unknown."""
     get = attribute(attribute(attribute(exc, "request"), "headers"), "get")
+    if not callable(get):
+        return 1
     try:
         retries = get("x-stainless-retry-count")
         return int(retries) + 1 if retries.isdecimal() and len(retries) < 3 else 1

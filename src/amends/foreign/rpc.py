@@ -51,7 +51,7 @@ def grpc_fault(exc: BaseException) -> Fault | None:
     code = attribute(exc, "code")
     name = attribute(code() if callable(code) else None, "name")
     meaning = codes.GRPC.get(name) if isinstance(name, str) else None
-    if meaning is None:
+    if meaning is None or not isinstance(name, str):
         return None
     fault = fault_of(meaning, details={"code": name, "grpc": name})
     trailers = _trailers(exc)

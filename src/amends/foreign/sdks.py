@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from amends.carriers.extraction import examine
 from amends.carriers.objects import read_object
@@ -44,7 +43,7 @@ def sdk_fault(exc: BaseException) -> Fault | None:
 _IN_SUCCESS = frozenset({"slack_sdk", "gql", "simple_salesforce", "elasticsearch"})
 
 
-def _google(exc: BaseException) -> dict[str, Any] | None:
+def _google(exc: BaseException) -> dict[str, object] | None:
     """google.api_core: the reason and its metadata; the details are protobuf messages."""
     code = attribute(exc, "code")
     status = int(code) if isinstance(code, int) else None
@@ -54,7 +53,7 @@ def _google(exc: BaseException) -> dict[str, Any] | None:
     if isinstance(sent, (str, bytes)):
         # Over REST the response is kept, and says more than the class: ABORTED becomes Conflict.
         return {"status": status, "headers": headers_of(exc), "body": sent}
-    details: list[Any] = []
+    details: list[object] = []
     reason, metadata = attribute(exc, "reason"), attribute(exc, "metadata")
     if isinstance(reason, str):
         details.append(
@@ -74,7 +73,7 @@ def _google(exc: BaseException) -> dict[str, Any] | None:
         # Without grpc installed there is only the class: ResourceExhausted is RESOURCE_EXHAUSTED.
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(exc).__name__).upper()
     errors = attribute(exc, "errors")
-    error: dict[str, Any] = {
+    error: dict[str, object] = {
         "code": status,
         "status": name,
         "details": details,
@@ -84,7 +83,7 @@ def _google(exc: BaseException) -> dict[str, Any] | None:
     return {"status": status, "headers": headers_of(exc), "body": {"error": error}}
 
 
-def _elasticsearch(exc: BaseException) -> dict[str, Any] | None:
+def _elasticsearch(exc: BaseException) -> dict[str, object] | None:
     """elasticsearch: the helper for bulk requests keeps the items that failed."""
     items = attribute(exc, "errors")
     if type(exc).__name__ == "BulkIndexError" and isinstance(items, list):
@@ -92,7 +91,7 @@ def _elasticsearch(exc: BaseException) -> dict[str, Any] | None:
     return usual(exc)
 
 
-def _azure(exc: BaseException) -> dict[str, Any] | None:
+def _azure(exc: BaseException) -> dict[str, object] | None:
     """azure.core: the OData error object; Storage adds its code as an attribute."""
     status = status_of(exc)
     if status is None:
@@ -113,7 +112,7 @@ def _azure(exc: BaseException) -> dict[str, Any] | None:
     return {"status": status, "headers": headers_of(exc), "body": body}
 
 
-def _twilio(exc: BaseException) -> dict[str, Any] | None:
+def _twilio(exc: BaseException) -> dict[str, object] | None:
     status, code = status_of(exc), attribute(exc, "code")
     if status is None:
         return None
@@ -124,7 +123,7 @@ def _twilio(exc: BaseException) -> dict[str, Any] | None:
     }
 
 
-def _telegram(exc: BaseException) -> dict[str, Any] | None:
+def _telegram(exc: BaseException) -> dict[str, object] | None:
     wait = attribute(exc, "_retry_after") or attribute(exc, "retry_after")
     seconds = attribute(wait, "total_seconds")
     amount = seconds() if callable(seconds) else wait
@@ -137,7 +136,7 @@ def _telegram(exc: BaseException) -> dict[str, Any] | None:
     }
 
 
-def _databricks(exc: BaseException) -> dict[str, Any] | None:
+def _databricks(exc: BaseException) -> dict[str, object] | None:
     word = attribute(exc, "error_code")
     if not isinstance(word, str):
         return None
@@ -147,7 +146,7 @@ def _databricks(exc: BaseException) -> dict[str, Any] | None:
 _MAX_DETAILS = 16
 _MAX_ITEMS = 1000
 
-_SPECIAL: dict[str, Callable[[BaseException], dict[str, Any] | None]] = {
+_SPECIAL: dict[str, Callable[[BaseException], dict[str, object] | None]] = {
     "google.api_core": _google,
     "litellm": litellm_response,
     "azure": _azure,

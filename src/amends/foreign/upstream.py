@@ -30,6 +30,7 @@ from amends.foreign.bugs import bug_fault
 from amends.foreign.exceptions import combine, from_exception
 from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.rules import RULES, WAIT, Rule
+from amends.foreign.safe_attr import is_exception
 
 __all__ = ["WAIT", "from_upstream", "from_upstreams"]
 
@@ -44,7 +45,7 @@ _OPEN = frozenset({"EFFECT_UNKNOWN", "CANCELLED"})
 
 
 def from_upstream(
-    failure: Any, *, own: bool = False, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
+    failure: object, *, own: bool = False, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
 ) -> Fault:
     """
     Return the AdCP fault for our own caller, for a failure of a service that we called.
@@ -102,7 +103,11 @@ def from_upstream(
 
 
 def from_upstreams(
-    failures: Iterable[Any], *, own: bool = False, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
+    failures: Iterable[object],
+    *,
+    own: bool = False,
+    caller_can_fix: bool = False,
+    rules: Iterable[Rule] = RULES,
 ) -> Fault:
     """
     Return one AdCP fault for the failures of several upstreams, each in `errors` with its own code and recovery.
@@ -126,11 +131,10 @@ def from_upstreams(
     return parts[0] if len(parts) == 1 else combine(parts, ("SERVICE_UNAVAILABLE", VOCABULARY.name))
 
 
-def _fault_of(failure: Any) -> Fault | None:
+def _fault_of(failure: object) -> Fault | None:
     """Return the fault of an exception, a Fault or a response; None if it has none."""
     try:
-        # Not isinstance: it reads `__class__`, which may raise.
-        if issubclass(type(failure), BaseException):
+        if is_exception(failure):
             return from_exception(failure)
         return failure if isinstance(failure, Fault) else extract(failure, native=True)
     except Exception:  # noqa: BLE001 - an object of another library may raise anything when it is inspected

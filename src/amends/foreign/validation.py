@@ -8,7 +8,6 @@ nor the limits that they exceeded (A19).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from amends.core.fault import Fault
 from amends.foreign.outcomes import INVALID, UNREADABLE, fault_of
@@ -127,7 +126,7 @@ MAX_FIELDS = 100
 _MAX_TOKEN = 64
 
 
-def suggestion(kind: Any) -> str:
+def suggestion(kind: object) -> str:
     """Return the suggestion for an error type, by the longest prefix of its name that is listed."""
     if not isinstance(kind, str):
         return _OTHER
@@ -140,13 +139,13 @@ def suggestion(kind: Any) -> str:
     return _OTHER
 
 
-def pointer(path: Iterable[Any]) -> str | None:
+def pointer(path: Iterable[object]) -> str | None:
     """Return a JSON Pointer (RFC 6901) to a field; None for the whole document."""
     tokens = [_token(step) for step in path]
     return "".join(f"/{token}" for token in tokens) or None
 
 
-def _token(step: Any) -> str:
+def _token(step: object) -> str:
     """
     Return one step of a pointer.
 
@@ -184,6 +183,8 @@ def _invalid(mistakes: Iterable[tuple[str | None, str]]) -> Fault:
 def pydantic(exc: BaseException) -> Fault | None:
     """Read a ValidationError of pydantic 2 or 1, or FastAPI's exception around it."""
     errors = attribute(exc, "errors")
+    if not callable(errors):
+        return None
     try:
         found = errors(include_url=False, include_context=False, include_input=False)
     except TypeError:
@@ -191,7 +192,7 @@ def pydantic(exc: BaseException) -> Fault | None:
     return _invalid((pointer(_path(item["loc"])), suggestion(item["type"])) for item in found)
 
 
-def _path(loc: tuple[Any, ...]) -> tuple[Any, ...]:
+def _path(loc: tuple[object, ...]) -> tuple[object, ...]:
     # If a key itself is invalid, the last two steps are that input value and "[key]".
     return loc[:-2] if loc[-1:] == ("[key]",) else loc
 
@@ -205,7 +206,7 @@ def msgspec(exc: BaseException) -> Fault | None:
     import re
 
     arguments = attribute(exc, "args")
-    text = arguments[0] if arguments else ""
+    text = arguments[0] if isinstance(arguments, tuple) and arguments else ""
     found = re.search(
         r" - at (?:`key` in )?`\$((?:\.[\w-]{1,64}|\[(?:\d{1,9}|\.\.\.)\]){0,32})`\Z", text[-2048:]
     )
@@ -216,7 +217,10 @@ def msgspec(exc: BaseException) -> Fault | None:
 
 def jsonschema(exc: BaseException) -> Fault | None:
     """Read a ValidationError of jsonschema: its path, and the keyword of the schema that was violated."""
-    return _invalid([(pointer(attribute(exc, "absolute_path")), suggestion(attribute(exc, "validator")))])
+    path = attribute(exc, "absolute_path")
+    return _invalid(
+        [(pointer(path if isinstance(path, Iterable) else ()), suggestion(attribute(exc, "validator")))]
+    )
 
 
 def json_position(exc: BaseException) -> Fault | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import TracebackType
 from typing import NamedTuple, Self
 
 from msgspec.structs import replace
@@ -247,7 +248,7 @@ def classify_safely(
 def modules_of(exc: BaseException) -> list[str]:
     """Return the names of the modules that an exception passed through; the last one raised it."""
     modules, trace = [], attribute(exc, "__traceback__")
-    while trace is not None:
+    while isinstance(trace, TracebackType):
         modules.append(str(trace.tb_frame.f_globals.get("__name__", "")))
         trace = trace.tb_next
     return modules
