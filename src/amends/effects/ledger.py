@@ -207,7 +207,7 @@ class Effects:
         *,
         key: str | None = None,
         scope: str | None = None,
-        again: str | None = None,
+        again: object = None,
         verify: Callable[[], object] | None = None,
         expires_in: float | timedelta = TWO_DAYS,
         similar: Similar | float | timedelta | None = None,
@@ -222,7 +222,7 @@ class Effects:
             arguments: the arguments by name, from which the key is derived.
             key: the key, if the caller has one.
             scope: replaces the scope of the context.
-            again: the reason for doing it once more.
+            again: the reason for doing it once more, a text.
             verify: finds out whether the effect happened; see `once`.
             expires_in: seconds until a finished effect is forgotten.
             similar: as in `once`.
@@ -241,7 +241,7 @@ class Effects:
         *,
         key: str | None = None,
         scope: str | None = None,
-        again: str | None = None,
+        again: object = None,
         verify: Callable[[], object] | None = None,
         expires_in: float | timedelta = TWO_DAYS,
         similar: Similar | float | timedelta | None = None,
@@ -451,7 +451,7 @@ class CallOptions(TypedDict, total=False):
     """The options of `Effects.call`."""
 
     key: str | None
-    again: str | None
+    again: object
     verify: Callable[[], object] | None
     expires_in: float | timedelta
     similar: Similar | float | timedelta | None

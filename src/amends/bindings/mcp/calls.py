@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -19,6 +19,8 @@ from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 
 __all__ = ["CONNECT", "READ", "UNKNOWN", "Calls", "PassThrough", "result_or_raise"]
+
+T = TypeVar("T")
 
 READ = Operation(name="read", read_only=True, binding="mcp client")
 """Listings, resources, prompts and completions: the protocol defines them as read-only."""
@@ -36,7 +38,7 @@ class PassThrough:
         self.error = error
 
 
-def result_or_raise(result: Any) -> Any:
+def result_or_raise(result: T | PassThrough) -> T:
     """Return the result of a call, or raise the exception in a PassThrough."""
     if isinstance(result, PassThrough):
         raise result.error
@@ -53,8 +55,8 @@ class Calls:
         upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         address: object = None,
         shared: bool = True,
-        refresh: Callable[..., Any] | None = None,
-        verify: Callable[..., Any] | None = None,
+        refresh: Callable[..., object] | None = None,
+        verify: Callable[..., object] | None = None,
         limit: float | None = None,
     ) -> None:
         self.policy = policy
@@ -67,8 +69,8 @@ class Calls:
     async def list_operation(
         self,
         name: str,
-        arguments: dict[str, Any] | None,
-        list_operations: Callable[[], Awaitable[Any]],
+        arguments: Mapping[str, object] | None,
+        list_operations: Callable[[], Awaitable[ToolOperations | PassThrough]],
         policy: Policy | None,
     ) -> Operation:
         """
@@ -104,7 +106,7 @@ class Calls:
         """Forget the listing, so that the next call lists the tools again."""
         self._tools, self._listed = {}, False
 
-    def operation_of(self, name: str, arguments: dict[str, Any] | None) -> Operation | None:
+    def operation_of(self, name: str, arguments: Mapping[str, object] | None) -> Operation | None:
         """Return the operation of a tool call, with its idempotency key; None if the tools were not listed yet."""
         found = self._tools.get(name)
         if found is None:
@@ -122,11 +124,11 @@ class Calls:
 
     def run(
         self,
-        attempt: Callable[..., Awaitable[Any]],
-        *args: Any,
+        attempt: Callable[..., Awaitable[T]],
+        *args: object,
         operation: Operation,
         policy: Policy | None = None,
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[T]:
         """
         Run attempts until one succeeds or the policy ends recovery; the awaited result is the last attempt's.
 
