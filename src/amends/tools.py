@@ -115,7 +115,7 @@ def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
     return plain
 
 
-def _parameters(function: Callable[..., Any]) -> Collection[str]:
+def _parameters(function: Callable[..., object]) -> Collection[str]:
     """Return the names of a tool's parameters: a wrong field of one of these names is named outside the fence."""
     try:
         return tuple(inspect.signature(function).parameters)

@@ -12,17 +12,17 @@ The framework alone shows the model "Error: Function failed." and ends the loop 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Unpack
 
 try:
-    from agent_framework import FunctionMiddleware
+    from agent_framework import FunctionInvocationContext, FunctionMiddleware
     from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
 except ImportError as missing:
     raise ImportError(
         "amends.bindings.agent_framework needs the Microsoft Agent Framework: pip install agent-framework-core"
     ) from missing
 
-from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -34,13 +34,15 @@ class Failures(FunctionMiddleware):
     The options are those of `amends.bindings.tool_calls.ToolCalls`.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[Options]) -> None:
         self.calls = ToolCalls(**options)
 
-    async def process(self, context: Any, call_next: Callable[[], Awaitable[None]]) -> None:
+    async def process(
+        self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
+    ) -> None:
         """Call a tool."""
 
-        async def call() -> Any:
+        async def call() -> object:
             await call_next()
             return _plain(context.result)
 
@@ -53,18 +55,18 @@ class Failures(FunctionMiddleware):
         )
         context.result = result.text if isinstance(result, ToolFailure) else result
 
-    def _run(self, context: Any) -> Run:
+    def _run(self, context: FunctionInvocationContext) -> Run:
         tools = context.tools  # one list for all calls of a run
         return self.calls.run(id(tools), owner=tools)
 
 
-def _arguments(given: Any) -> dict[str, Any]:
+def _arguments(given: object) -> dict[str, object]:
     dump = getattr(given, "model_dump", None)
     plain = dump() if callable(dump) else given
     return dict(plain) if isinstance(plain, Mapping) else {}
 
 
-def _plain(result: Any) -> Any:
+def _plain(result: object) -> object:
     """Return the text of a result that is only text, so that the ledger can store it."""
     if not isinstance(result, list) or any(getattr(part, "type", "") != "text" for part in result):
         return result

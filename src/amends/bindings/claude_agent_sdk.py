@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 try:
     from claude_agent_sdk import SdkMcpTool
@@ -36,7 +35,7 @@ __all__ = ["Failures"]
 class Failures(OneRun):
     """Makes tools whose failures are texts for the model."""
 
-    def guard(self, tool: SdkMcpTool[Any]) -> SdkMcpTool[Any]:
+    def guard(self, tool: SdkMcpTool[object]) -> SdkMcpTool[object]:
         """Return the tool as one that returns the text of its failures, marked as an error."""
         handler = tool.handler
         read_only = getattr(tool.annotations, "readOnlyHint", None) is True

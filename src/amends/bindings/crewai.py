@@ -13,7 +13,7 @@ not say which run a call belongs to: make one `Failures` per run, or pass `run=`
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 try:
     from crewai.tools import BaseTool
@@ -49,10 +49,10 @@ class _Guarded(BaseTool):
         guarded._tool, guarded._failures = tool, failures
         return guarded
 
-    def _run(self, **arguments: Any) -> Any:
+    def _run(self, **arguments: object) -> object:
         return _answer(self._in_run.call(self.name, arguments, lambda: self._tool.run(**arguments)))
 
-    async def _arun(self, **arguments: Any) -> Any:
+    async def _arun(self, **arguments: object) -> object:
         return _answer(await self._in_run.acall(self.name, arguments, lambda: self._tool.arun(**arguments)))
 
     @property
@@ -60,16 +60,16 @@ class _Guarded(BaseTool):
         return self._failures.calls.run(self._failures.key)
 
 
-def _caching(tool: BaseTool) -> Any:
+def _caching(tool: BaseTool) -> Callable[[object, object], bool]:
     """Return the rule which results CrewAI caches: those that the tool's own rule says, and no failure."""
 
-    def cache(arguments: Any, result: Any) -> bool:
+    def cache(arguments: object, result: object) -> bool:
         return not isinstance(result, CrewFailure) and bool(tool.cache_function(arguments, result))
 
     return cache
 
 
-def _answer(result: Any) -> Any:
+def _answer(result: object) -> object:
     if not isinstance(result, ToolFailure):
         return result
     return CrewFailure(

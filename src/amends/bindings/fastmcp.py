@@ -40,7 +40,7 @@ from amends.bindings.fastmcp_background import (  # noqa: E402
 from amends.bindings.mcp.callbacks import guard_callback  # noqa: E402
 from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise, trace_meta  # noqa: E402
 from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected  # noqa: E402
-from amends.bindings.mcp.guard import FindMissing, Guard  # noqa: E402
+from amends.bindings.mcp.guard import Context, FindMissing, Guard  # noqa: E402
 from amends.bindings.mcp.handler_errors import Translate, absent_arguments, is_not_found, not_found  # noqa: E402
 from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
 from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task  # noqa: E402
@@ -58,11 +58,16 @@ from amends.recovery.upstream import Upstream  # noqa: E402
 from amends.serving.server_errors import OwnErrors, fault_for  # noqa: E402
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from fastmcp.client.client import CallToolResult
+    from fastmcp.client.progress import ProgressHandler
+    from fastmcp.utilities.versions import VersionSpec
 
 __all__ = ["Client", "Recovering", "guard"]
 
-S = TypeVar("S", bound="fastmcp.FastMCP[Any]")
+T = TypeVar("T")
+S = TypeVar("S", bound="fastmcp.FastMCP[object]")
 
 
 def guard(
@@ -74,7 +79,7 @@ def guard(
     code_prefix: str | None = None,
     effects: Effects | None = None,
     tools: Collection[str] | None = None,
-    scope: Callable[[Any], str] | None = None,
+    scope: Callable[[Context], str] | None = None,
 ) -> S:
     """
     Guard a FastMCP server and return it. Tools may be registered before or after.
@@ -112,13 +117,18 @@ def guard(
     return server
 
 
-async def _find_missing_tool(exc: BaseException, *_: Any, **__: Any) -> Fault | None:
+async def _find_missing_tool(exc: BaseException, *_: object, **__: object) -> Fault | None:
     return not_found("tool") if is_not_found(exc) else None
 
 
-def _find_missing_prompt(server: fastmcp.FastMCP[Any]) -> FindMissing:
+def _find_missing_prompt(server: fastmcp.FastMCP[object]) -> FindMissing:
     async def find_missing(
-        exc: BaseException, name: str, arguments: Any = None, *_: Any, version: Any = None, **__: Any
+        exc: BaseException,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *_: object,
+        version: VersionSpec | None = None,
+        **__: object,
     ) -> Fault | None:
         if is_not_found(exc):
             return not_found("prompt")
@@ -142,8 +152,8 @@ class Recovering:
         policy: Policy = ADCP,
         upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         own: bool = False,
-        refresh: Callable[..., Any] | None = None,
-        verify: Callable[..., Any] | None = None,
+        refresh: Callable[..., object] | None = None,
+        verify: Callable[..., object] | None = None,
         limit: float | None = 300.0,
         **options: Any,
     ) -> None:
@@ -194,7 +204,7 @@ class Recovering:
     async def call_tool_mcp(
         self,
         name: str,
-        arguments: dict[str, Any],
+        arguments: dict[str, object],
         *args: Any,
         operation: Operation | None = None,
         policy: Policy | None = None,
@@ -206,13 +216,13 @@ class Recovering:
     async def call_tool(
         self,
         name: str,
-        arguments: dict[str, Any] | None = None,
+        arguments: dict[str, object] | None = None,
         *,
         version: str | None = None,
-        timeout: Any = None,  # noqa: ASYNC109 - the name in fastmcp.Client
-        progress_handler: Any = None,
+        timeout: timedelta | float | None = None,  # noqa: ASYNC109 - the name in fastmcp.Client
+        progress_handler: ProgressHandler | None = None,
         raise_on_error: bool = True,
-        meta: dict[str, Any] | None = None,
+        meta: dict[str, object] | None = None,
         operation: Operation | None = None,
         policy: Policy | None = None,
     ) -> CallToolResult:
@@ -225,8 +235,13 @@ class Recovering:
         """
         request_meta = {**trace_meta(), **(meta or {})}
         if version is not None:
-            request_meta["fastmcp"] = {**request_meta.get("fastmcp", {}), "version": version}
-        options = {"timeout": timeout, "progress_handler": progress_handler, "meta": request_meta or None}
+            given = request_meta.get("fastmcp")
+            request_meta["fastmcp"] = {**(given if isinstance(given, Mapping) else {}), "version": version}
+        options: dict[str, object] = {
+            "timeout": timeout,
+            "progress_handler": progress_handler,
+            "meta": request_meta or None,
+        }
         result: CallToolResult = await self._call(
             name, arguments or {}, (), options, operation, policy, raises=raise_on_error, parsed=True
         )
@@ -235,9 +250,9 @@ class Recovering:
     async def _call(
         self,
         name: str,
-        arguments: dict[str, Any],
-        args: tuple[Any, ...],
-        options: dict[str, Any],
+        arguments: dict[str, object],
+        args: tuple[object, ...],
+        options: dict[str, object],
         operation: Operation | None,
         policy: Policy | None,
         *,
@@ -264,7 +279,7 @@ class Recovering:
                 name, arguments, partial(self._attempt, _list_operations), policy
             )
 
-        async def call(client: Any) -> Any:
+        async def call(client: Recovering) -> object:
             result = await _plain(client, "call_tool_mcp")(name, arguments, *args, **options)
             if getattr(result, "is_error", False):
                 raise failed_result(result)
@@ -288,8 +303,8 @@ class Recovering:
         """As `fastmcp.Client.get_prompt_mcp`, with recovery."""
         return await self._read("get_prompt_mcp", *args, **options)
 
-    async def _read(self, method: str, *args: Any, **options: Any) -> Any:
-        def call(client: Any) -> Any:
+    async def _read(self, method: str, *args: object, **options: object) -> Any:
+        def call(client: Recovering) -> Awaitable[object]:
             return _plain(client, method)(*args, **options)
 
         self._require_entered()
@@ -300,7 +315,7 @@ class Recovering:
             # The property raises FastMCP's own RuntimeError.
             _ = self.session  # type: ignore[attr-defined]
 
-    async def _attempt(self, call: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def _attempt(self, call: Callable[[Recovering], Awaitable[T]]) -> T | PassThrough:
         """
         Make one attempt within its time, on the client's session; if it is lost, on a new one for this attempt alone.
 
@@ -329,12 +344,13 @@ class Recovering:
         return task.done() or (self.is_connected() and is_closed(self.session))  # type: ignore[attr-defined]
 
 
-def _plain(client: Any, method: str) -> Any:
+def _plain(client: Recovering, method: str) -> Callable[..., Awaitable[Any]]:
     """Return a method of the client's other bases, without recovery."""
-    return getattr(super(Recovering, client), method)
+    found: Callable[..., Awaitable[Any]] = getattr(super(Recovering, client), method)
+    return found
 
 
-async def _list_operations(client: Any) -> ToolOperations:
+async def _list_operations(client: Recovering) -> ToolOperations:
     return operations_of(await list_all_tools(_plain(client, "list_tools_mcp")))
 
 

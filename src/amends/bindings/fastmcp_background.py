@@ -8,12 +8,14 @@ wraps the functions that the worker gets, and replaces the text of an exception 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
 
+from fastmcp import FastMCP
 from fastmcp.tools.base import Tool, ToolResult
 from fastmcp.tools.function_tool import FunctionTool
+from fastmcp.utilities.components import FastMCPComponent
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, CallToolResult
 
@@ -29,18 +31,18 @@ __all__ = ["GET_TASK", "guard_background_tools", "without_exception_text"]
 GET_TASK = "tasks/get"
 
 
-def guard_background_tools(guard: Guard, server: Any) -> None:
+def guard_background_tools(guard: Guard, server: FastMCP[object]) -> None:
     """Wrap `FastMCP.get_tasks`, which returns the components that the worker runs, also those of mounted servers."""
-    get_tasks: Callable[[], Awaitable[Sequence[Any]]] = server.get_tasks
+    get_tasks = server.get_tasks
 
     @wraps(get_tasks)
-    async def guarded() -> list[Any]:
+    async def guarded() -> list[FastMCPComponent]:
         return [_guarded(guard, each) if isinstance(each, Tool) else each for each in await get_tasks()]
 
-    server.get_tasks = guarded
+    setattr(server, "get_tasks", guarded)  # noqa: B010
 
 
-def _guarded(guard: Guard, tool: Any) -> Any:
+def _guarded(guard: Guard, tool: Tool) -> Tool:
     """Return a copy of a tool whose failures are results with an AdCP error."""
     if isinstance(tool, FunctionTool):
         return tool.model_copy(update={"fn": _answering(guard, tool, tool.fn)})
@@ -50,9 +52,9 @@ def _guarded(guard: Guard, tool: Any) -> Any:
     return changed
 
 
-def _answering(guard: Guard, tool: Tool, function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def _answering(guard: Guard, tool: Tool, function: Callable[..., object]) -> Callable[..., Awaitable[object]]:
     @wraps(function)
-    async def answering(*args: Any, **options: Any) -> Any:
+    async def answering(*args: object, **options: object) -> object:
         try:
             result = function(*args, **options)
             return await result if inspect.isawaitable(result) else result

@@ -13,14 +13,16 @@ reads and use the ledger for the others. Long-running tools are left to ADK; the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 try:
     from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.tool_context import ToolContext
 except ImportError as missing:
     raise ImportError("amends.bindings.google_adk needs Google ADK: pip install google-adk") from missing
 
-from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -35,13 +37,13 @@ class Failures(BasePlugin):
 
     """
 
-    def __init__(self, name: str = "amends", **options: Any) -> None:
+    def __init__(self, name: str = "amends", **options: Unpack[Options]) -> None:
         super().__init__(name=name)
         self.calls = ToolCalls(**options)
 
     async def before_tool_callback(
-        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
-    ) -> dict[str, Any] | None:
+        self, *, tool: BaseTool, tool_args: dict[str, object], tool_context: ToolContext
+    ) -> dict[str, object] | None:
         """Run the tool, and return its result or the text of its failure."""
         if getattr(tool, "is_long_running", False):
             return None
@@ -53,16 +55,16 @@ class Failures(BasePlugin):
         return dict(result) if isinstance(result, Mapping) else {"result": result}
 
     async def on_tool_error_callback(
-        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: BaseException
-    ) -> dict[str, Any] | None:
+        self, *, tool: BaseTool, tool_args: dict[str, object], tool_context: ToolContext, error: BaseException
+    ) -> dict[str, object] | None:
         """Return the text of a failure of a tool that ADK ran. A cancellation stays one."""
         if not isinstance(error, Exception):
             return None
         return _answer(self._run(tool_context).failed(tool.name, tool_args, error))
 
-    def _run(self, tool_context: Any) -> Run:
+    def _run(self, tool_context: ToolContext) -> Run:
         return self.calls.run(tool_context.invocation_id)
 
 
-def _answer(failure: ToolFailure) -> dict[str, Any]:
+def _answer(failure: ToolFailure) -> dict[str, object]:
     return {"status": "error", "error": failure.text}

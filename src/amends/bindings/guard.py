@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, ParamSpec
+from typing import NoReturn, ParamSpec
 
 from amends.cli.awaitables import run_awaitable
 from amends.cli.command_retry import CommandRetry, operation
@@ -31,7 +31,7 @@ P = ParamSpec("P")
 
 
 def guard(
-    function: Callable[P, Any], *, piped: str = "text", profile: str = "s2", success: str = "envelope"
+    function: Callable[P, object], *, piped: str = "text", profile: str = "s2", success: str = "envelope"
 ) -> Callable[P, NoReturn]:
     """
     Return a program that runs `function`, writes its result or failure, and exits.
@@ -52,7 +52,7 @@ def guard(
         options = parse_common_options(sys.argv[1:], piped=piped)
         sys.argv[1:] = options.rest
 
-        def work(retry: CommandRetry) -> Any:
+        def work(retry: CommandRetry) -> object:
             return retry.run(
                 lambda: run_awaitable(function(*args, **kwargs)), function, function.__name__, _never
             )

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Unpack
 
 try:
-    from langchain.agents.middleware import AgentMiddleware
+    from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
     from langchain_core.messages import HumanMessage, ToolMessage
     from langgraph.errors import GraphBubbleUp
 except ImportError as missing:
@@ -26,13 +26,13 @@ except ImportError as missing:
         "amends.bindings.langchain needs LangChain 1.x: pip install 'langchain>=1.0' 'langgraph>=1.0'"
     ) from missing
 
-from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
 from amends.dialects import encode
 
 __all__ = ["Failures"]
 
 
-class Failures(AgentMiddleware[Any, Any]):
+class Failures(AgentMiddleware[object, object]):
     """
     The middleware. It covers all tools of an agent.
 
@@ -40,11 +40,13 @@ class Failures(AgentMiddleware[Any, Any]):
     `on_failure`, `timeout`.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[Options]) -> None:
         super().__init__()
         self.calls = ToolCalls(**options)
 
-    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], object]
+    ) -> object:
         """Call a tool."""
         call = request.tool_call
         result = self._run(request).call(
@@ -56,7 +58,9 @@ class Failures(AgentMiddleware[Any, Any]):
         )
         return _message(result, call)
 
-    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[object]]
+    ) -> object:
         """Call a tool in an event loop."""
         call = request.tool_call
         result = await self._run(request).acall(
@@ -68,7 +72,7 @@ class Failures(AgentMiddleware[Any, Any]):
         )
         return _message(result, call)
 
-    def _run(self, request: Any) -> Run:
+    def _run(self, request: ToolCallRequest) -> Run:
         """Return the run: everything since the last message of a person."""
         state = request.state
         messages = state.get("messages", ()) if isinstance(state, Mapping) else getattr(state, "messages", ())
@@ -76,7 +80,7 @@ class Failures(AgentMiddleware[Any, Any]):
         return self.calls.run((len(asked), getattr(asked[-1], "id", None)) if asked else None)
 
 
-def _restored(value: Any, call: Mapping[str, Any]) -> ToolMessage:
+def _restored(value: object, call: Mapping[str, object]) -> ToolMessage:
     """Return the message of a call whose outcome the ledger has: a stored message, or a value that a person gave."""
     if isinstance(value, Mapping) and value.get("type") == "tool":
         value = value.get("content")
@@ -84,7 +88,7 @@ def _restored(value: Any, call: Mapping[str, Any]) -> ToolMessage:
     return ToolMessage(content=content, tool_call_id=call["id"], name=call["name"])
 
 
-def _message(result: Any, call: Mapping[str, Any]) -> Any:
+def _message(result: object, call: Mapping[str, object]) -> object:
     if not isinstance(result, ToolFailure):
         return result
     return ToolMessage(

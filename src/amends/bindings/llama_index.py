@@ -14,7 +14,6 @@ The `raw_output` of a failure is the fault as plain values; `amends.extract(outp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 try:
     from llama_index.core.tools import FunctionTool, ToolOutput
@@ -33,12 +32,12 @@ __all__ = ["Failures"]
 class Failures(OneRun):
     """Makes tools whose failures are texts for the model."""
 
-    def guard(self, tool: FunctionTool | Callable[..., Any]) -> FunctionTool:
+    def guard(self, tool: FunctionTool | Callable[..., object]) -> FunctionTool:
         """Return a function or a FunctionTool as a tool that returns the text of its failures."""
         made = tool if isinstance(tool, FunctionTool) else FunctionTool.from_defaults(fn=tool)
         return _Guarded(made, self)
 
-    def run(self, arguments: Mapping[str, Any]) -> Run:
+    def run(self, arguments: Mapping[str, object]) -> Run:
         """Return the run of a call."""
         context = next((each for each in arguments.values() if isinstance(each, Context)), None)
         return self.calls.run(self.key if context is None else id(context), owner=context)
@@ -53,7 +52,7 @@ class _Guarded(FunctionTool):
         )
         self._guarded, self._failures = tool, failures
 
-    def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
+    def call(self, *args: object, **kwargs: object) -> ToolOutput:
         """Call the tool."""
         given = self._arguments(args, kwargs)
         result = self._failures.run(kwargs).call(
@@ -65,7 +64,7 @@ class _Guarded(FunctionTool):
         )
         return self._output(result, given)
 
-    async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
+    async def acall(self, *args: object, **kwargs: object) -> ToolOutput:
         """Call the tool in an event loop."""
         given = self._arguments(args, kwargs)
         result = await self._failures.run(kwargs).acall(
@@ -82,17 +81,16 @@ class _Guarded(FunctionTool):
         return str(self._guarded.metadata.get_name())
 
     @staticmethod
-    def _arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _arguments(args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         named = {name: value for name, value in kwargs.items() if not isinstance(value, Context)}
         return {**named, **({"args": list(args)} if args else {})}
 
-    def _restored(self, value: Any, given: dict[str, Any]) -> ToolOutput:
+    def _restored(self, value: object, given: dict[str, object]) -> ToolOutput:
         """Return the output of a call whose outcome the ledger has: a stored output, or a value that a person gave."""
-        stored = isinstance(value, Mapping) and "raw_output" in value
-        raw = value["raw_output"] if stored else value
+        raw = value["raw_output"] if isinstance(value, Mapping) and "raw_output" in value else value
         return ToolOutput(tool_name=self._name, content=str(raw), raw_input=given, raw_output=raw)
 
-    def _output(self, result: Any, given: dict[str, Any]) -> ToolOutput:
+    def _output(self, result: object, given: dict[str, object]) -> ToolOutput:
         if not isinstance(result, ToolFailure):
             output: ToolOutput = result
             return output

@@ -20,18 +20,19 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Unpack, overload
 
 try:
     from agents import FunctionTool
     from agents import function_tool as sdk_function_tool
     from agents.exceptions import AgentsException
+    from agents.tool_context import ToolContext
 except ImportError as missing:
     raise ImportError(
         "amends.bindings.openai_agents needs the OpenAI Agents SDK: pip install openai-agents"
     ) from missing
 
-from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -43,13 +44,23 @@ class Failures:
     The options are those of `amends.bindings.tool_calls.ToolCalls`.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[Options]) -> None:
         self.calls = ToolCalls(**options)
 
-    def function_tool(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    @overload
+    def function_tool(self, function: Callable[..., object], **options: object) -> FunctionTool: ...
+
+    @overload
+    def function_tool(
+        self, function: None = None, **options: object
+    ) -> Callable[[Callable[..., object]], FunctionTool]: ...
+
+    def function_tool(
+        self, function: Callable[..., object] | None = None, **options: object
+    ) -> FunctionTool | Callable[[Callable[..., object]], FunctionTool]:
         """Decorate a function as the SDK's `function_tool` does; `options` are those of the SDK."""
 
-        def decorate(decorated: Callable[..., Any]) -> FunctionTool:
+        def decorate(decorated: Callable[..., object]) -> FunctionTool:
             return self.guard(sdk_function_tool(decorated, **{**options, "failure_error_function": None}))
 
         return decorate if function is None else decorate(function)
@@ -58,7 +69,7 @@ class Failures:
         """Return a tool that raises its failures, with `failure_error_function=None`, as one that returns their text."""
         invoke = tool.on_invoke_tool
 
-        async def on_invoke_tool(context: Any, arguments: str) -> Any:
+        async def on_invoke_tool(context: ToolContext, arguments: str) -> object:
             result = await self._run(context).acall(
                 tool.name,
                 _arguments(arguments),
@@ -69,12 +80,12 @@ class Failures:
 
         return dataclasses.replace(tool, on_invoke_tool=on_invoke_tool)
 
-    def error_text(self, context: Any, error: Exception) -> str:
+    def error_text(self, context: ToolContext, error: Exception) -> str:
         """Return the text of a failure, as `failure_error_function` of the SDK's own decorator."""
         name = str(getattr(context, "tool_name", "tool"))
         return self._run(context).failed(name, _arguments(getattr(context, "tool_arguments", "")), error).text
 
-    def _run(self, context: Any) -> Run:
+    def _run(self, context: ToolContext) -> Run:
         usage = getattr(context, "usage", None)  # one object for all calls of a run
         return self.calls.run(id(usage), owner=usage)
 
@@ -87,7 +98,7 @@ def _not_for_the_model() -> tuple[type[BaseException], ...]:
     return tuple(each for each in AgentsException.__subclasses__() if each is not ModelBehaviorError)
 
 
-def _arguments(text: Any) -> dict[str, Any]:
+def _arguments(text: str) -> dict[str, object]:
     try:
         value = json.loads(text)
     except (TypeError, ValueError, RecursionError):

@@ -14,7 +14,6 @@ belongs to: use one `Failures` for each run, or give it the run's key with `run=
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 try:
     from smolagents import Tool
@@ -36,7 +35,7 @@ class Failures(OneRun):
         """Return the tool as one that returns the text of its failures."""
         guarded, forward = copy.copy(tool), tool.forward
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             given = {**dict(zip(tool.inputs, args, strict=False)), **kwargs}
             result = self.calls.run(self.key).call(tool.name, given, lambda: forward(*args, **kwargs))
             if not isinstance(result, ToolFailure):

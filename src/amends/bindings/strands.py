@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import Unpack
 
 try:
-    from strands.middleware import ExecuteToolStage, ToolResultEvent
+    from strands import Agent
+    from strands.middleware import ExecuteToolContext, ExecuteToolStage, ToolResultEvent, TypedEvent
     from strands.plugins import Plugin
 except ImportError as missing:
     raise ImportError(
         "amends.bindings.strands needs Strands Agents: pip install 'strands-agents>=1.62'"
     ) from missing
 
-from amends.bindings.tool_calls import Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -40,22 +41,24 @@ class Failures(Plugin):
 
     name = "amends"
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[Options]) -> None:
         super().__init__()
         self.calls = ToolCalls(**options)
 
-    def init_agent(self, agent: Any) -> None:
+    def init_agent(self, agent: Agent) -> None:
         """Add the middleware to an agent."""
         agent.add_middleware(ExecuteToolStage, self._call_tool)
 
     async def _call_tool(
-        self, context: Any, call_next: Callable[[Any], AsyncIterator[Any]]
-    ) -> AsyncIterator[Any]:
+        self,
+        context: ExecuteToolContext,
+        call_next: Callable[[ExecuteToolContext], AsyncIterator[TypedEvent]],
+    ) -> AsyncIterator[TypedEvent]:
         """Yield the events of a call; the result is one of them."""
         asked = context.tool_use
-        events: list[Any] = []
+        events: list[TypedEvent] = []
 
-        async def call() -> Any:
+        async def call() -> object:
             # A tool that is recovered streams its events once, those of the last attempt.
             events[:] = [event async for event in call_next(context)]
             return _result(events)
@@ -77,7 +80,7 @@ class Failures(Plugin):
         if result is not None:
             yield ToolResultEvent(_tool_result(result, asked.get("toolUseId")), exception=_error(result))
 
-    def _run(self, context: Any) -> Run:
+    def _run(self, context: ExecuteToolContext) -> Run:
         return self.calls.run(context.invocation_state.setdefault(_RUN, object()))
 
 
@@ -85,7 +88,7 @@ class _Interrupted(Exception):
     """The tool asks a person, and is called anew with the answer."""
 
 
-def _result(events: list[Any]) -> Any:
+def _result(events: list[TypedEvent]) -> object:
     """Return the result among the events of a call. Raises what the tool raised."""
     found = next((event for event in reversed(events) if isinstance(event, ToolResultEvent)), None)
     if found is None:
@@ -95,7 +98,7 @@ def _result(events: list[Any]) -> Any:
     return found.tool_result
 
 
-def _restored(value: Any) -> dict[str, Any]:
+def _restored(value: object) -> dict[str, object]:
     """Return the result of a call whose outcome the ledger has: a stored result, or a value that a person gave."""
     if isinstance(value, Mapping) and "content" in value and "status" in value:
         return dict(value)
@@ -103,11 +106,11 @@ def _restored(value: Any) -> dict[str, Any]:
     return {"status": "success", "content": [{"text": text}]}
 
 
-def _tool_result(result: Any, asked: Any) -> dict[str, Any]:
+def _tool_result(result: object, asked: object) -> dict[str, object]:
     if isinstance(result, ToolFailure):
         result = {"status": "error", "content": [{"text": result.text}]}
-    return {**result, "toolUseId": str(asked)}
+    return {**(result if isinstance(result, Mapping) else _restored(result)), "toolUseId": str(asked)}
 
 
-def _error(result: Any) -> Exception | None:
+def _error(result: object) -> Exception | None:
     return result.error if isinstance(result, ToolFailure) else None

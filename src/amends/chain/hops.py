@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
@@ -42,7 +42,7 @@ class Hop(msgspec.Struct, frozen=True):
     limit: int = MAX_HOPS
 
     @classmethod
-    def of(cls, meta: Any, *, limit: int = MAX_HOPS) -> Self:
+    def of(cls, meta: object, *, limit: int = MAX_HOPS) -> Self:
         """
         Return the hop of a request's metadata. A value that is no number counts as 0, because it comes from outside.
 
@@ -54,7 +54,7 @@ class Hop(msgspec.Struct, frozen=True):
         valid = isinstance(trace, str) and len(trace) <= 256 and _TRACEPARENT.fullmatch(trace)
         return cls(count(members.get(HOPS)), trace if valid else None, limit)
 
-    def onward(self, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def onward(self, meta: Mapping[str, object] | None = None) -> dict[str, object]:
         """
         Return the metadata of a request made on behalf of this one: the members of `meta`, the count and the trace.
 

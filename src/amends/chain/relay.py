@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
@@ -15,7 +14,7 @@ __all__ = ["gather", "relay", "relaying"]
 
 
 def relay(
-    failure: Any, *, own: bool = False, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
+    failure: object, *, own: bool = False, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
 ) -> FaultError:
     """
     Return the error to raise for an upstream's failure.
@@ -36,7 +35,7 @@ def relay(
 
 
 def gather(
-    failures: Iterable[Any],
+    failures: Iterable[object],
     *,
     own: bool = False,
     rules: Iterable[Rule] = RULES,
@@ -77,7 +76,7 @@ def relaying(
     return fault_for_caller
 
 
-def _error(fault: Fault, cause: Any) -> FaultError:
+def _error(fault: Fault, cause: object) -> FaultError:
     error = FaultError.from_fault(fault)
     # Nothing else was done (M3): `executed` stays what the upstream said.
     error.relayed = True

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from hashlib import sha256
 from pathlib import PurePath
-from typing import Any
 
 import msgspec
 
@@ -38,7 +37,7 @@ class NoCanonicalForm(TypeError):
     """A value that cannot be compared with the value of another call."""
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """
     Return a value as canonical JSON.
 
@@ -68,7 +67,7 @@ def canonical(value: Any) -> bytes:
     return _encode(_plain(value, _DEPTH))
 
 
-def _hook(value: Any) -> Any:
+def _hook(value: object) -> object:
     """Return the values of an object that msgspec does not know."""
     if isinstance(value, type):
         raise NoCanonicalForm(type(value).__name__)
@@ -88,18 +87,19 @@ def _hook(value: Any) -> Any:
     return public
 
 
-def _model(value: Any, dump: Callable[..., Any]) -> Any:
+def _model(value: object, dump: Callable[..., object]) -> object:
     """Return the values of a pydantic model. Its JSON has sets in the order of this process, so it serves other types only."""
     try:
         values = dump()
         if not isinstance(values, dict):
             return dump(mode="json")
-        members: dict[str, Any] = {}
+        members: dict[str, object] = {}
         for name, each in values.items():
             try:
                 members[name] = msgspec.Raw(canonical(each))
             except NoCanonicalForm:
-                members[name] = dump(mode="json", include={name})[name]
+                plain = dump(mode="json", include={name})
+                members[name] = plain[name] if isinstance(plain, Mapping) else plain
     except Exception as error:
         raise NoCanonicalForm(type(value).__name__) from error
     return members
@@ -127,7 +127,7 @@ _encode = msgspec.json.Encoder(order="sorted", enc_hook=_hook, decimal_format="n
 _decode = msgspec.json.Decoder(float_hook=_number).decode
 
 
-def _plain(value: Any, depth: int) -> Any:
+def _plain(value: object, depth: int) -> object:
     """Return a value in which equal numbers are written alike, and which msgspec can encode."""
     if depth == 0:
         raise NoCanonicalForm("a value that is nested too deep")
@@ -151,12 +151,12 @@ def _plain(value: Any, depth: int) -> Any:
         return _plain(_hook(value), depth - 1)
 
 
-def _name(key: Any, depth: int) -> str:
+def _name(key: object, depth: int) -> str:
     plain = _plain(key, depth - 1)
     return plain if isinstance(plain, str) else _encode(plain).decode()
 
 
-def canonical_arguments(arguments: Mapping[str, Any], *, strict: bool) -> bytes:
+def canonical_arguments(arguments: Mapping[str, object], *, strict: bool) -> bytes:
     """
     Return the arguments of a call as canonical JSON.
 
@@ -197,7 +197,7 @@ def derived_key(scope: str, tool: str, arguments: bytes) -> str:
     return digest(scope, tool, arguments)[:32]
 
 
-def key_text(value: Any) -> str:
+def key_text(value: object) -> str:
     """
     Return the key that an author's `key` gave as text.
 

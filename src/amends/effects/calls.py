@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
 
 from amends.effects.arguments import (
     NoCanonicalForm,
@@ -38,13 +37,13 @@ class Tool:
         self,
         name: str,
         *,
-        key: Callable[..., Any] | str | Collection[str] | None = None,
-        verify: Callable[..., Any] | None = None,
+        key: Callable[..., object] | str | Collection[str] | None = None,
+        verify: Callable[..., object] | None = None,
         expires_in: float | timedelta = 172800.0,
-        similar: Any = None,
+        similar: Similar | float | timedelta | None = None,
         ignore: Collection[str] = (),
         direct: bool = False,
-        function: Callable[..., Any] | None = None,
+        function: Callable[..., object] | None = None,
         scope: str | None = None,
         transaction: str | None = None,
     ) -> None:
@@ -81,16 +80,16 @@ class Tool:
                 )
 
     @cached_property
-    def returns(self) -> Any:
+    def returns(self) -> object:
         """The type that the function declares to return."""
-        return Any if self._function is None else return_type(self._function)
+        return None if self._function is None else return_type(self._function)
 
     @cached_property
     def takes_again(self) -> bool:
         """Whether the function has an argument of its own with this name."""
         return self._signature is not None and AGAIN in self._signature.parameters
 
-    def connection(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def connection(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Return the argument whose transaction the record is written in."""
         if self._signature is None or self.transaction is None:
             return None
@@ -98,12 +97,12 @@ class Tool:
 
     def request(
         self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
         *,
         now: Callable[[], float],
         wait: float,
-        again: str | None = None,
+        again: object = None,
         key: str | None = None,
         scope: str | None = None,
     ) -> Request:
@@ -115,7 +114,7 @@ class Tool:
             ValidationError: `again` is given for a call whose key the author chose, or the given key is empty.
 
         """
-        chosen_key: Any = key
+        chosen_key: object = key
         if key is not None and not (isinstance(chosen_key, str) and chosen_key):
             raise ValidationError("the key is a text that identifies the effect, and not empty", field="key")
         given = self._arguments(args, kwargs)
@@ -154,11 +153,10 @@ class Tool:
             now=now,
         )
 
-    def _reason(self, again: str | None, chosen: bool) -> str | None:
+    def _reason(self, again: object, chosen: bool) -> str | None:
         if again is None:
             return None
-        given: Any = again
-        if not isinstance(given, str) or not given.strip():
+        if not isinstance(again, str) or not again.strip():
             raise ValidationError(
                 'again is the reason, as text: again="the customer ordered a second one"', field=AGAIN
             )
@@ -168,7 +166,7 @@ class Tool:
             )
         return again.strip()[:_LONGEST_REASON]
 
-    def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _arguments(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         """Return the arguments by name, with defaults, without the object of a method."""
         if self._signature is None:
             return dict(kwargs)
@@ -188,7 +186,9 @@ class Tool:
                 given.update(given.pop(name))
         return given
 
-    def _author_key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    def _author_key(
+        self, args: tuple[object, ...], kwargs: Mapping[str, object], given: Mapping[str, object]
+    ) -> str:
         if callable(self._key):
             value = self._key(*args, **kwargs)
         else:
@@ -202,7 +202,7 @@ class Tool:
             ) from None
 
 
-def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+def _signature(function: Callable[..., object]) -> inspect.Signature | None:
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from inspect import isawaitable, iscoroutinefunction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from amends.effects.current import running_as
 from amends.effects.flow import LOG, CallStep, EffectClaim, EffectKeys, Flow, StoreStep, VerifyStep, WaitStep
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from amends.effects.handles import Handles
 
 __all__ = ["Waiters", "drive", "drive_plain"]
+
+T = TypeVar("T")
 
 
 class Waiters:
@@ -55,14 +57,14 @@ class Waiters:
 
 
 async def drive(
-    flow: Flow[Any],
+    flow: Flow[T],
     keys: EffectKeys,
     waiters: Waiters,
-    call: Callable[[], Awaitable[Any]],
-    verify: Callable[[], Any] | None,
-) -> Any:
+    call: Callable[[], Awaitable[object]],
+    verify: Callable[[], object] | None,
+) -> T:
     """Perform the steps on the running event loop, and return the result of the flow."""
-    value: Any = None
+    value: object = None
     name = ""
     try:
         step = next(flow)
@@ -87,7 +89,8 @@ async def drive(
             else:
                 step = flow.send(value)
     except StopIteration as end:
-        return end.value
+        result: T = end.value
+        return result
     finally:
         if name:
             waiters.wake(name)
@@ -142,7 +145,7 @@ async def _wait(waiters: Waiters, step: WaitStep) -> float:
     return loop.time() - begin
 
 
-async def run_verify(verify: Callable[[], Any] | None, seconds: float) -> Any:
+async def run_verify(verify: Callable[[], object] | None, seconds: float) -> object:
     """Call a `verify` hook. A hook that fails or takes too long is logged and has found out nothing."""
     if verify is None:
         return None
@@ -159,14 +162,14 @@ async def run_verify(verify: Callable[[], Any] | None, seconds: float) -> Any:
 
 
 def drive_plain(
-    flow: Flow[Any],
+    flow: Flow[T],
     handles: Handles,
     waiters: Waiters,
-    call: Callable[[], Any],
-    verify: Callable[[], Any] | None,
-) -> Any:
+    call: Callable[[], object],
+    verify: Callable[[], object] | None,
+) -> T:
     """Perform the steps in the calling thread, and return the result of the flow."""
-    value: Any = None
+    value: object = None
     name = ""
     try:
         step = next(flow)
@@ -189,7 +192,8 @@ def drive_plain(
             else:
                 step = flow.send(value)
     except StopIteration as end:
-        return end.value
+        result: T = end.value
+        return result
     finally:
         if name:
             waiters.wake(name)
@@ -205,14 +209,14 @@ def _wait_plain(waiters: Waiters, step: WaitStep) -> float:
     return time.monotonic() - begin
 
 
-def _verify_plain(handles: Handles, verify: Callable[[], Any] | None) -> Any:
+def _verify_plain(handles: Handles, verify: Callable[[], object] | None) -> object:
     """Call a `verify` hook for at most the time of a lease; the coroutine of an async one runs on the ledger's loop."""
     if verify is None:
         return None
     try:
         found = call_within(handles.lease, verify)
         if isawaitable(found):
-            running: Future[Any] = handles.start(_await(found))
+            running: Future[object] = handles.start(_await(found))
             return running.result(handles.lease)
     except Exception:  # noqa: BLE001 - a hook of the application may raise anything
         LOG.exception("the verify hook failed; the outcome of the effect stays unknown")
@@ -220,8 +224,5 @@ def _verify_plain(handles: Handles, verify: Callable[[], Any] | None) -> Any:
     return found
 
 
-async def _await(found: Awaitable[Any]) -> Any:
+async def _await(found: Awaitable[object]) -> object:
     return await found
-
-
-Work = Coroutine[Any, Any, Any]

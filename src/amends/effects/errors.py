@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amends.core import recording
 from amends.core.enums import Executed
 from amends.effects.records import (
@@ -57,7 +55,7 @@ class AlreadyDoneError(FaultError):
     user_message = "That was already done."
 
     key: str = ""
-    outcome: Any = None
+    outcome: object = None
     """The result of the call that had the effect."""
 
 
@@ -107,9 +105,9 @@ class LedgerUnavailableError(ServiceUnavailableError):
     """The ledger cannot be reached, so the call was not made"""
 
 
-def already_done(name: str, record: EffectRecord, outcome: Any) -> AlreadyDoneError:
+def already_done(name: str, record: EffectRecord, outcome: object) -> AlreadyDoneError:
     """Return the answer to a call whose outcome was delivered before."""
-    details: dict[str, Any] = {"key": name, "done_at": instant(record.ended)}
+    details: dict[str, object] = {"key": name, "done_at": instant(record.ended)}
     if record.outcome is not None and len(record.outcome) <= _SHOWN:
         details["outcome"] = outcome
     error = AlreadyDoneError(
@@ -129,7 +127,7 @@ def already_done(name: str, record: EffectRecord, outcome: Any) -> AlreadyDoneEr
     return error
 
 
-def again_done(name: str, record: EffectRecord, outcome: Any) -> AlreadyDoneError:
+def again_done(name: str, record: EffectRecord, outcome: object) -> AlreadyDoneError:
     """Return the answer to a second call with the same reason."""
     error = already_done(name, record, outcome)
     message = f"already done once more for this reason, last at {instant(record.ended)}; pass another reason to do it again"

@@ -65,7 +65,8 @@ class Request(msgspec.Struct, kw_only=True):
     fresh: EffectRecord
     expires_in: float
     has_verify: bool
-    returns: Any = Any
+    returns: object = None
+    """The type that the function declares to return; None if it declares none."""
     again: str | None = None
     direct: bool = False
     """Whether the call is one request to another service, whose evidence about the effect counts."""
@@ -80,7 +81,7 @@ class Request(msgspec.Struct, kw_only=True):
 class StoreStep(msgspec.Struct):
     """Await a function of the keys; returns its result."""
 
-    work: Callable[[EffectKeys], Awaitable[Any]]
+    work: Callable[[EffectKeys], Awaitable[object]]
 
 
 class CallStep(msgspec.Struct):
@@ -107,7 +108,7 @@ Step: TypeAlias = StoreStep | CallStep | VerifyStep | WaitStep
 Flow: TypeAlias = Generator[Step, Any, T]
 
 
-def perform(request: Request) -> Flow[Any]:
+def perform(request: Request) -> Flow[object]:
     """Return the result of the call: of this one, or of the one that had the effect."""
     yield from ask_about_similar(request)
     while True:
@@ -245,7 +246,7 @@ def _decide_doubt(request: Request, claim: EffectClaim) -> Flow[EffectClaim | Ef
     return record
 
 
-def _verify(claim: EffectClaim, stop: Callable[[EffectKeys], Awaitable[None]]) -> Flow[Any]:
+def _verify(claim: EffectClaim, stop: Callable[[EffectKeys], Awaitable[None]]) -> Flow[object]:
     """Return what `verify` found. If it is interrupted, `stop` ends the lease."""
     try:
         return (yield VerifyStep(claim))
@@ -256,14 +257,14 @@ def _verify(claim: EffectClaim, stop: Callable[[EffectKeys], Awaitable[None]]) -
         raise
 
 
-def _verified(found: Any) -> str | None:
+def _verified(found: object) -> str | None:
     return encode_result(None if found is True else found)
 
 
 # Handing out ----------------------------------------------------------------------------------------------------
 
 
-def hand_out(request: Request, record: EffectRecord, *, waited: bool) -> Any:
+def hand_out(request: Request, record: EffectRecord, *, waited: bool) -> object:
     """
     Return the result of a record that is done.
 
@@ -284,7 +285,7 @@ def hand_out(request: Request, record: EffectRecord, *, waited: bool) -> Any:
     return result
 
 
-def _deliver(request: Request, record: EffectRecord, waited: bool) -> Flow[Any]:
+def _deliver(request: Request, record: EffectRecord, waited: bool) -> Flow[object]:
     result = hand_out(request, record, waited=waited)
     if not record.delivered:
         try:
@@ -297,7 +298,7 @@ def _deliver(request: Request, record: EffectRecord, waited: bool) -> Flow[Any]:
 # Running --------------------------------------------------------------------------------------------------------
 
 
-def _run(request: Request, claim: EffectClaim) -> Flow[Any]:
+def _run(request: Request, claim: EffectClaim) -> Flow[object]:
     try:
         result = yield CallStep(claim, wire_key(request, claim.record))
     except GeneratorExit:
@@ -332,7 +333,7 @@ async def _complete_undelivered(
     await keys.change(claim.name, delivered=False)
 
 
-def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[Any]:
+def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[object]:
     """Record what the failure of a call means: raises, or returns the outcome that `verify` found."""
     executed = _executed(exc, direct=request.direct)
     try:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from amends.durable.keys import Keys
@@ -137,7 +137,7 @@ class Handles:
     async def _with_keys(self, work: Callable[[EffectKeys], Awaitable[T]]) -> T:
         return await work(await self.keys(in_thread=True))
 
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def start(self, work: Coroutine[object, object, T]) -> Future[T]:
         """Start a coroutine on the event loop in the thread."""
         return self._thread.start(work)
 
@@ -186,11 +186,11 @@ class Handles:
 
 def run_at_once(work: Awaitable[T]) -> T:
     """Run a coroutine that awaits a memory store, which never suspends."""
-    coroutine: Any = work
+    steps = work.__await__()
     try:
-        coroutine.send(None)
+        next(steps)
     except StopIteration as end:
         result: T = end.value
         return result
-    coroutine.close()
+    steps.close()
     raise RuntimeError("a coroutine on a memory store suspended; it must complete without waiting")

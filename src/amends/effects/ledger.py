@@ -18,7 +18,7 @@ from collections.abc import (
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from msgspec.structs import replace
 
@@ -33,6 +33,7 @@ from amends.effects.handles import Handles
 from amends.effects.outcomes import encode_result
 from amends.effects.own_transaction import run_inside, run_inside_plain
 from amends.effects.records import Effect, effect_of, free
+from amends.effects.similar import Similar
 from amends.errors import ConflictError as NotInDoubtError
 from amends.errors import NotFoundError
 from amends.stores import Clock, Store
@@ -41,7 +42,7 @@ __all__ = ["Effects", "Pending", "Scope", "decide"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 TWO_DAYS = 172800.0
 
@@ -91,10 +92,10 @@ class Effects:
         self,
         function: None = None,
         *,
-        key: Callable[..., Any] | str | Collection[str] | None = None,
-        verify: Callable[..., Any] | None = None,
+        key: Callable[..., object] | str | Collection[str] | None = None,
+        verify: Callable[..., object] | None = None,
         expires_in: float | timedelta = TWO_DAYS,
-        similar: Any = None,
+        similar: Similar | float | timedelta | None = None,
         name: str | None = None,
         ignore: Collection[str] = (),
         direct: bool = False,
@@ -103,17 +104,17 @@ class Effects:
 
     def once(
         self,
-        function: Any = None,
+        function: Function | None = None,
         *,
-        key: Callable[..., Any] | str | Collection[str] | None = None,
-        verify: Callable[..., Any] | None = None,
+        key: Callable[..., object] | str | Collection[str] | None = None,
+        verify: Callable[..., object] | None = None,
         expires_in: float | timedelta = TWO_DAYS,
-        similar: Any = None,
+        similar: Similar | float | timedelta | None = None,
         name: str | None = None,
         ignore: Collection[str] = (),
         direct: bool = False,
         transaction: str | None = None,
-    ) -> Any:
+    ) -> Function | Callable[[Function], Function]:
         """
         Decorate a function or coroutine function, so that each key has its effect once.
 
@@ -134,7 +135,7 @@ class Effects:
 
         """
 
-        def decorate(decorated: Any) -> Any:
+        def decorate(decorated: Function) -> Function:
             tool = Tool(
                 self._register(decorated, name),
                 key=key,
@@ -150,7 +151,7 @@ class Effects:
 
         return decorate if function is None else decorate(function)
 
-    def _register(self, function: Any, name: str | None) -> str:
+    def _register(self, function: object, name: str | None) -> str:
         """Return the function's name in the ledger. Two functions must not share one."""
         module, path = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
         chosen = name or getattr(function, "__name__", "")
@@ -163,7 +164,7 @@ class Effects:
             )
         return chosen
 
-    def _wrap(self, function: Any, tool: Tool) -> Any:
+    def _wrap(self, function: Function, tool: Tool) -> Function:
         if tool.transaction is not None and not self._handles.in_postgres:
             raise TypeError(
                 'transaction= needs a ledger in Postgres: Effects("postgresql://user@host/database")'
@@ -172,25 +173,29 @@ class Effects:
             raise TypeError(f"write @{type(function).__name__} above @effects.once, not below it")
         if isinstance(function, type):
             raise TypeError(f"once takes functions and coroutine functions; {function.__name__} is a class")
+        decorated: Any = function  # plain or a coroutine function, which the types do not tell
+        wrapper: Any
         named = inspect.isroutine(function) or isinstance(function, functools.partial)
         called = function if named else type(function).__call__
         if inspect.iscoroutinefunction(called):
 
             @functools.wraps(function)
-            async def once(*args: Any, **kwargs: Any) -> Any:
+            async def once(*args: object, **kwargs: object) -> object:
                 again = None if tool.takes_again else kwargs.pop(AGAIN, None)
-                return await self._run(tool, args, kwargs, lambda: function(*args, **kwargs), again=again)
+                return await self._run(tool, args, kwargs, lambda: decorated(*args, **kwargs), again=again)
 
-            return once
+            wrapper = once
+            return wrapper  # type: ignore[no-any-return]
         if inspect.isasyncgenfunction(called) or inspect.isgeneratorfunction(called):
             raise TypeError("once takes functions and coroutine functions; a generator has no single outcome")
 
         @functools.wraps(function)
-        def once_plain(*args: Any, **kwargs: Any) -> Any:
+        def once_plain(*args: object, **kwargs: object) -> object:
             again = None if tool.takes_again else kwargs.pop(AGAIN, None)
-            return self._run_plain(tool, args, kwargs, lambda: function(*args, **kwargs), again=again)
+            return self._run_plain(tool, args, kwargs, lambda: decorated(*args, **kwargs), again=again)
 
-        return once_plain
+        wrapper = once_plain
+        return wrapper  # type: ignore[no-any-return]
 
     # ---------------------------------------------------------------------------------------------------- calling
 
@@ -198,14 +203,14 @@ class Effects:
         self,
         name: str,
         call: Callable[[], Awaitable[R]],
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         *,
         key: str | None = None,
         scope: str | None = None,
-        again: str | None = None,
-        verify: Callable[[], Any] | None = None,
+        again: object = None,
+        verify: Callable[[], object] | None = None,
         expires_in: float | timedelta = TWO_DAYS,
-        similar: Any = None,
+        similar: Similar | float | timedelta | None = None,
         direct: bool = False,
     ) -> R:
         """
@@ -217,7 +222,7 @@ class Effects:
             arguments: the arguments by name, from which the key is derived.
             key: the key, if the caller has one.
             scope: replaces the scope of the context.
-            again: the reason for doing it once more.
+            again: the reason for doing it once more, a text.
             verify: finds out whether the effect happened; see `once`.
             expires_in: seconds until a finished effect is forgotten.
             similar: as in `once`.
@@ -225,23 +230,21 @@ class Effects:
 
         """
         tool = Tool(name, verify=verify, expires_in=expires_in, similar=similar, direct=direct)
-        result: R = await self._run(
-            tool, (), arguments, call, again=again, key=key, scope=scope, verify=verify
-        )
-        return result
+        result = await self._run(tool, (), arguments, call, again=again, key=key, scope=scope, verify=verify)
+        return cast("R", result)
 
     def call(
         self,
         name: str,
         call: Callable[[], R],
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         *,
         key: str | None = None,
         scope: str | None = None,
-        again: str | None = None,
-        verify: Callable[[], Any] | None = None,
+        again: object = None,
+        verify: Callable[[], object] | None = None,
         expires_in: float | timedelta = TWO_DAYS,
-        similar: Any = None,
+        similar: Similar | float | timedelta | None = None,
         direct: bool = False,
     ) -> R:
         """
@@ -251,22 +254,22 @@ class Effects:
         'receipt 17'
         """
         tool = Tool(name, verify=verify, expires_in=expires_in, similar=similar, direct=direct)
-        result: R = self._run_plain(
-            tool, (), arguments, call, again=again, key=key, scope=scope, verify=verify
-        )
-        return result
+        result = self._run_plain(tool, (), arguments, call, again=again, key=key, scope=scope, verify=verify)
+        return cast("R", result)
 
     async def _run(
         self,
         tool: Tool,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        call: Callable[[], Awaitable[Any]],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+        call: Callable[[], Awaitable[object]],
         *,
-        verify: Callable[[], Any] | None = None,
-        **options: Any,
-    ) -> Any:
-        request = tool.request(args, kwargs, now=self._now, wait=self.wait, **options)
+        again: object = None,
+        key: str | None = None,
+        scope: str | None = None,
+        verify: Callable[[], object] | None = None,
+    ) -> object:
+        request = tool.request(args, kwargs, now=self._now, wait=self.wait, again=again, key=key, scope=scope)
         if verify is None and tool.verify is not None:
             verify = functools.partial(tool.verify, *args, **kwargs)
         made = functools.partial(_acall_once, call)
@@ -279,14 +282,16 @@ class Effects:
     def _run_plain(
         self,
         tool: Tool,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        call: Callable[[], Any],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+        call: Callable[[], object],
         *,
-        verify: Callable[[], Any] | None = None,
-        **options: Any,
-    ) -> Any:
-        request = tool.request(args, kwargs, now=self._now, wait=self.wait, **options)
+        again: object = None,
+        key: str | None = None,
+        scope: str | None = None,
+        verify: Callable[[], object] | None = None,
+    ) -> object:
+        request = tool.request(args, kwargs, now=self._now, wait=self.wait, again=again, key=key, scope=scope)
         if verify is None and tool.verify is not None:
             verify = functools.partial(tool.verify, *args, **kwargs)
         made = functools.partial(_call_once, call)
@@ -360,7 +365,7 @@ class Effects:
         """
         return self._handles.run(lambda keys: _get(keys, key))
 
-    async def averify(self, key: str, *, happened: bool, outcome: Any = None) -> Effect | None:
+    async def averify(self, key: str, *, happened: bool, outcome: object = None) -> Effect | None:
         """
         Answer the question of an effect in doubt.
 
@@ -380,7 +385,7 @@ class Effects:
         """
         return await decide(await self._open(), key, happened, outcome, self._now)
 
-    def verify(self, key: str, *, happened: bool, outcome: Any = None) -> Effect | None:
+    def verify(self, key: str, *, happened: bool, outcome: object = None) -> Effect | None:
         """As `averify`, for a plain function."""
         return self._handles.run(lambda keys: decide(keys, key, happened, outcome, self._now))
 
@@ -430,6 +435,29 @@ def _only_outcome(result: R) -> R:
     return result
 
 
+class OnceOptions(TypedDict, total=False):
+    """The options of `Effects.once`."""
+
+    key: Callable[..., object] | str | Collection[str] | None
+    verify: Callable[..., object] | None
+    expires_in: float | timedelta
+    similar: Similar | float | timedelta | None
+    ignore: Collection[str]
+    direct: bool
+    transaction: str | None
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of `Effects.call`."""
+
+    key: str | None
+    again: object
+    verify: Callable[[], object] | None
+    expires_in: float | timedelta
+    similar: Similar | float | timedelta | None
+    direct: bool
+
+
 class Scope:
     """
     A scope for derived keys.
@@ -447,22 +475,42 @@ class Scope:
         self.effects, self.name = effects, name
         self._entered: list[AbstractContextManager[None]] = []
 
-    def once(self, function: Any = None, **options: Any) -> Any:
+    @overload
+    def once(self, function: Function) -> Function: ...
+
+    @overload
+    def once(
+        self, function: None = None, *, name: str | None = None, **options: Unpack[OnceOptions]
+    ) -> Callable[[Function], Function]: ...
+
+    def once(
+        self, function: Function | None = None, *, name: str | None = None, **options: Unpack[OnceOptions]
+    ) -> Function | Callable[[Function], Function]:
         """As `Effects.once`, with this scope."""
 
-        def decorate(decorated: Any) -> Any:
-            chosen = self.effects._register(decorated, options.pop("name", None))  # noqa: SLF001 - one module
+        def decorate(decorated: Function) -> Function:
+            chosen = self.effects._register(decorated, name)  # noqa: SLF001 - one module
             tool = Tool(chosen, function=decorated, scope=self.name, **options)
             return self.effects._wrap(decorated, tool)  # noqa: SLF001
 
         return decorate if function is None else decorate(function)
 
-    def call(self, name: str, call: Callable[[], R], arguments: Mapping[str, Any], **options: Any) -> R:
+    def call(
+        self,
+        name: str,
+        call: Callable[[], R],
+        arguments: Mapping[str, object],
+        **options: Unpack[CallOptions],
+    ) -> R:
         """As `Effects.call`, with this scope."""
         return self.effects.call(name, call, arguments, scope=self.name, **options)
 
     async def acall(
-        self, name: str, call: Callable[[], Awaitable[R]], arguments: Mapping[str, Any], **options: Any
+        self,
+        name: str,
+        call: Callable[[], Awaitable[R]],
+        arguments: Mapping[str, object],
+        **options: Unpack[CallOptions],
     ) -> R:
         """As `Effects.acall`, with this scope."""
         return await self.effects.acall(name, call, arguments, scope=self.name, **options)
@@ -503,7 +551,7 @@ class Pending(Sequence[Effect]):
             self._found = self._effects._handles.run(functools.partial(_list, doubt_only=True))  # noqa: SLF001
         return self._found
 
-    def __await__(self) -> Generator[Any, None, list[Effect]]:
+    def __await__(self) -> Generator[object, None, list[Effect]]:
         return self._effects._effects(doubt_only=True).__await__()  # noqa: SLF001
 
     async def __aiter__(self) -> AsyncIterator[Effect]:
@@ -516,7 +564,13 @@ class Pending(Sequence[Effect]):
     def __len__(self) -> int:
         return len(self._read())
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Effect: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Effect]: ...
+
+    def __getitem__(self, index: int | slice) -> Effect | list[Effect]:
         return self._read()[index]
 
     def __repr__(self) -> str:
@@ -539,7 +593,7 @@ async def _get(keys: EffectKeys, name: str) -> Effect | None:
 
 
 async def decide(
-    keys: EffectKeys, name: str, happened: bool, outcome: Any, now: Callable[[], float]
+    keys: EffectKeys, name: str, happened: bool, outcome: object, now: Callable[[], float]
 ) -> Effect | None:
     """Answer the question of an effect in doubt; see `Effects.averify`."""
     record = await keys.get(name)

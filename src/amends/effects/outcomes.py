@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from contextlib import suppress
+from typing import get_type_hints
 
 import msgspec
 
@@ -15,7 +16,7 @@ LARGEST = 512 * 1024
 """Bytes of a result that is stored. NATS has a limit of 1 MB for a message."""
 
 
-def _hook(value: Any) -> Any:
+def _hook(value: object) -> object:
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json", by_alias=True)
@@ -25,7 +26,7 @@ def _hook(value: Any) -> Any:
 _encode = msgspec.json.Encoder(enc_hook=_hook).encode
 
 
-def encode_result(result: Any) -> str | None:
+def encode_result(result: object) -> str | None:
     """
     Return a result as JSON, or None if it cannot be stored.
 
@@ -39,25 +40,27 @@ def encode_result(result: Any) -> str | None:
     return encoded.decode() if len(encoded) <= LARGEST else None
 
 
-def restore_result(encoded: str, kind: Any = Any) -> Any:
+def restore_result(encoded: str, kind: object = None) -> object:
     """
-    Return a stored result as `kind`, or as plain JSON values if it does not fit that type.
+    Return a stored result as the type `kind`, or as plain JSON values if it has none or does not fit it.
 
     >>> restore_result(encode_result((1, 2)), tuple[int, int])
     (1, 2)
     """
-    if kind is Any:
-        return msgspec.json.decode(encoded)
-    validate = getattr(kind, "model_validate_json", None)
-    try:
-        return validate(encoded) if callable(validate) else msgspec.json.decode(encoded, type=kind)
-    except (TypeError, ValueError):
-        return msgspec.json.decode(encoded)
+    if kind is not None:
+        validate = getattr(kind, "model_validate_json", None)
+        with suppress(TypeError, ValueError):
+            typed: object = (
+                validate(encoded) if callable(validate) else msgspec.json.Decoder(kind).decode(encoded)
+            )
+            return typed
+    plain: object = msgspec.json.decode(encoded)
+    return plain
 
 
-def return_type(function: Callable[..., Any]) -> Any:
-    """Return the type that a function declares to return; Any if it declares none that can be found."""
+def return_type(function: Callable[..., object]) -> object:
+    """Return the type that a function declares to return; None if it declares none that can be found."""
     try:
-        return get_type_hints(function).get("return", Any)
+        return get_type_hints(function).get("return")
     except Exception:  # noqa: BLE001 - an annotation is any expression
-        return Any
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from shlex import quote as shell_quote
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -38,7 +38,7 @@ class EffectRecord(KeyRecord, frozen=True, kw_only=True, omit_defaults=True):
     """Why it was done once more, for each time after the first."""
     times: tuple[float, ...] = ()
     """When it was done before."""
-    failed: dict[str, Any] | None = None
+    failed: dict[str, object] | None = None
     """The fault of a call that failed after it had its effect."""
     previous: EffectRecord | None = None
     """The effect that is done once more, until the repeat is done: what is left if the repeat did not happen."""
@@ -78,7 +78,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was done, the last time included."""
     question: str | None = None
     """What a person or a model has to find out, if the effect is in doubt."""
-    outcome: Any = None
+    outcome: object = None
 
 
 def instant(seconds: float) -> str:

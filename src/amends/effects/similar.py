@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from datetime import timedelta
 from difflib import SequenceMatcher
-from typing import Any
 
 import msgspec
 
@@ -46,7 +46,7 @@ class Similar(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments that are compared; the others may differ. Without them all arguments are compared."""
 
     @classmethod
-    def of(cls, value: Any) -> Similar | None:
+    def of(cls, value: Similar | float | timedelta | None) -> Similar | None:
         """
         Return what `once(similar=...)` means: None, seconds, a timedelta or a `Similar`.
 
@@ -54,7 +54,7 @@ class Similar(msgspec.Struct, frozen=True, kw_only=True):
             TypeError, ValueError: it is none of these.
 
         """
-        if value is None or isinstance(value, cls):
+        if value is None or isinstance(value, Similar):
             return value
         return cls(within=seconds("similar", value))
 
@@ -71,7 +71,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Entry]).decode
 
 
-def are_similar(first: dict[str, Any], second: dict[str, Any], on: Collection[str] = ()) -> bool:
+def are_similar(first: dict[str, object], second: dict[str, object], on: Collection[str] = ()) -> bool:
     """
     Return whether two calls are nearly identical: equal numbers, and texts that differ in a few characters.
 
@@ -84,7 +84,7 @@ def are_similar(first: dict[str, Any], second: dict[str, Any], on: Collection[st
     return all(_near(first.get(name), second.get(name)) for name in names)
 
 
-def _near(first: Any, second: Any) -> bool:
+def _near(first: object, second: object) -> bool:
     if first == second:
         return True
     if isinstance(first, str) and isinstance(second, str):

@@ -15,7 +15,7 @@ agent; `Client` raises typed errors and recovers by policy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 try:
     import a2a as _sdk  # noqa: F401
@@ -33,7 +33,7 @@ __all__ = ["Client", "guard", "reject"]
 _MODULES = {"Client": "client", "guard": "server", "reject": "reject"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from a2a.client.client import ClientCallContext
+from google.protobuf.message import Message as ProtoMessage  # type: ignore[import-untyped,unused-ignore]
 
 from amends.bindings.a2a.connection import Connection
 from amends.bindings.a2a.deadlines import Deadline
@@ -19,6 +20,8 @@ from amends.recovery.drivers import arecover
 from amends.recovery.origins import Upstreams
 
 __all__ = ["IDEMPOTENT", "READ", "UNSAFE", "Calls", "copy_of"]
+
+M = TypeVar("M", bound=ProtoMessage)
 
 READ = Operation(name="a2a", read_only=True, binding="a2a client")
 IDEMPOTENT = Operation(name="a2a", idempotent=True, binding="a2a client")
@@ -33,17 +36,17 @@ class Calls:
     policy: Policy
     upstreams: Upstreams
     timeout: float
-    refresh: Callable[..., Any] | None
+    refresh: Callable[..., object] | None
     own: bool = False
 
     async def call(
         self,
         name: str,
-        request: Any,
+        request: ProtoMessage,
         context: ClientCallContext | None,
         operation: Operation,
         deadline: Deadline | None = None,
-        **more: Any,
+        **more: object,
     ) -> Any:
         """
         Call a method of the SDK's client, and return its response.
@@ -62,7 +65,7 @@ class Calls:
         """
         deadline = deadline or Deadline(self.policy)
 
-        async def attempt() -> Any:
+        async def attempt() -> object:
             sdk = await self.connection.sdk()
             recording = Recording()
             try:
@@ -83,7 +86,7 @@ class Calls:
         )
 
 
-def copy_of(request: Any) -> Any:
+def copy_of(request: M) -> M:
     """Return a copy of a request; the SDK's client writes its own options into the request that it gets."""
     copy = type(request)()
     copy.CopyFrom(request)

@@ -40,6 +40,7 @@ from a2a.types.a2a_pb2 import (
     TaskPushNotificationConfig,
     TaskState,
 )
+from google.protobuf.message import Message as ProtoMessage  # type: ignore[import-untyped,unused-ignore]
 
 from amends.bindings.a2a.calls import IDEMPOTENT, READ, UNSAFE, Calls, copy_of
 from amends.bindings.a2a.connection import Connection
@@ -93,7 +94,7 @@ class Client(SdkClient):
         timeout: float = 120.0,
         repeatable: bool | Callable[[SendMessageRequest], bool] = False,
         raises: str = "fault",
-        refresh: Callable[..., Any] | None = None,
+        refresh: Callable[..., object] | None = None,
     ) -> None:
         """
         Args:
@@ -213,7 +214,12 @@ class Client(SdkClient):
         return return_or_raise(error, self._raises)  # type: ignore[no-any-return]
 
     async def _call(
-        self, name: str, request: Any, context: ClientCallContext | None, operation: Operation, **more: Any
+        self,
+        name: str,
+        request: ProtoMessage,
+        context: ClientCallContext | None,
+        operation: Operation,
+        **more: Any,
     ) -> Any:
         try:
             return await self._calls.call(name, request, context, operation, **more)

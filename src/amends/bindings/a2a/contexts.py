@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from a2a.server.context import ServerCallContext
 from a2a.server.routes.common import ServerCallContextBuilder
 
 from amends.bindings.a2a.responses import error_for, internal_error, protocol_error
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 __all__ = ["GuardedContexts"]
 
@@ -18,7 +21,7 @@ class GuardedContexts(ServerCallContextBuilder):
     def __init__(self, builder: ServerCallContextBuilder) -> None:
         self._builder = builder
 
-    def build(self, request: Any) -> ServerCallContext:
+    def build(self, request: Request) -> ServerCallContext:
         """Build the context of a request."""
         try:
             return self._builder.build(request)

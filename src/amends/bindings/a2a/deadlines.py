@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Self
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Self
 
 from a2a.types.a2a_pb2 import StreamResponse
 
@@ -19,7 +20,7 @@ __all__ = ["Deadline", "EventReader"]
 class EventReader:
     """Reads the events of an SDK stream, with a time limit for each. Use it with `async with`."""
 
-    def __init__(self, source: Any, deadline: Deadline, timeout: float) -> None:
+    def __init__(self, source: AsyncIterator[StreamResponse], deadline: Deadline, timeout: float) -> None:
         """
         Args:
             source: the async generator of an SDK method.
@@ -37,7 +38,8 @@ class EventReader:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._source.aclose()
+        if isinstance(self._source, AsyncGenerator):
+            await self._source.aclose()
 
     @property
     def streamed(self) -> bool:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 
 from a2a.server.agent_execution import AgentExecutor, RequestContext
-from a2a.server.events import EventQueue
+from a2a.server.events import Event, EventQueue
 from a2a.server.events.event_queue import QueueShutDown  # type: ignore[attr-defined,unused-ignore]
 from a2a.types.a2a_pb2 import Message, Task, TaskState, TaskStatus, TaskStatusUpdateEvent
 from a2a.utils.errors import TaskNotCancelableError
@@ -57,7 +56,7 @@ class GuardedExecutor(AgentExecutor):
         self._own_errors = own_errors
         self._mime_type = mime_type
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         # Applications may use further attributes of their executor.
         return getattr(self._executor, name)
 
@@ -123,7 +122,7 @@ class GuardedExecutor(AgentExecutor):
     def _error(self, exc: BaseException, what: str, context: RequestContext) -> Sent:
         return error_for(exc, what, traceparent_of(context.call_context), self._own_errors)
 
-    def _events(self, context: RequestContext, queue: TrackedQueue, error: Sent) -> Iterator[Any]:
+    def _events(self, context: RequestContext, queue: TrackedQueue, error: Sent) -> Iterator[Event]:
         task_id, context_id = context.task_id or "", context.context_id or ""
         if context.current_task is None and not queue.started:
             # The task has to be published before events of the task.
@@ -144,10 +143,10 @@ class TrackedQueue(EventQueue):
         self.ended = False
         """Whether a final event was published: a terminal state, or a message instead of a task."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._queue, name)
 
-    async def enqueue_event(self, event: Any) -> None:
+    async def enqueue_event(self, event: Event) -> None:
         """Publish an event."""
         await self._queue.enqueue_event(event)
         if isinstance(event, Message):
@@ -167,7 +166,7 @@ def _canceled(context: RequestContext) -> TaskStatusUpdateEvent:
     )
 
 
-def _status(state: Any) -> TaskStatus:
+def _status(state: TaskState) -> TaskStatus:
     status = TaskStatus(state=state)
     status.timestamp.GetCurrentTime()
     return status

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import httpx
 from a2a.client.errors import A2AClientError, A2AClientTimeoutError
-from a2a.types.a2a_pb2 import StreamResponse, Task, TaskState, TaskStatus
+from a2a.types.a2a_pb2 import Part, StreamResponse, Task, TaskState, TaskStatus
 from a2a.utils.errors import A2AError
 from msgspec.structs import replace
 
@@ -190,7 +190,7 @@ class Progress:
         raise error
 
 
-def _has_error(parts: Any) -> bool:
+def _has_error(parts: Iterable[Part]) -> bool:
     return any(
         part.WhichOneof("content") == "data" and KEY in part.data.struct_value.fields for part in parts
     )

@@ -21,7 +21,7 @@ from amends.serving.server_errors import PLAIN, OwnErrors
 __all__ = ["GuardedHandler"]
 
 
-def _answer(exc: Exception, context: Any, name: str, own_errors: OwnErrors) -> A2AError:
+def _answer(exc: Exception, context: object, name: str, own_errors: OwnErrors) -> A2AError:
     """Return the protocol error to answer an exception with."""
     if isinstance(exc, A2AError) and isinstance(exc.data, dict) and KEY in exc.data:
         # A guarded executor raised it.
@@ -35,7 +35,7 @@ def _answer(exc: Exception, context: Any, name: str, own_errors: OwnErrors) -> A
 def _call(name: str) -> Any:
     """Return a method with a single response."""
 
-    async def method(self: GuardedHandler, params: Any, context: Any) -> Any:
+    async def method(self: GuardedHandler, params: object, context: object) -> object:
         try:
             return await getattr(self._handler, name)(params, context)
         except Exception as exc:  # noqa: BLE001 - the guard answers failures of any kind
@@ -48,7 +48,7 @@ def _call(name: str) -> Any:
 def _stream(name: str) -> Any:
     """Return a method that yields events."""
 
-    async def method(self: GuardedHandler, params: Any, context: Any) -> AsyncGenerator[Any]:
+    async def method(self: GuardedHandler, params: object, context: object) -> AsyncGenerator[object]:
         try:
             async with aclosing(getattr(self._handler, name)(params, context)) as events:
                 async for event in events:
@@ -67,7 +67,7 @@ class GuardedHandler(RequestHandler):
         self._handler = handler
         self.own_errors = own_errors
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._handler, name)
 
     on_get_task = _call("on_get_task")

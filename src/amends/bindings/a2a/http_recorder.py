@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator
 from contextvars import ContextVar, Token
-from typing import Any
 
 import httpx
 
@@ -77,7 +76,7 @@ class Recording:
         error = self.error()
         return None if error is None else jsonrpc.read({"jsonrpc": "2.0", "error": error}).fault
 
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> dict[str, object] | None:
         """Return the JSON-RPC error in the response or in an event of its stream, if there is one."""
         if self.response is None:
             return None
@@ -157,7 +156,7 @@ def _documents(tail: bytes) -> list[bytes]:
     return documents
 
 
-def _json(document: bytes | None) -> Any:
+def _json(document: bytes | None) -> object:
     if not document:
         return None
     try:

@@ -9,10 +9,9 @@ again, under the ids of its own task.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from a2a.server.agent_execution import RequestContext
-from a2a.server.events import EventQueue
+from a2a.server.events import Event, EventQueue
 from a2a.types.a2a_pb2 import Message, Task, TaskArtifactUpdateEvent, TaskState, TaskStatusUpdateEvent
 from google.protobuf.json_format import (  # type: ignore[import-untyped,unused-ignore]
     MessageToDict,
@@ -28,7 +27,9 @@ from amends.errors.base import FaultError
 __all__ = ["META_KEY", "MessageEffects", "key_of"]
 
 META_KEY = "amends/key"
-_KINDS = {kind.__name__: kind for kind in (Message, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent)}
+_KINDS: dict[str, type[Event]] = {
+    kind.__name__: kind for kind in (Message, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent)
+}
 _FAILED = frozenset(
     {TaskState.TASK_STATE_FAILED, TaskState.TASK_STATE_REJECTED, TaskState.TASK_STATE_CANCELED}
 )
@@ -65,11 +66,11 @@ class MessageEffects:
         """Execute a message once, or publish the events of the first execution."""
         recording = RecordingQueue(queue)
 
-        async def call() -> list[Any]:
+        async def call() -> list[tuple[str, dict[str, object]]]:
             await execute(recording)
             if recording.failure is not None:
                 raise FaultError.from_fault(recording.failure)
-            return [[type(event).__name__, MessageToDict(event)] for event in recording.events]
+            return [(type(event).__name__, MessageToDict(event)) for event in recording.events]
 
         parts = [MessageToDict(part) for part in context.message.parts] if context.message is not None else []
         try:
@@ -83,9 +84,10 @@ class MessageEffects:
                 await queue.enqueue_event(_event(name, event, context))
 
 
-def _event(name: str, data: dict[str, Any], context: RequestContext) -> Any:
+def _event(name: str, data: dict[str, object], context: RequestContext) -> Event:
     """Return a recorded event under the ids of another task."""
-    event: Any = ParseDict(data, _KINDS[name]())
+    event = _KINDS[name]()
+    ParseDict(data, event)
     task_id, context_id = context.task_id or "", context.context_id or ""
     if isinstance(event, Task):
         event.id = task_id
@@ -100,14 +102,14 @@ class RecordingQueue(EventQueue):
 
     def __init__(self, queue: EventQueue) -> None:
         self._queue = queue
-        self.events: list[Any] = []
+        self.events: list[Event] = []
         self.failure: Fault | None = None
         """The fault of a task that the agent itself ended as failed."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._queue, name)
 
-    async def enqueue_event(self, event: Any) -> None:
+    async def enqueue_event(self, event: Event) -> None:
         """Publish an event."""
         await self._queue.enqueue_event(event)
         self.events.append(event)

@@ -11,7 +11,6 @@ REST the HTTP status with the error in `details`. Both have Retry-After.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 
@@ -66,7 +65,7 @@ async def _answer(scope: Scope, receive: Receive, send: Send, sent: Sent, *, col
     if isinstance(request, dict) and "jsonrpc" in request:
         status, body = 200, _rpc_error(request.get("id"), sent, collapse=collapse)
     else:
-        status = _http_status(error["code"])
+        status = _http_status(str(error["code"]))
         body = _rest_error(status, sent)
     headers = [(b"content-type", b"application/json")]
     if error.get("retry_after") is not None:
@@ -76,7 +75,7 @@ async def _answer(scope: Scope, receive: Receive, send: Send, sent: Sent, *, col
     await send({"type": "http.response.body", "body": msgspec.json.encode(body)})
 
 
-async def _request(receive: Receive) -> Any:
+async def _request(receive: Receive) -> object:
     """Return the parsed body of a request; None if it is too large or not JSON."""
     body = bytearray()
     while len(body) <= _LIMIT:
@@ -92,12 +91,12 @@ async def _request(receive: Receive) -> Any:
     return None
 
 
-def _rpc_error(id: Any, sent: Sent, *, collapse: bool) -> dict[str, Any]:
+def _rpc_error(id: object, sent: Sent, *, collapse: bool) -> dict[str, object]:
     return {
         "jsonrpc": "2.0",
         "id": id if isinstance(id, str | int) else None,
         "error": {
-            "code": number_for(sent.error["code"], collapse=collapse),
+            "code": number_for(str(sent.error["code"]), collapse=collapse),
             "message": sentence(sent.error),
             "data": {KEY: sent.error, **sent.beside},
         },
@@ -108,7 +107,7 @@ def _http_status(code: str) -> int:
     return vocabulary("http").row(vocabulary("adcp").row(code).everyday).status or 503
 
 
-def _rest_error(status: int, sent: Sent) -> dict[str, Any]:
+def _rest_error(status: int, sent: Sent) -> dict[str, object]:
     """Return the protocol's REST error: google.rpc.Status as JSON."""
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
 from a2a.types.a2a_pb2 import (
@@ -67,9 +67,9 @@ _LEVELS = 24
 class Sent(NamedTuple):
     """What is sent for a failure."""
 
-    error: dict[str, Any]
+    error: dict[str, object]
     """The error object."""
-    beside: dict[str, Any]
+    beside: dict[str, object]
     """What travels beside it: the tries made below, and whether the call may have had its effect (M8)."""
 
 
@@ -94,7 +94,7 @@ def error_of(fault: Fault) -> Sent:
     return Sent(error_object(fault, levels=_LEVELS), travel.write(fault))
 
 
-def traceparent_of(context: Any) -> str | None:
+def traceparent_of(context: object) -> str | None:
     """Return the `traceparent` header of a request, if its call context has it."""
     state = getattr(context, "state", None)
     headers = state.get("headers") if isinstance(state, dict) else None
@@ -126,7 +126,7 @@ def failed_events(
 def _data(sent: Sent, *, mime_type: bool) -> Part:
     part = Part()
     ParseDict({KEY: sent.error}, part.data.struct_value)
-    part.metadata.update(sent.beside)
+    ParseDict(sent.beside, part.metadata)
     if mime_type:
         part.media_type = MIME_TYPE
     return part

@@ -61,7 +61,7 @@ def guard(
     errors: Mapping[type[BaseException], str] | None = None,
     code_prefix: str | None = None,
     effects: Effects | None = None,
-) -> Any:
+) -> object:
     """
     Return a guarded part of a server: its failures are AdCP errors.
 

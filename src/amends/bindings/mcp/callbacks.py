@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from inspect import isawaitable
-from typing import Any
 
 from mcp.shared.exceptions import MCPError
 
@@ -21,11 +20,11 @@ from amends.serving.server_errors import classify_safely, with_executed
 __all__ = ["guard_callback"]
 
 
-def guard_callback(callback: Callable[..., Any], name: str) -> Callable[..., Awaitable[Any]]:
+def guard_callback(callback: Callable[..., object], name: str) -> Callable[..., Awaitable[object]]:
     """Return the function with its failures as JSON-RPC errors; an MCPError that it raises is sent as it is."""
 
     @wraps(callback)
-    async def guarded(*args: Any, **options: Any) -> Any:
+    async def guarded(*args: object, **options: object) -> object:
         try:
             result = callback(*args, **options)
             return await result if isawaitable(result) else result

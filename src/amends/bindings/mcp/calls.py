@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -21,6 +21,8 @@ from amends.serving.tracing import continued_trace, id_of, incoming, traceparent
 
 __all__ = ["CONNECT", "READ", "UNKNOWN", "Calls", "PassThrough", "result_or_raise", "trace_meta"]
 
+T = TypeVar("T")
+
 READ = Operation(name="read", read_only=True, binding="mcp client")
 """Listings, resources, prompts and completions: the protocol defines them as read-only."""
 
@@ -37,7 +39,7 @@ class PassThrough:
         self.error = error
 
 
-def result_or_raise(result: Any) -> Any:
+def result_or_raise(result: T | PassThrough) -> T:
     """Return the result of a call, or raise the exception in a PassThrough."""
     if isinstance(result, PassThrough):
         raise result.error
@@ -60,8 +62,8 @@ class Calls:
         upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         address: object = None,
         shared: bool = True,
-        refresh: Callable[..., Any] | None = None,
-        verify: Callable[..., Any] | None = None,
+        refresh: Callable[..., object] | None = None,
+        verify: Callable[..., object] | None = None,
         limit: float | None = None,
     ) -> None:
         self.policy = policy
@@ -74,8 +76,8 @@ class Calls:
     async def list_operation(
         self,
         name: str,
-        arguments: dict[str, Any] | None,
-        list_operations: Callable[[], Awaitable[Any]],
+        arguments: Mapping[str, object] | None,
+        list_operations: Callable[[], Awaitable[ToolOperations | PassThrough]],
         policy: Policy | None,
     ) -> Operation:
         """
@@ -111,7 +113,7 @@ class Calls:
         """Forget the listing, so that the next call lists the tools again."""
         self._tools, self._listed = {}, False
 
-    def operation_of(self, name: str, arguments: dict[str, Any] | None) -> Operation | None:
+    def operation_of(self, name: str, arguments: Mapping[str, object] | None) -> Operation | None:
         """Return the operation of a tool call, with its idempotency key; None if the tools were not listed yet."""
         found = self._tools.get(name)
         if found is None:
@@ -129,11 +131,11 @@ class Calls:
 
     def run(
         self,
-        attempt: Callable[..., Awaitable[Any]],
-        *args: Any,
+        attempt: Callable[..., Awaitable[T]],
+        *args: object,
         operation: Operation,
         policy: Policy | None = None,
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[T]:
         """
         Run attempts until one succeeds or the policy ends recovery; the awaited result is the last attempt's.
 

@@ -12,13 +12,27 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+import httpx2
 import mcp
 from mcp import ClientSession
 from mcp.client.auth import OAuthClientProvider
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, CallToolResult
+from mcp_types import (
+    CONNECTION_CLOSED,
+    CallToolResult,
+    CompleteResult,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PromptReference,
+    ReadResourceResult,
+    ResourceTemplateReference,
+)
 
 from amends.bindings.mcp.callbacks import guard_callback
 from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise, trace_meta
@@ -46,6 +60,8 @@ from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
 
 __all__ = ["Client"]
+
+T = TypeVar("T")
 
 _SIGN_IN = 300.0
 """Seconds that an interactive sign-in may take, without a limit of the client."""
@@ -79,9 +95,9 @@ class Client(mcp.Client):
     What a failure raises: "fault", our typed error; "original", the SDK's exception with the fault attached (a failed result
     has none, so it raises the typed error); "nothing", a failed result is returned, and other failures raise the SDK's own.
     """
-    refresh: Callable[..., Any] | None = field(default=None, kw_only=True)
+    refresh: Callable[..., object] | None = field(default=None, kw_only=True)
     """Renews credentials that were refused, as in `recover`."""
-    verify: Callable[..., Any] | None = field(default=None, kw_only=True)
+    verify: Callable[..., object] | None = field(default=None, kw_only=True)
     """Finds out whether a call had its effect, as in `recover`; its result is a CallToolResult."""
     limit: float | None = field(default=300.0, kw_only=True)
     """Seconds that one attempt may take, if neither the policy nor `read_timeout_seconds` is shorter."""
@@ -93,7 +109,7 @@ class Client(mcp.Client):
     """The ledger that makes calls once: of tools that say explicitly that they change something, and of `effect_tools`."""
     effect_tools: Collection[str] = field(default=(), kw_only=True)
     """The names of further tools that the ledger covers."""
-    http_client: Any = field(default=None, kw_only=True)
+    http_client: httpx2.AsyncClient | None = field(default=None, kw_only=True)
     """For a URL: the `httpx2.AsyncClient` to use. It is not closed."""
 
     _connection: ConnectionTask | None = field(init=False, default=None, repr=False, compare=False)
@@ -201,7 +217,7 @@ class Client(mcp.Client):
         name: str,
         arguments: dict[str, Any] | None = None,
         read_timeout_seconds: float | None = None,
-        progress_callback: Any = None,
+        progress_callback: ProgressFnT | None = None,
         *,
         operation: Operation | None = None,
         policy: Policy | None = None,
@@ -258,9 +274,8 @@ class Client(mcp.Client):
                     keyed = partial(call, key=current_key())
                     return self._calls.run(self._attempt, keyed, operation=operation, policy=policy)
 
-                result = restore(
-                    await self.effects.acall(name, run, arguments or {}, key=key, again=again, direct=True)
-                )
+                made = await self.effects.acall(name, run, arguments or {}, key=key, again=again, direct=True)
+                result: Any = restore(made)
             else:
                 result = await self._calls.run(self._attempt, call, operation=operation, policy=policy)
         except FaultError as error:
@@ -269,7 +284,7 @@ class Client(mcp.Client):
             raise result.error
         return result  # type: ignore[no-any-return]
 
-    async def _list_operations(self) -> Any:
+    async def _list_operations(self) -> ToolOperations | PassThrough:
         async def list_operations(client: mcp.Client) -> ToolOperations:
             tools = await list_all_tools(client.list_tools)
             self._covered.update(tool.name for tool in tools if changes_something(tool))
@@ -277,43 +292,50 @@ class Client(mcp.Client):
 
         return await self._attempt(list_operations)
 
-    async def list_tools(self, **options: Any) -> Any:
+    async def list_tools(self, **options: Any) -> ListToolsResult:
         """As `mcp.Client.list_tools`, with recovery."""
         result = await self._read(lambda client: client.list_tools(**options))
         self._covered.update(tool.name for tool in result.tools if changes_something(tool))
         self._calls.add(operations_of(result.tools))
         return result
 
-    async def list_resources(self, **options: Any) -> Any:
+    async def list_resources(self, **options: Any) -> ListResourcesResult:
         """As `mcp.Client.list_resources`, with recovery."""
         return await self._read(lambda client: client.list_resources(**options))
 
-    async def list_resource_templates(self, **options: Any) -> Any:
+    async def list_resource_templates(self, **options: Any) -> ListResourceTemplatesResult:
         """As `mcp.Client.list_resource_templates`, with recovery."""
         return await self._read(lambda client: client.list_resource_templates(**options))
 
-    async def list_prompts(self, **options: Any) -> Any:
+    async def list_prompts(self, **options: Any) -> ListPromptsResult:
         """As `mcp.Client.list_prompts`, with recovery."""
         return await self._read(lambda client: client.list_prompts(**options))
 
-    async def read_resource(self, uri: str, **options: Any) -> Any:
+    async def read_resource(self, uri: str, **options: Any) -> ReadResourceResult:
         """As `mcp.Client.read_resource`, with recovery."""
         return await self._read(lambda client: client.read_resource(uri, **options))
 
-    async def get_prompt(self, name: str, arguments: dict[str, str] | None = None, **options: Any) -> Any:
+    async def get_prompt(
+        self, name: str, arguments: dict[str, str] | None = None, **options: Any
+    ) -> GetPromptResult:
         """As `mcp.Client.get_prompt`, with recovery."""
         return await self._read(lambda client: client.get_prompt(name, arguments, **options))
 
-    async def complete(self, *args: Any, **options: Any) -> Any:
+    async def complete(
+        self,
+        ref: ResourceTemplateReference | PromptReference,
+        argument: dict[str, str],
+        context_arguments: dict[str, str] | None = None,
+    ) -> CompleteResult:
         """As `mcp.Client.complete`, with recovery."""
-        return await self._read(lambda client: client.complete(*args, **options))
+        return await self._read(lambda client: client.complete(ref, argument, context_arguments))
 
-    async def _read(self, call: Callable[[mcp.Client], Awaitable[Any]]) -> Any:
+    async def _read(self, call: Callable[[mcp.Client], Awaitable[T]]) -> T:
         self._current()
         try:
-            result = await self._calls.run(self._attempt, call, operation=READ)
+            result: T | PassThrough = await self._calls.run(self._attempt, call, operation=READ)
         except FaultError as error:
-            return self._give_up(error, self.raises)
+            return self._give_up(error, self.raises)  # type: ignore[no-any-return]
         return result_or_raise(result)
 
     def _give_up(self, error: FaultError, raises: str) -> Any:
@@ -322,7 +344,7 @@ class Client(mcp.Client):
             return error.result
         return return_or_raise(error, raises)
 
-    async def _attempt(self, call: Callable[[mcp.Client], Awaitable[Any]]) -> Any:
+    async def _attempt(self, call: Callable[[mcp.Client], Awaitable[T]]) -> T | PassThrough:
         """
         Make one attempt, on an open connection and within its time.
 
@@ -334,7 +356,9 @@ class Client(mcp.Client):
         if connection is None or connection.broken or is_closed(connection.session):
             connection = await self._connect_again()
         try:
-            with Limit(self._deadlines, self.limit if SCOPE.get() is None else self._calls.seconds_left()):
+            with Limit(
+                self._deadlines, self._calls.limit if SCOPE.get() is None else self._calls.seconds_left()
+            ):
                 result = await call(connection.client)
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
             if is_elicitation(exc):

@@ -9,10 +9,9 @@ that is not conformant before it is passed on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, URL_ELICITATION_REQUIRED, TextContent
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, URL_ELICITATION_REQUIRED, CallToolResult, TextContent
 from msgspec.structs import replace
 from pydantic import ValidationError
 
@@ -45,7 +44,7 @@ def is_elicitation(exc: BaseException) -> bool:
     return isinstance(exc, MCPError) and exc.code == URL_ELICITATION_REQUIRED
 
 
-def failed_result(result: Any) -> FaultError:
+def failed_result(result: CallToolResult) -> FaultError:
     """Return the typed error of a failed CallToolResult, with the result as `.result`."""
     content = [
         {"type": "text", "text": item.text} for item in result.content if isinstance(item, TextContent)
@@ -64,10 +63,15 @@ def failed_result(result: Any) -> FaultError:
     return error
 
 
-def _with_parts(fault: Fault, structured: Any) -> Fault:
+def _with_parts(fault: Fault, structured: object) -> Fault:
     """Add the failures of several upstreams, if the payload layer lists them (A18)."""
     errors = structured.get("errors") if isinstance(structured, dict) else None
-    if not isinstance(errors, list) or not errors or errors == [structured.get(KEY)]:
+    if (
+        not isinstance(structured, dict)
+        or not isinstance(errors, list)
+        or not errors
+        or errors == [structured.get(KEY)]
+    ):
         return fault
     parts = tuple(part for each in errors[:_MAX_PARTS] if (part := adcp.decode(each)) is not None)
     return replace(fault, errors=parts) if len(parts) > 1 else fault

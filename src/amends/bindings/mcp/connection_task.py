@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from types import TracebackType
 
 import anyio
 import mcp
@@ -113,8 +113,10 @@ class ConnectionTask:
             raise
         await self._leave(None, None, None)
 
-    async def _leave(self, *exc: Any) -> None:
+    async def _leave(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
-            await self.client.__aexit__(*exc)
+            await self.client.__aexit__(kind, exc, trace)
         except Exception as error:  # noqa: BLE001 - the connection is over, and no caller waits for it
             LOG.debug("closing a connection raised %s", type(error).__name__)

@@ -16,15 +16,15 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from mcp.server import Server
-from mcp.server.context import CallNext, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import HandlerEntry
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult
+from mcp_types import CallToolRequestParams, CallToolResult
 from pydantic import ValidationError
 
 from amends.bindings.mcp.handler_errors import (
@@ -55,6 +55,9 @@ from amends.serving.tracing import handling
 __all__ = ["TOOL", "FindMissing", "Guard", "guard"]
 
 S = TypeVar("S")
+Context: TypeAlias = ServerRequestContext[object, object]
+Handler: TypeAlias = Callable[[Context, Any], Awaitable[HandlerResult]]
+"""A handler of the low-level server; the SDK knows the type of its params only where it is registered."""
 
 FindMissing = Callable[..., Awaitable[Fault | None]]
 """
@@ -77,7 +80,7 @@ def guard(
     code_prefix: str | None = None,
     effects: Effects | None = None,
     tools: Collection[str] | None = None,
-    scope: Callable[[Any], str] | None = None,
+    scope: Callable[[Context], str] | None = None,
 ) -> S:
     """
     Guard a server and return it. Tools may be registered before or after.
@@ -145,14 +148,14 @@ class Guard:
 
     def __init__(
         self,
-        server: Server[Any],
+        server: Server[object],
         *,
         show: bool,
         translate: Translate,
         own_errors: OwnErrors,
         get_tool: GetTool | None = None,
         ledger: ToolEffects | None = None,
-        change: Mapping[str, Callable[[Guard, Any], Any]] | None = None,
+        change: Mapping[str, Callable[[Guard, HandlerResult], HandlerResult]] | None = None,
     ) -> None:
         """
         Args:
@@ -170,8 +173,8 @@ class Guard:
         self._get_tool = get_tool
         self._ledger = ledger
         self._classifier = partial(classify, show=show, translate=translate, own_errors=own_errors)
-        self._get_handler: Callable[[str], HandlerEntry[Any] | None] = server.get_request_handler
-        self._entries: dict[str, tuple[HandlerEntry[Any], HandlerEntry[Any]]] = {}
+        self._get_handler: Callable[[str], HandlerEntry[object] | None] = server.get_request_handler
+        self._entries: dict[str, tuple[HandlerEntry[object], HandlerEntry[object]]] = {}
 
     def install(self) -> bool:
         """Guard the server; return False if it is guarded already."""
@@ -185,7 +188,7 @@ class Guard:
 
     # ------------------------------------------------------------------------------------------------- handlers
 
-    def _get_guarded(self, method: str) -> HandlerEntry[Any] | None:
+    def _get_guarded(self, method: str) -> HandlerEntry[object] | None:
         entry = self._get_handler(method)
         cached = self._entries.get(method)
         if cached is not None and cached[0] is entry:
@@ -196,10 +199,8 @@ class Guard:
         self._entries[method] = entry, guarded
         return guarded
 
-    def _guarded(
-        self, method: str, handler: Callable[[Any, Any], Awaitable[Any]]
-    ) -> Callable[[Any, Any], Awaitable[Any]]:
-        async def guarded(ctx: ServerRequestContext[Any, Any], params: Any) -> Any:
+    def _guarded(self, method: str, handler: Handler) -> Handler:
+        async def guarded(ctx: Context, params: object) -> HandlerResult:
             call = _Call()
             token = _CALL.set(call)
             try:
@@ -236,11 +237,11 @@ class Guard:
     async def _call_once(
         self,
         ledger: ToolEffects,
-        handler: Callable[[Any, Any], Awaitable[Any]],
+        handler: Handler,
         call: _Call,
-        ctx: ServerRequestContext[Any, Any],
-        params: Any,
-    ) -> Any:
+        ctx: Context,
+        params: object,
+    ) -> HandlerResult:
         """Run a tool through the ledger, if the ledger covers it."""
         get_tool = self._get_tool
         if get_tool is None:
@@ -248,11 +249,13 @@ class Guard:
             if entry is None:
                 return await handler(ctx, params)
             get_tool = listed_by(entry, ctx)
+        if not isinstance(params, CallToolRequestParams):
+            return await handler(ctx, params)
         covered, tool = await ledger.covers(params.name, get_tool)
         if not covered:
             return await handler(ctx, params)
 
-        async def run(changed: Any) -> Any:
+        async def run(changed: CallToolRequestParams) -> HandlerResult:
             result = await handler(ctx, changed)
             if call.failure is not None and getattr(result, "is_error", False):
                 # The framework made a result of the exception; the ledger has to see the exception.
@@ -262,9 +265,7 @@ class Guard:
 
         return await ledger.call(ctx, params, tool, run)
 
-    async def _answer(
-        self, failure: Failure, method: str, ctx: ServerRequestContext[Any, Any], params: Any
-    ) -> Any:
+    async def _answer(self, failure: Failure, method: str, ctx: Context, params: object) -> HandlerResult:
         if method != TOOL:
             # The protocol defines resources, prompts and listings as read-only.
             number, message, data = rpc_error(
@@ -276,7 +277,7 @@ class Guard:
         structured = ctx.protocol_version >= ERRORS_BESIDE_SCHEMA or not tool.has_output_schema
         return CallToolResult.model_validate(tool_result(fault, ctx.protocol_version, structured=structured))
 
-    async def _find_tool(self, name: Any, ctx: ServerRequestContext[Any, Any]) -> Declaration:
+    async def _find_tool(self, name: object, ctx: Context) -> Declaration:
         """Return what the server's listing says about a tool."""
         if self._get_tool is not None:
             return await find_declaration(self._get_tool, name)
@@ -291,7 +292,7 @@ class Guard:
 
     def wrap(
         self,
-        framework: Any,
+        framework: object,
         name: str,
         *,
         find_missing: FindMissing | None = None,
@@ -311,7 +312,7 @@ class Guard:
         inner = getattr(framework, name)
 
         @wraps(inner)
-        async def method(*args: Any, **kwargs: Any) -> Any:
+        async def method(*args: object, **kwargs: object) -> object:
             call = _CALL.get()
             if call is None or call.wrapped:
                 return await inner(*args, **kwargs)
@@ -342,7 +343,7 @@ class Guard:
 
     # ------------------------------------------------------------------------------------------ other middleware
 
-    async def _outermost(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
+    async def _outermost(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         try:
             return await call_next(ctx)
         except (MCPError, ValidationError):
@@ -361,8 +362,8 @@ class _Classified(Exception):
         self.failure = failure
 
 
-def _find_missing_tool(server: MCPServer[Any]) -> FindMissing:
-    async def find_missing(exc: BaseException, name: str, *_: Any, **__: Any) -> Fault | None:
+def _find_missing_tool(server: MCPServer[object]) -> FindMissing:
+    async def find_missing(exc: BaseException, name: str, *_: object, **__: object) -> Fault | None:
         if exc.__cause__ is not None or any(tool.name == name for tool in await server.list_tools()):
             return None
         return not_found("tool")
@@ -370,9 +371,9 @@ def _find_missing_tool(server: MCPServer[Any]) -> FindMissing:
     return find_missing
 
 
-def _find_missing_prompt(server: MCPServer[Any]) -> FindMissing:
+def _find_missing_prompt(server: MCPServer[object]) -> FindMissing:
     async def find_missing(
-        exc: BaseException, name: str, arguments: Any = None, *_: Any, **__: Any
+        exc: BaseException, name: str, arguments: Mapping[str, object] | None = None, *_: object, **__: object
     ) -> Fault | None:
         for prompt in await server.list_prompts():
             if prompt.name == name:

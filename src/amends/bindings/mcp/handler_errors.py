@@ -12,14 +12,25 @@ The frameworks wrap what a tool raised. This module unwraps it, by class name, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from amends.core.fault import Fault
 from amends.core.text import strip, truncate
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.foreign import validation
 from amends.serving.server_errors import PLAIN, Failure, OwnErrors, fault_for, modules_of
+
+
+class DeclaredArgument(Protocol):
+    """An argument of a prompt, of either framework."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def required(self) -> bool | None: ...
+
 
 __all__ = [
     "Translate",
@@ -172,7 +183,7 @@ def _refused_arguments(exc: BaseException) -> Fault | None:
         cause = unwrap(exc)
         if not _is(cause, _INVALID) or not _raised_by_framework(cause):
             return None
-        return _invalid((issue["loc"], issue["type"]) for issue in _issues(cause))
+        return _invalid(_issues(cause))
     invalid = cause is not None and _is(cause, _INVALID)
     if invalid and _is(exc, _PROMPTS) and not _raised_by_framework(cause):
         return None
@@ -181,34 +192,39 @@ def _refused_arguments(exc: BaseException) -> Fault | None:
             return _standard("VALIDATION_ERROR")
     elif not invalid or not _is(exc, _WRAPPERS) or _is(exc, _CRASHED):
         return None
-    return _invalid((issue["loc"], issue["type"]) for issue in _issues(cause))
+    return _invalid(_issues(cause))
 
 
 # Modules between a framework and the function that it calls.
 _BETWEEN = ("pydantic", "anyio", "asyncio", "concurrent", "threading", "contextvars", "functools")
 
 
-def _raised_by_framework(exc: Any) -> bool:
+def _raised_by_framework(exc: BaseException | None) -> bool:
     """Whether a framework validated the arguments, and not the author's code something else."""
-    for module in reversed(modules_of(exc)):
+    for module in reversed([] if exc is None else modules_of(exc)):
         if not module.startswith(_BETWEEN):
             return module.startswith(("mcp.server.", "fastmcp."))
     return False
 
 
-def _issues(exc: Any) -> list[Any]:
-    issues: list[Any] = exc.errors(include_url=False, include_context=False, include_input=False)
-    return issues[:_MOST]
+def _issues(exc: BaseException | None) -> Iterator[tuple[tuple[object, ...], str]]:
+    """Yield path and kind of the issues of pydantic's error, which may be that of another copy of pydantic."""
+    errors = getattr(exc, "errors", None)
+    found = errors(include_url=False, include_context=False, include_input=False) if callable(errors) else ()
+    for issue in found[:_MOST]:
+        yield issue["loc"], issue["type"]
 
 
-def absent_arguments(declared: Any, given: Any) -> Fault | None:
+def absent_arguments(
+    declared: Iterable[DeclaredArgument] | None, given: Mapping[str, object] | None
+) -> Fault | None:
     """Return the fault for required arguments of a prompt that the request does not have; None if it has all."""
     required = [argument.name for argument in declared or () if argument.required]
     absent = [name for name in required if name not in (given or {})]
     return _invalid(((name,), "missing") for name in absent[:_MOST]) if absent else None
 
 
-def _invalid(issues: Iterable[tuple[tuple[Any, ...], str]]) -> Fault:
+def _invalid(issues: Iterable[tuple[tuple[object, ...], str]]) -> Fault:
     """Return VALIDATION_ERROR for pydantic's issues: the first as AdCP's `field`, all of them as its `issues`."""
     written = [
         {

@@ -53,7 +53,7 @@ def _lost(executed: Executed = Executed.MAYBE) -> Fault:
     return replace(transport_fault(ConnectionResetError()), executed=executed)
 
 
-def recorded_failure(data: Any) -> tuple[Fault, bool] | None:
+def recorded_failure(data: object) -> tuple[Fault, bool] | None:
     """Return the fault that an HttpRecorder put into the `data` of a JSON-RPC error, and whether the session expired."""
     record = data.get(KEY) if isinstance(data, dict) else None
     if not isinstance(record, dict):
@@ -71,7 +71,7 @@ class HttpRecorder:
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._client, name)
 
     async def __aenter__(self) -> Self:
@@ -115,7 +115,7 @@ class HttpRecorder:
             return httpx2.Response(202, request=request)
 
 
-def _request_in(request: httpx2.Request) -> tuple[Any, str | None]:
+def _request_in(request: httpx2.Request) -> tuple[object, str | None]:
     """Return id and method of the JSON-RPC request in a body; no id for notifications, responses and other content."""
     try:
         message = msgspec.json.decode(request.content)
@@ -136,11 +136,12 @@ def _shorten_timeouts(request: httpx2.Request) -> None:
     }
 
 
-async def _read_error(request: httpx2.Request, response: httpx2.Response, id: Any) -> httpx2.Response:
+async def _read_error(request: httpx2.Request, response: httpx2.Response, id: object) -> httpx2.Response:
     """Return the JSON-RPC error in a response with an error status, or the fault of its status and headers."""
     body = await _read(response, _ERROR_LIMIT)
     error = _error_in(body)
-    if error is not None and isinstance(error.get("data"), dict) and STRUCTURED in error["data"]:
+    data = None if error is None else error.get("data")
+    if isinstance(data, dict) and STRUCTURED in data:
         return _json_response(request, {"jsonrpc": "2.0", "id": id, "error": error}, response.status_code)
     headers = dict(response.headers)
     fault = (
@@ -156,7 +157,7 @@ async def _read_error(request: httpx2.Request, response: httpx2.Response, id: An
     return _failure_response(request, id, fault, expired=expired)
 
 
-async def _check_success(request: httpx2.Request, response: httpx2.Response, id: Any) -> httpx2.Response:
+async def _check_success(request: httpx2.Request, response: httpx2.Response, id: object) -> httpx2.Response:
     """Return an event stream as it is; read a JSON response here, so that a broken one fails this request only."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "text/event-stream":
@@ -193,18 +194,18 @@ def _is_message(body: bytes) -> bool:
     return isinstance(message, dict) and (isinstance(message.get("result"), dict) or _has_error(message))
 
 
-def _error_in(body: bytes | None) -> dict[str, Any] | None:
+def _error_in(body: bytes | None) -> dict[str, object] | None:
     try:
         message = msgspec.json.decode(body or b"null")
     except msgspec.DecodeError:
         return None
     if not isinstance(message, dict) or not _has_error(message):
         return None
-    error: dict[str, Any] = message["error"]
+    error: dict[str, object] = message["error"]
     return error
 
 
-def _has_error(message: dict[str, Any]) -> bool:
+def _has_error(message: dict[str, object]) -> bool:
     error = message.get("error")
     if not isinstance(error, dict):
         return False
@@ -213,9 +214,9 @@ def _has_error(message: dict[str, Any]) -> bool:
 
 
 def _failure_response(
-    request: httpx2.Request, id: Any, fault: Fault, *, expired: bool = False
+    request: httpx2.Request, id: object, fault: Fault, *, expired: bool = False
 ) -> httpx2.Response:
-    record: dict[str, Any] = {EXPIRED: expired, "fault": msgspec.to_builtins(fault)}
+    record: dict[str, object] = {EXPIRED: expired, "fault": msgspec.to_builtins(fault)}
     message = {"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": "", "data": {KEY: record}}}
     try:
         return _json_response(request, message, 502)
@@ -226,6 +227,6 @@ def _failure_response(
         return _json_response(request, message, 502)
 
 
-def _json_response(request: httpx2.Request, message: dict[str, Any], status: int) -> httpx2.Response:
+def _json_response(request: httpx2.Request, message: dict[str, object], status: int) -> httpx2.Response:
     headers = {"content-type": "application/json"}
     return httpx2.Response(status, headers=headers, content=msgspec.json.encode(message), request=request)

@@ -17,7 +17,6 @@ The numbers of the JSON-RPC errors depend on the negotiated protocol version (de
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
 
 import msgspec
 from mcp.server.context import CallNext, ServerRequestContext
@@ -51,7 +50,7 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     """The tool, prompt or resource; None if it is not known, or the method has none."""
     protocol: str | None = None
     """The protocol version, if it is known."""
-    context: Any = None
+    context: object = None
     """The SDK's request context, or the ASGI scope."""
 
 
@@ -91,7 +90,7 @@ class Rejection:
         self._methods = methods
         self._settings = settings
 
-    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
+    async def __call__(self, ctx: ServerRequestContext[object, object], call_next: CallNext) -> object:
         """Check a message. Notifications have no response, so they are not checked."""
         if ctx.request_id is None or (self._methods is not None and ctx.method not in self._methods):
             return await call_next(ctx)
@@ -116,8 +115,7 @@ class Rejection:
             # The tool may have an output schema, which earlier clients apply to errors too.
             result = tool_result(fault, ctx.protocol_version, structured=modern)
             return {**result, "resultType": "complete"} if modern else result
-        error = self._error(fault, ctx.protocol_version)
-        raise MCPError(error["code"], error["message"], error["data"])
+        raise MCPError(*self._error(fault, ctx.protocol_version))
 
     def http(self, app: App, *, body: str = "problem") -> App:
         """
@@ -174,7 +172,11 @@ class Rejection:
 
     def _with_rpc_body(self, response: RawResponse, fault: Fault, protocol: str | None) -> RawResponse:
         # The id is not known, because the body was not parsed. Official clients use the id of their request.
-        message = {"jsonrpc": "2.0", "id": None, "error": self._error(fault, protocol)}
+        message = {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": dict(zip(("code", "message", "data"), self._error(fault, protocol), strict=True)),
+        }
         raw = msgspec.json.encode(message)
         headers = [
             each for each in response.headers if each[0] not in {"content-type", "content-length", "vary"}
@@ -182,21 +184,22 @@ class Rejection:
         headers += [("content-type", "application/json"), ("content-length", str(len(raw)))]
         return RawResponse(response.status, headers, raw)
 
-    def _error(self, fault: Fault, protocol: str | None) -> dict[str, Any]:
-        return {
-            "code": number_for(fault.code, protocol=protocol, collapse=self._collapse),
-            "message": VOCABULARY.row(fault.code).message,
-            "data": {KEY: error_object(fault), **travel.write(fault)},
-        }
+    def _error(self, fault: Fault, protocol: str | None) -> tuple[int, str, dict[str, object]]:
+        """Return code, message and data of the JSON-RPC error."""
+        return (
+            number_for(fault.code, protocol=protocol, collapse=self._collapse),
+            VOCABULARY.row(fault.code).message,
+            {KEY: error_object(fault), **travel.write(fault)},
+        )
 
 
 _BODIES = ("problem", "jsonrpc")
 _CHALLENGES = frozenset({"AUTH_MISSING", "AUTH_INVALID", "AUTH_REQUIRED", "PERMISSION_DENIED"})
 
 
-def _headers(given: Any) -> dict[str, str]:
+def _headers(given: Mapping[str, str] | None) -> dict[str, str]:
     return {} if given is None else {str(name).lower(): str(value) for name, value in given.items()}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None

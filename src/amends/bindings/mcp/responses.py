@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from amends.carriers.mcp import result
 from amends.core import travel
@@ -29,7 +28,7 @@ _LONGEST_NAME = 64
 _LONGEST_URI = 2048
 
 
-def report(failure: Failure, method: str, params: Any, meta: Any) -> Fault:
+def report(failure: Failure, method: str, params: object, meta: object) -> Fault:
     """
     Log a failure of a request, set the attributes of the current span, and return the fault to send.
 
@@ -49,7 +48,7 @@ def report(failure: Failure, method: str, params: Any, meta: Any) -> Fault:
     )
 
 
-def _name_in(params: Any) -> str:
+def _name_in(params: object) -> str:
     """Return the name of the tool or prompt, or the URI of the resource: quoted and cut, because the caller wrote it."""
     for attribute in ("name", "uri"):
         value = getattr(params, attribute, None)
@@ -58,7 +57,7 @@ def _name_in(params: Any) -> str:
     return ""
 
 
-def tool_result(fault: Fault, protocol: str, *, structured: bool = True) -> dict[str, Any]:
+def tool_result(fault: Fault, protocol: str, *, structured: bool = True) -> dict[str, object]:
     """
     Return the isError result of a fault in the adcp vocabulary, in both layers (A2, A5).
 
@@ -80,7 +79,7 @@ def tool_result(fault: Fault, protocol: str, *, structured: bool = True) -> dict
     )
 
 
-def rpc_error(fault: Fault, params: Any = None) -> tuple[int, str, dict[str, Any]]:
+def rpc_error(fault: Fault, params: object = None) -> tuple[int, str, dict[str, object]]:
     """
     Return number, message and data of the JSON-RPC error for a failed resource, prompt or listing.
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from fastmcp import FastMCP
     from mcp.server import Server
     from mcp.server.mcpserver import MCPServer
 
 __all__ = ["fastmcp_server", "is_closed", "lowlevel_server", "parse_result", "session_task"]
 
 
-def lowlevel_server(server: MCPServer[Any]) -> Server[Any]:
+def lowlevel_server(server: MCPServer[object]) -> Server[object]:
     """
     Return the low-level server of an MCPServer.
 
@@ -25,9 +28,9 @@ def lowlevel_server(server: MCPServer[Any]) -> Server[Any]:
     return server._lowlevel_server  # noqa: SLF001
 
 
-def fastmcp_server(server: Any) -> Server[Any]:
+def fastmcp_server(server: FastMCP[object]) -> Server[object]:
     """Return the low-level server of a FastMCP server, `FastMCP._mcp_server`: needed as `lowlevel_server` is."""
-    return server._mcp_server  # type: ignore[no-any-return]  # noqa: SLF001
+    return server._mcp_server  # noqa: SLF001
 
 
 def is_closed(session: Any) -> bool:
@@ -43,17 +46,18 @@ def is_closed(session: Any) -> bool:
         return False
 
 
-def session_task(client: Any) -> Any:
+def session_task(client: Any) -> asyncio.Task[object] | None:
     """
     Return the task that holds the session of a `fastmcp.Client` open, or None if the client was not entered.
 
     `Client._session_state.session_task`: `Client.is_connected()` is false both before the client was entered and
     after the session was lost.
     """
-    return client._session_state.session_task  # noqa: SLF001
+    task: asyncio.Task[object] | None = client._session_state.session_task  # noqa: SLF001
+    return task
 
 
-async def parse_result(client: Any, name: str, result: Any) -> Any:
+async def parse_result(client: Any, name: str, result: object) -> object:
     """
     Return the result of a tool as `fastmcp.Client.call_tool` does: with `data` parsed by the tool's output schema.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from amends.carriers import task as task_carrier
 from amends.carriers.extraction import examine
@@ -15,7 +14,7 @@ from amends.core.wire import as_dict
 __all__ = ["task_response"]
 
 
-def task_response(task: Any) -> dict[str, Any]:
+def task_response(task: object) -> dict[str, object]:
     """
     Return a task of MCP as a task response of the agent error contract: `id`, `status`, and `error` if it failed.
 

@@ -7,10 +7,12 @@ The guard looks it up when a call has failed. A successful call costs nothing.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import HandlerEntry
 from mcp.server.mcpserver import MCPServer
-from mcp_types import PaginatedRequestParams
+from mcp_types import ListToolsResult, PaginatedRequestParams
 
 __all__ = [
     "DECLARES_NOTHING",
@@ -22,7 +24,7 @@ __all__ = [
     "tool_of",
 ]
 
-GetTool = Callable[[str], Awaitable[Any]]
+GetTool = Callable[[str], Awaitable[object]]
 """Returns the tool of a name, or None."""
 
 _MAX_PAGES = 20
@@ -41,7 +43,7 @@ _LISTING_FAILED = Declaration(read_only=False, has_output_schema=True)
 """The tool may have a schema that a client knows from an earlier listing."""
 
 
-async def find_declaration(get_tool: GetTool, name: Any) -> Declaration:
+async def find_declaration(get_tool: GetTool, name: object) -> Declaration:
     """Return the declaration of a tool. If it cannot be looked up, it counts as one with a schema."""
     if not isinstance(name, str):
         return DECLARES_NOTHING
@@ -54,27 +56,29 @@ async def find_declaration(get_tool: GetTool, name: Any) -> Declaration:
     return Declaration(is_read_only(tool), getattr(tool, "output_schema", None) is not None)
 
 
-def is_read_only(tool: Any) -> bool:
+def is_read_only(tool: object) -> bool:
     """Return whether a tool's annotations say that it only reads."""
     return getattr(getattr(tool, "annotations", None), "read_only_hint", None) is True
 
 
-def tool_of(server: MCPServer[Any]) -> GetTool:
+def tool_of(server: MCPServer[object]) -> GetTool:
     """Return a function that finds a tool of an MCPServer."""
 
-    async def get_tool(name: str) -> Any:
+    async def get_tool(name: str) -> object:
         return next((tool for tool in await server.list_tools() if tool.name == name), None)
 
     return get_tool
 
 
-def listed_by(entry: Any, ctx: Any) -> GetTool:
+def listed_by(entry: HandlerEntry[object], ctx: ServerRequestContext[object, object]) -> GetTool:
     """Return a function that finds a tool in the pages of a low-level server's listing."""
 
-    async def get_tool(name: str) -> Any:
+    async def get_tool(name: str) -> object:
         cursor = None
         for _ in range(_MAX_PAGES):
             page = await entry.handler(ctx, PaginatedRequestParams(cursor=cursor))
+            if not isinstance(page, ListToolsResult):
+                return None
             for tool in page.tools:
                 if tool.name == name:
                     return tool

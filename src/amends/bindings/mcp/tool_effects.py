@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp_types import CallToolResult, TextContent
+from mcp.server.context import HandlerResult, ServerRequestContext
+from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from pydantic import BaseModel
 
 from amends.carriers.extraction import extract
@@ -31,7 +32,7 @@ META_KEY = "amends/key"
 AGAIN_KEY = "amends/again"
 
 
-def changes_something(tool: Any) -> bool:
+def changes_something(tool: object) -> bool:
     """Return whether a tool's annotations say explicitly that it changes something."""
     annotations = getattr(tool, "annotations", None)
     return (
@@ -40,7 +41,7 @@ def changes_something(tool: Any) -> bool:
     )
 
 
-def check_tools(tools: Any) -> frozenset[str] | None:
+def check_tools(tools: Collection[str] | None) -> frozenset[str]:
     """
     Return the names of the tools that a ledger covers beside those that say that they change something.
 
@@ -50,7 +51,8 @@ def check_tools(tools: Any) -> frozenset[str] | None:
     """
     if tools is None:
         return frozenset()
-    if isinstance(tools, str) or not all(isinstance(each, str) for each in tools):
+    given: Collection[object] = tools
+    if isinstance(given, str) or not all(isinstance(each, str) for each in given):
         raise TypeError('tools is a list of tool names: tools=["pay", "order"]')
     return frozenset(tools)
 
@@ -58,7 +60,7 @@ def check_tools(tools: Any) -> frozenset[str] | None:
 class FailedResult(FaultError):
     """A result that a tool returned as an error, so that the ledger sees a failure."""
 
-    result: Any = None
+    result: CallToolResult | None = None
 
 
 class ToolEffects:
@@ -68,33 +70,33 @@ class ToolEffects:
         self,
         effects: Effects,
         tools: Collection[str] | None = None,
-        scope: Callable[[Any], str] | None = None,
+        scope: Callable[[ServerRequestContext[object, object]], str] | None = None,
     ) -> None:
         self._effects, self._scope = effects, scope
         self._tools = check_tools(tools)
 
-    async def covers(self, name: str, get_tool: Callable[[str], Awaitable[Any]]) -> tuple[bool, Any]:
+    async def covers(self, name: str, get_tool: Callable[[str], Awaitable[object]]) -> tuple[bool, object]:
         """Return whether a tool is covered, and the tool."""
         tool = await get_tool(name)
-        return tool is not None and (name in (self._tools or ()) or changes_something(tool)), tool
+        return tool is not None and (name in self._tools or changes_something(tool)), tool
 
     async def call(
         self,
-        ctx: Any,
-        params: Any,
-        tool: Any,
-        run: Callable[[Any], Awaitable[Any]],
-    ) -> Any:
+        ctx: ServerRequestContext[object, object],
+        params: CallToolRequestParams,
+        tool: object,
+        run: Callable[[CallToolRequestParams], Awaitable[HandlerResult]],
+    ) -> HandlerResult:
         """Run a covered tool once. `run` raises what the tool raised; an error that the tool returned is returned."""
         arguments = dict(params.arguments or {})
-        meta: Mapping[str, Any] = ctx.meta or {}
+        meta: Mapping[str, object] = {**ctx.meta} if ctx.meta else {}
         key, again = meta.get(META_KEY), meta.get(AGAIN_KEY)
         properties = (getattr(tool, "input_schema", None) or {}).get("properties") or {}
         if AGAIN not in properties and AGAIN in arguments:
             again = arguments.pop(AGAIN)
             params = params.model_copy(update={"arguments": arguments})
 
-        async def call() -> Any:
+        async def call() -> object:
             result = await run(params)
             if isinstance(result, CallToolResult) and result.is_error:
                 failed = FailedResult.from_fault(_fault_in(result))
@@ -112,20 +114,20 @@ class ToolEffects:
                 again=again,
             )
         except FaultError as error:
-            returned = getattr(error, "result", None)
-            if returned is None:
+            returned: object = getattr(error, "result", None)
+            if not isinstance(returned, CallToolResult):
                 raise
             return returned
         return restore(result)
 
-    def _owner(self, ctx: Any) -> str:
+    def _owner(self, ctx: ServerRequestContext[object, object]) -> str:
         """Return who calls, as far as that is known for certain."""
         if self._scope is not None:
             return self._scope(ctx)
         token = get_access_token()
         return "" if token is None else f"{token.client_id}/{getattr(token, 'subject', None) or ''}"
 
-    def _caller(self, ctx: Any) -> str:
+    def _caller(self, ctx: ServerRequestContext[object, object]) -> str:
         """Return who calls, or the session, so that two callers with the same arguments do not share a key."""
         owner = self._owner(ctx)
         if owner or self._scope is not None:
@@ -134,7 +136,7 @@ class ToolEffects:
         return headers.get("mcp-session-id") or current_scope()
 
 
-def restore(result: Any) -> Any:
+def restore(result: object) -> BaseModel | dict[str, Any]:
     """
     Return a result of the ledger as the SDK's type. An outcome that a person gave is any JSON value.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import METHOD_NOT_FOUND
+from mcp_types import METHOD_NOT_FOUND, ListToolsResult, Tool
 
 from amends.core.operation import Operation
 
@@ -29,7 +28,7 @@ _HINTS = {
 }
 
 
-def operations_of(tools: Any) -> ToolOperations:
+def operations_of(tools: Iterable[Tool]) -> ToolOperations:
     """Return the operations that the annotations of these tools describe."""
     operations = {}
     for tool in tools:
@@ -41,9 +40,9 @@ def operations_of(tools: Any) -> ToolOperations:
     return operations
 
 
-async def list_all_tools(list_tools: Callable[..., Awaitable[Any]]) -> list[Any]:
+async def list_all_tools(list_tools: Callable[..., Awaitable[ListToolsResult]]) -> list[Tool]:
     """Return a server's tools, read page by page; an empty list if the server has no listing."""
-    tools: list[Any] = []
+    tools: list[Tool] = []
     cursor = None
     for _ in range(_MAX_PAGES):
         try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import Any
 
 import httpx2
+from mcp.client.caching import CacheConfig
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
@@ -29,7 +31,7 @@ class Target:
     http: bool = False
 
     @classmethod
-    def of(cls, server: Any, http_client: Any) -> Target:
+    def of(cls, server: object, http_client: httpx2.AsyncClient | None) -> Target:
         """
         Return the target for the `server` argument of a client.
 
@@ -45,7 +47,7 @@ class Target:
         return cls(server, renewable=isinstance(server, Server | MCPServer))
 
 
-def cache_for(server: Any, cache: Any) -> Any:
+def cache_for(server: object, cache: CacheConfig | None) -> CacheConfig | None:
     """
     Return the cache settings with a `target_id`, which the SDK requires for a shared store.
 
@@ -66,20 +68,22 @@ def default_http_client(**options: Any) -> httpx2.AsyncClient:
 class _Reopened:
     """A transport that can be entered more than once: it makes a new one each time."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], AbstractAsyncContextManager[object]]) -> None:
         self._make = make
-        self._current: Any = None
+        self._current: AbstractAsyncContextManager[object] | None = None
 
-    async def __aenter__(self) -> Any:
-        self._current = self._make()
-        return await self._current.__aenter__()
+    async def __aenter__(self) -> object:
+        current = self._current = self._make()
+        return await current.__aenter__()
 
-    async def __aexit__(self, *exc: object) -> Any:
-        return await self._current.__aexit__(*exc)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return None if self._current is None else await self._current.__aexit__(kind, exc, trace)
 
 
 @asynccontextmanager
-async def _recorded_http(url: str, client: Any) -> AsyncIterator[Any]:
+async def _recorded_http(url: str, client: httpx2.AsyncClient | None) -> AsyncIterator[object]:
     """The SDK's streamable HTTP transport over an HttpRecorder."""
     async with AsyncExitStack() as stack:
         if client is None:
