@@ -395,8 +395,9 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("reason", "subCategory"), (_word, 20)),
     **dict.fromkeys(
         ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "ECODE"),
-        (_word, 22),
+        (_word, 19),
     ),
+    "errorClass": (_word, 21),
     "errorId": (_error_id, 22),
     **dict.fromkeys(("tag", "error_tag"), (_word, 23)),
     **dict.fromkeys(("error_type", ".tag"), (_word, 24)),
@@ -440,7 +441,9 @@ ROLES: dict[str, tuple[_Add, int]] = {
         (_trace, 0),
     ),
     **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_trace, 0)),
-    **dict.fromkeys(("RequestID", "pspReference", "requestID", "x_request_id"), (_trace, 0)),
+    **dict.fromkeys(
+        ("RequestID", "pspReference", "requestID", "x_request_id", "traceID", "trackingId"), (_trace, 0)
+    ),
     **dict.fromkeys(
         ("doc_url", "documentation_url", "more_info", "moreInfo", "help", "helpUrl", "docs"), (_page, 0)
     ),
@@ -509,6 +512,7 @@ NESTED: dict[str, int] = {
     "fieldViolations": 0,
     "field_violations": 0,
     "links": 0,
+    "Response": 0,
     **dict.fromkeys(_FIELD_LISTS, 0),
     "source": 0,
     "path": -3,

@@ -10,6 +10,7 @@ from typing import Any
 from amends.core.enums import Actor, Executed, Recovery
 from amends.vendors.evidence import PER_DAY, PER_MINUTE
 from amends.vendors.kinds import (
+    ABORTED,
     CONFLICT,
     CONTEXT,
     DISABLED,
@@ -67,7 +68,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
             r"(?:limit|exceed|exhaust|deplet|insufficient|reached|low\b|required)"
             r"|(?:insufficient|out_?of|not_?enough|no|no[-_]?more)[-_]?(?:quota|credit|balance|funds)"
             r"|exceed\w*[-_]?quota|free[-_]?(?:usage|tier|plan|quota)[-_]?\w*(?:limit|exceed|exhaust|reached|ended)|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
-            r"|quota[-_]?\w*(?:exceed|exhaust|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
+            r"|quota[-_]?\w*(?:exceed|exhaust|reached)|resource_limit_(?:exceeded|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
             re.IGNORECASE,
         ),
         QUOTA,
@@ -117,11 +118,12 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (
         re.compile(
             r"concurrent[-_]?idempoten|idempoten\w*[-_](?:in[-_]?progress|in[-_]?use|conflict_in)"
-            r"|(?:request|operation)[-_]?(?:already[-_]?)?in[-_]?progress",
+            r"|(?:request|operation|update|deployment|deletion|creation|migration)[-_]?(?:already[-_]?)?in[-_]?progress",
             re.IGNORECASE,
         ),
         IN_PROGRESS,
     ),
+    (re.compile(r"optimistic[-_]?lock", re.IGNORECASE), ABORTED),
     (re.compile(r"^Neo\.TransientError\."), UNAVAILABLE),
 )
 _BROAD_STATUSES = frozenset({None, 200, 400, 422, 500})
@@ -167,6 +169,11 @@ def by_words(
                 kind = by_broad_form(word)
                 if status == 500 and kind is not TIMEOUT and kind is not UNAVAILABLE:
                     kind = None
+            if kind is None and vendor is not None and "." in word:
+                # AuthFailure.SignatureFailure
+                kind = vendor.words.get(word.partition(".")[0])
+                if isinstance(kind, dict):
+                    kind = _under(kind, status, waiting)
         if kind is not None:
             return kind, word
     if status is None or status < 400:

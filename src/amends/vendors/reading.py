@@ -56,6 +56,9 @@ _TRACES = {
     )
 }
 
+_TRACE_ENDS = ("request-id", "requestid", "trace-id", "traceid", "correlation-id", "trackingid")
+"""Ends of the names of other headers with a request id."""
+
 # Headers whose value is a code word, the most specific first.
 _WORDS = (
     *("x-amzn-errortype", "x-amzn-query-error", "x-ms-error-code", "x-error-code", "ratelimit-reason"),
@@ -295,7 +298,10 @@ def _header(name: str) -> tuple[int, bool, str | None]:
     vendor = known.headers.get(name)
     if vendor is None:
         vendor = next((each for prefix, each in known.prefixes if name.startswith(prefix)), None)
-    return _TRACES.get(name, 99), name in _WORD_NAMES, vendor
+    rank = _TRACES.get(name)
+    if rank is None:
+        rank = 50 if name.endswith(_TRACE_ENDS) else 99
+    return rank, name in _WORD_NAMES, vendor
 
 
 def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
@@ -345,7 +351,11 @@ def _own_wait(
 
 def trace_of(fields: Mapping[str, str]) -> str | None:
     """Return the request id in headers, or None."""
-    found = min((name for name in fields if name in _TRACES), key=_TRACES.__getitem__, default=None)
+    best, found = 99, None
+    for name in fields:
+        rank = _header(name)[0]
+        if rank < best:
+            best, found = rank, name
     return None if found is None else fields[found] or None
 
 

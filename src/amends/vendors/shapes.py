@@ -34,7 +34,9 @@ def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
     code, kind = error.get("code"), _text(error.get("type"))
     if "base_resp" in body:
         return "minimax"
-    if "error_type" in body and body.get("object") == "response":
+    if "guardrails" in body:
+        return "mistral"
+    if "error_type" in body and "status" in body:
         return "openrouter"
     if isinstance(code, int) and not isinstance(code, bool):
         if "fbtrace_id" in error:
@@ -208,12 +210,18 @@ def _json(body: dict[str, Any]) -> str | None:
     return "reddit" if isinstance(inner, dict) and "errors" in inner else None
 
 
+def _response(body: dict[str, Any]) -> str | None:
+    inner = body["Response"]
+    return "tencent" if isinstance(inner, dict) and isinstance(inner.get("Error"), dict) else None
+
+
 def _figma(body: dict[str, Any]) -> str | None:
     return "figma" if isinstance(body.get("status"), int) else None
 
 
 _MEMBERS: tuple[tuple[str, Any], ...] = (
     ("__type", "aws"),
+    ("Response", _response),
     ("x402Version", "x402"),
     ("cloudflare_error", "cloudflare"),
     ("documentation_url", _documented),

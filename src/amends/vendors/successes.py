@@ -159,6 +159,10 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
     if body.get("type") == "ERROR":
         # The last event of a watch of Kubernetes.
         return failure_in("message", body)
+    response = body.get("Response")
+    if isinstance(response, dict) and _is_error(response.get("Error")) and "RequestId" in response:
+        # Tencent Cloud.
+        return body
     numbered = _numbered(body)
     if numbered is not None:
         return numbered
