@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amends.core.vocabularies.http import VOCABULARY
 from amends.vendors.model import Kind
 from amends.vendors.registry import vendor
@@ -11,7 +9,7 @@ from amends.vendors.registry import vendor
 __all__ = ["facts"]
 
 
-def facts(name: str, word: str) -> list[dict[str, Any]]:
+def facts(name: str, word: str) -> list[dict[str, object]]:
     """
     Return what the table of a vendor says about a word: one entry, or one for each status that makes a difference.
 
@@ -28,7 +26,7 @@ def facts(name: str, word: str) -> list[dict[str, Any]]:
     return [_entry(name, word, kind, status or None) for status, kind in found.items()]
 
 
-def _entry(name: str, word: str, kind: Kind, status: int | None, *, broad: bool = False) -> dict[str, Any]:
+def _entry(name: str, word: str, kind: Kind, status: int | None, *, broad: bool = False) -> dict[str, object]:
     known = vendor(name)
     row = VOCABULARY.row(kind.code)
     entry = {

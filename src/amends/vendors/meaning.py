@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.vendors.evidence import PER_DAY, PER_MINUTE
@@ -152,15 +151,9 @@ def by_words(
             return QUOTA, first_word(words) or PER_DAY
         if word == PER_MINUTE:
             return RATE, first_word(words) or PER_MINUTE
-        kind: Any = None
-        if vendor is not None:
-            kind = vendor.words.get(word)
-            if isinstance(kind, dict):
-                kind = _under(kind, status, waiting)
+        kind = None if vendor is None else _under(vendor.words.get(word), status, waiting)
         if kind is None and (len(word) > 3 or not word.isdecimal()):
-            kind = known.get(word)
-            if isinstance(kind, dict):
-                kind = _under(kind, status, waiting)
+            kind = _under(known.get(word), status, waiting)
             if kind is None:
                 kind = by_form(word)
             if kind is INVALID and status in _EXACT:
@@ -171,9 +164,7 @@ def by_words(
                     kind = None
             if kind is None and vendor is not None and "." in word:
                 # AuthFailure.SignatureFailure
-                kind = vendor.words.get(word.partition(".")[0])
-                if isinstance(kind, dict):
-                    kind = _under(kind, status, waiting)
+                kind = _under(vendor.words.get(word.partition(".")[0]), status, waiting)
         if kind is not None:
             return kind, word
     if status is None or status < 400:
@@ -185,8 +176,10 @@ def by_words(
     return None
 
 
-def _under(kinds: Mapping[int, Kind], status: int | None, waiting: bool) -> Kind | None:
+def _under(kinds: Kind | Mapping[int, Kind] | None, status: int | None, waiting: bool) -> Kind | None:
     """Return the kind of a word under a status."""
+    if kinds is None or isinstance(kinds, Kind):
+        return kinds
     if waiting and status is not None and -status in kinds:
         return kinds[-status]
     return kinds.get(status or 0) or kinds.get(0)
