@@ -128,11 +128,12 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
 _BROAD_STATUSES = frozenset({None, 200, 400, 422, 500})
 """Statuses that say no more than that the call failed. Under 500 only the last two of the broad forms count."""
 _BROAD: tuple[tuple[re.Pattern[str], Kind], ...] = (
-    (re.compile(r"not_?found|does_?not_?exist|^no_?such_?", re.IGNORECASE), NOT_FOUND),
-    (re.compile(r"already_?exist|^duplicate|in_?use(?:exception|fault)?$", re.IGNORECASE), CONFLICT),
+    (re.compile(r"not[-_]?found|does[-_]?not[-_]?exist|^no[-_]?such[-_]?", re.IGNORECASE), NOT_FOUND),
+    (re.compile(r"already[-_]?exist|^duplicate|in[-_]?use(?:exception|fault)?$", re.IGNORECASE), CONFLICT),
     (re.compile(r"too_?(?:large|long|big)|(?:Size|Length|Complexity)(?:Limit)?Exceeded"), TOO_LARGE),
     (re.compile(r"(?<!Token)(?<!Tokens)LimitExceeded(?:Exception|Fault)?$"), QUOTA),
-    (re.compile(r"(?:access|permission)_?denied|not_?authorized", re.IGNORECASE), FORBIDDEN),
+    (re.compile(r"(?:access|permission)[-_]?denied|not[-_]?authorized", re.IGNORECASE), FORBIDDEN),
+    (re.compile(r"constraint[-_]?violation|validation[-_]?failed", re.IGNORECASE), INVALID),
     (re.compile(r"time[-_]?out|timed_?out", re.IGNORECASE), TIMEOUT),
     (re.compile(r"unavailable", re.IGNORECASE), UNAVAILABLE),
 )

@@ -109,6 +109,9 @@ def failure_in(event: str, value: object) -> dict[str, object] | None:
     error = value.get("error")
     if isinstance(error, dict) and any(item is not None for item in error.values()):
         return value
+    if value.get("object") == "error" and isinstance(value.get("message"), str):
+        # Mistral and vLLM.
+        return value
     if isinstance(error, str) and error and (event == "error" or set(value) <= _LINE):
         return value
     if event == "error" or (kind == "error" and ("message" in value or "code" in value)):
