@@ -6,7 +6,7 @@ from amends.core.vocabularies.http import VOCABULARY
 from amends.vendors.model import Kind
 from amends.vendors.registry import vendor
 
-__all__ = ["facts"]
+__all__ = ["facts", "under"]
 
 
 def facts(name: str, word: str) -> list[dict[str, object]]:
@@ -23,10 +23,22 @@ def facts(name: str, word: str) -> list[dict[str, object]]:
         return [] if broad is None else [_entry(name, word, broad, None, broad=True)]
     if isinstance(found, Kind):
         return [_entry(name, word, found, None)]
-    return [_entry(name, word, kind, status or None) for status, kind in found.items()]
+    return [_entry(name, word, kind, under(status)) for status, kind in found.items()]
 
 
-def _entry(name: str, word: str, kind: Kind, status: int | None, *, broad: bool = False) -> dict[str, object]:
+def under(status: int) -> str | int | None:
+    """
+    Return the status of a table as it is printed: a negative one is for responses that name a wait.
+
+    >>> under(429), under(-429), under(0)
+    (429, '429 and a wait', None)
+    """
+    return f"{-status} and a wait" if status < 0 else status or None
+
+
+def _entry(
+    name: str, word: str, kind: Kind, status: str | int | None, *, broad: bool = False
+) -> dict[str, object]:
     known = vendor(name)
     row = VOCABULARY.row(kind.code)
     entry = {
