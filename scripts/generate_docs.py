@@ -315,6 +315,7 @@ def vendors() -> str:
 def vendor(what: str) -> str:
     """Return a section per vendor with its codes, one line per meaning."""
     assert what == "codes"
+    from amends.vendors.explanation import under
     from amends.vendors.model import Kind
     from amends.vendors.registry import NAMES
     from amends.vendors.registry import vendor as vendor_of
@@ -334,7 +335,7 @@ def vendor(what: str) -> str:
                     kind.executed or "by the status",
                     kind.wait,
                 )
-                lines.setdefault(facts, []).append(f"{word} ({status})" if status else word)
+                lines.setdefault(facts, []).append(f"{word} ({under(status)})" if status else word)
         if not lines:
             sections.append(f"### {each.title}\n\nErrors have no codes: the status decides.\n")
             continue

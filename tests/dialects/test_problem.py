@@ -336,5 +336,6 @@ def test_errors_by_field_are_kept():
 
 
 def test_an_empty_object_of_errors_says_nothing():
-    fault = problem.decode({"title": "Invalid", "status": 400, "errors": {}})
-    assert (fault.field, fault.details) == (None, None)
+    for errors in ({}, {1: ["x"]}):
+        fault = problem.decode({"title": "Invalid", "status": 400, "errors": errors})
+        assert (fault.field, fault.details) == (None, None)

@@ -88,6 +88,27 @@ def test_answers_that_describe_failures_are_no_failures():
     assert wrong == []
 
 
+def test_examples_of_api_references_are_no_failures():
+    """Successful answers as references print them, chosen for members with the names of errors, whatever the vendor."""
+    answers = msgspec.json.decode((Path(__file__).parent / "ordinary_references.json").read_bytes())
+    assert len(answers) >= 200
+    wrong = [
+        (each["body"], vendor, fault.code)
+        for each in answers
+        for vendor in (None, *NAMES)
+        if (
+            fault := extract(
+                {"status": 200, "headers": {}, "body": each["body"]}, vendor=vendor, in_success=True
+            )
+        )
+        is not None
+    ]
+    wrong += [
+        (each["body"], None, fault.code) for each in answers if (fault := extract(each["body"])) is not None
+    ]
+    assert wrong == []
+
+
 def test_ordinary_documents_are_no_failures():
     """A bare document needs more evidence than one word."""
     # A document with `status: failed`, `ok` or `isError` has the shape of one of our formats, which are read as such.

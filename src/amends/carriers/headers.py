@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from amends.carriers.limits import exhausted, is_used_up
+from amends.carriers.limits import exhausted, is_used_up, reset
 from amends.core.instants import bounded, number, seconds_of
 
-__all__ = ["is_used_up", "lower_names", "verdict", "wait"]
+__all__ = ["is_used_up", "lower_names", "reset", "verdict", "wait"]
 
 
 def lower_names(headers: Any) -> dict[str, str]:

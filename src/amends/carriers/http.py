@@ -65,6 +65,8 @@ def read(
     if status < 400:
         return _in_success(response, fields, raw if body is None else body, vendor, now)
     wait, verdict = header_fields.wait(fields, now), header_fields.verdict(fields)
+    if wait is None and status == 429:
+        wait = header_fields.reset(fields, now)
     reading = _from_body(body, status, wait) if isinstance(body, dict) and vendor is None else None
     if reading is None:
         reading = _from_vendor(status, fields, raw if body is None else body, wait, vendor, now)
@@ -247,6 +249,10 @@ def _from_problem(body: dict[str, Any], status: int, wait: float | None) -> Read
 def _with_members(fault: Fault, body: dict[str, Any], fields: dict[str, str]) -> Fault:
     """Return the fault of a problem with the code word, request id, field and page of its other members."""
     found = _vendors().beside(body, fields)
+    kind = _vendors().by_status(fault.status or 500, None, fault.retry_after is not None)
+    if kind is not None and "code" not in body:
+        executed = fault.executed if kind.executed is None else kind.executed
+        fault = replace(fault, code=kind.code, recovery=kind.recovery, actor=kind.actor, executed=executed)
     word = next((each for each in found.words() if each[0] != "@" and "://" not in each), None)
     changes: dict[str, Any] = {
         name: value

@@ -16,7 +16,7 @@ import msgspec
 
 from amends.core.instants import bounded, is_instant, number, seconds_of
 
-__all__ = ["Limit", "allowance", "exhausted", "is_used_up", "limits"]
+__all__ = ["Limit", "allowance", "exhausted", "is_used_up", "limits", "reset"]
 
 _KINDS = {
     "remaining": "remaining",
@@ -58,6 +58,23 @@ def exhausted(headers: Mapping[str, str], now: Callable[[], float] | None = None
         # One reset for all limits, which has a name of its own.
         waits = [each.reset for each in found if each.remaining is None and each.reset is not None]
     return max(waits, default=None)
+
+
+def reset(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> float | None:
+    """
+    Return the seconds until limits start again of which no header says how much remains; None if there are none.
+
+    For a refusal that is a rate limit: the limit that is not described is the exhausted one.
+
+    >>> reset({"x-contentful-ratelimit-reset": "45"})
+    45.0
+    """
+    if not any("reset" in name for name in headers):
+        return None
+    found = limits(headers, now)
+    if any(each.remaining is not None for each in found):
+        return None
+    return max((each.reset for each in found if each.reset is not None), default=None)
 
 
 def is_used_up(headers: Mapping[str, str]) -> bool:

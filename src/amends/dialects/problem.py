@@ -159,12 +159,12 @@ def _fault(
     )
 
 
-def _add_named_errors(fields: dict[str, Any], errors: dict[str, Any]) -> None:
+def _add_named_errors(fields: dict[str, Any], errors: dict[Any, Any]) -> None:
     """Add the errors of ASP.NET's problems, an object with the names of fields: {"Email": ["The field is required."]}."""
-    if not errors:
-        return
-    fields.setdefault("field", next(iter(errors)))
-    fields["details"] = {"errors": errors, **fields.get("details", {})}
+    name = next((each for each in errors if isinstance(each, str)), None)
+    if name is not None:
+        fields.setdefault("field", name)
+        fields["details"] = {"errors": errors, **fields.get("details", {})}
 
 
 def _children(

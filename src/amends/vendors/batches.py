@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -36,40 +35,44 @@ _COUNTS = (
 )
 
 
-def in_batch(body: dict[str, Any], quoted: Waiter | None) -> Fault | None:
+def in_batch(body: dict[str, object], quoted: Waiter | None) -> Fault | None:
     """Return the fault of an object that lists the results of a batch, or None."""
     for array, status, inner in _STATUSES:
         items = body.get(array)
         if isinstance(items, list) and (parts := _parts(items, status, inner, quoted)):
             return _of_parts(parts, len(items))
-    if body.get("hasErrors") is True and isinstance(body.get("results"), list):
+    results = body.get("results")
+    if body.get("hasErrors") is True and isinstance(results, list):
         # Salesforce.
-        parts = _parts(body["results"], "statusCode", "result", quoted)
-        return _of_parts(parts, len(body["results"])) if parts else None
+        parts = _parts(results, "statusCode", "result", quoted)
+        return _of_parts(parts, len(results)) if parts else None
     for count, array in _COUNTS:
         items = body.get(array)
-        if isinstance(items, list) and isinstance(body.get(count), int) and body[count] > 0:
+        number = body.get(count)
+        if isinstance(items, list) and isinstance(number, int) and number > 0:
             faults = [
                 _refused(item) for item in items[:1000] if isinstance(item, dict) and item.get("ErrorCode")
             ]
             return _of_parts(faults, len(items)) if faults else None
-    failed = body.get("Failed")
-    if isinstance(failed, list) and isinstance(body.get("Successful", []), list):
+    failed, done = body.get("Failed"), body.get("Successful", [])
+    if isinstance(failed, list) and isinstance(done, list):
         # SQS and SNS.
         faults = [
             _refused(item)
             for item in failed[:1000]
             if isinstance(item, dict) and "SenderFault" in item and item.get("Code")
         ]
-        return _of_parts(faults, len(failed) + len(body.get("Successful", []))) if faults else None
+        return _of_parts(faults, len(failed) + len(done)) if faults else None
     return None
 
 
-def in_collection(items: list[Any]) -> Fault | None:
+def in_collection(items: list[object]) -> Fault | None:
     """Return the fault of Salesforce's collections: [{"id": …, "success": false, "errors": [{"statusCode": …}]}]."""
     faults = []
     for item in items[:1000]:
-        errors = item.get("errors") if isinstance(item, dict) and "success" in item else None
+        if not isinstance(item, dict) or "success" not in item:
+            return None
+        errors = item.get("errors")
         if not isinstance(errors, list):
             return None
         first = errors[0] if errors else None
@@ -80,14 +83,14 @@ def in_collection(items: list[Any]) -> Fault | None:
     return _of_parts(faults, len(items)) if faults else None
 
 
-def _refused(item: dict[str, Any]) -> Fault:
+def _refused(item: dict[str, object]) -> Fault:
     """Return the fault of a part that has a code word and no status."""
     ours = item.get("SenderFault") is not False
     found = read(400 if ours else 500, {}, item, vendor="aws")
     return found or build(None, 400, Evidence(), "aws", None, None, None)
 
 
-def bulk(items: list[Any]) -> Fault | None:
+def bulk(items: list[object]) -> Fault | None:
     """Read a bulk answer: `items[].<action>.status` and `.error`."""
     faults = []
     for item in items[:1000]:
@@ -104,24 +107,26 @@ def bulk(items: list[Any]) -> Fault | None:
     return _of_parts(faults, len(items)) if faults else None
 
 
-def _parts(items: list[Any], name: str, inner: str, quoted: Waiter | None) -> list[Fault]:
+def _parts(items: list[object], name: str, inner: str, quoted: Waiter | None) -> list[Fault]:
     """Return the failures of a batch: each part has a status under `name`, and a body under `inner`."""
     faults = []
     for item in items[:1000]:
-        status = item.get(name) if isinstance(item, dict) and inner in item else None
+        if not isinstance(item, dict) or inner not in item:
+            continue
+        status = item.get(name)
         if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
             faults.append(_part(status, item[inner], _wait_of(item.get("headers"), quoted)))
     return faults
 
 
-def _wait_of(headers: Any, quoted: Waiter | None) -> float | None:
+def _wait_of(headers: object, quoted: Waiter | None) -> float | None:
     """Return the wait that the headers of a part ask for, in seconds."""
     if not isinstance(headers, dict) or quoted is None:
         return None
     return quoted({str(name).lower(): str(value) for name, value in headers.items()})
 
 
-def _part(status: int, body: Any, wait: float | None) -> Fault:
+def _part(status: int, body: object, wait: float | None) -> Fault:
     if isinstance(body, str):
         try:
             body = read_json(body)

@@ -42,7 +42,7 @@ class Evidence:
     wait: tuple[int, float] | None = None
     """(kind of value, value): 0 seconds, 1 a point in time."""
     verdict: bool | None = None
-    headers: dict[str, Any] | None = None
+    headers: dict[str, object] | None = None
     """Headers of a service behind this one, quoted in the body."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ _EMPTY = frozenset({"error", "Error", "ERROR", "failure", "Failure", "failed", "
 """Words that say no more than that something failed."""
 
 
-def token(value: Any) -> str | None:
+def token(value: object) -> str | None:
     """Return a code word: a short text without white space, or an integer. None for prose and other values."""
     if isinstance(value, str):
         return (
@@ -72,7 +72,7 @@ def token(value: Any) -> str | None:
     return None
 
 
-def collect(body: dict[str, Any], evidence: Evidence, rank: int = 0, depth: int = 0) -> Evidence:
+def collect(body: dict[str, object], evidence: Evidence, rank: int = 0, depth: int = 0) -> Evidence:
     """Add what an object says to `evidence`, which is returned."""
     whole = False
     for name, value in body.items():
@@ -95,10 +95,13 @@ def collect(body: dict[str, Any], evidence: Evidence, rank: int = 0, depth: int 
 _HOLDERS = (dict, list)
 
 
-def _nested(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _nested(
+    name: str, value: dict[str, object] | list[object], evidence: Evidence, rank: int, depth: int
+) -> None:
     if isinstance(value, dict):
-        if name == "metadata" and isinstance(value.get("headers"), dict):
-            evidence.headers = value["headers"]
+        quoted = value.get("headers")
+        if name == "metadata" and isinstance(quoted, dict):
+            evidence.headers = quoted
         if name == "errorCode":
             # Google Ads: {"errorCode": {"quotaError": "RESOURCE_EXHAUSTED"}}.
             word = token(next(iter(value.values()), None))
@@ -151,7 +154,7 @@ _FIELD_LISTS = frozenset(
 _FIELD_NAMES = ("field", "name", "fieldName", "pointer", "param", "property", "path", "propertyPath")
 
 
-def _field_of(items: list[Any]) -> str | None:
+def _field_of(items: list[object]) -> str | None:
     """Return the field that the first object of an array names."""
     first = items[0] if items else None
     if not isinstance(first, dict):
@@ -159,7 +162,7 @@ def _field_of(items: list[Any]) -> str | None:
     return next((value for name in _FIELD_NAMES if isinstance(value := first.get(name), str) and value), None)
 
 
-def _links(items: list[Any], evidence: Evidence) -> None:
+def _links(items: list[object], evidence: Evidence) -> None:
     """Add the page that an array of links names as the documentation (PayPal)."""
     for item in items[:_MAX_ITEMS]:
         if isinstance(item, dict) and item.get("rel") in ("information_link", "help", "about"):
@@ -170,7 +173,7 @@ _BY_FIELD = frozenset({"errors", "details", "parameters"})
 """Members that may hold an object whose names are those of fields."""
 
 
-def _first_field(value: dict[Any, Any], *, plain: bool) -> str | None:
+def _first_field(value: dict[Any, object], *, plain: bool) -> str | None:
     """Return the first name whose value lists what is wrong with it; with `plain`, also if it is a text."""
     for name, item in value.items():
         if isinstance(name, str) and name not in _MEMBERS:
@@ -183,7 +186,7 @@ def _first_field(value: dict[Any, Any], *, plain: bool) -> str | None:
     return next((name for name in value if isinstance(name, str)), None) if plain else None
 
 
-def _several(body: dict[str, Any], evidence: Evidence) -> None:
+def _several(body: dict[str, object], evidence: Evidence) -> None:
     """Add facts that depend on several members, or on what all others said."""
     if "flagged_input" in body:
         evidence.ranked.append((1, "@moderation"))
@@ -193,7 +196,8 @@ def _several(body: dict[str, Any], evidence: Evidence) -> None:
     if evidence.field is None and isinstance(place, list):
         # FastAPI and pydantic: the first part says whether it is the body, the query or a header.
         evidence.field = ".".join(str(part) for part in place[1:17]) or None
-    if isinstance(body.get("type"), str) and body["type"].endswith("RetryInfo"):
+    kind = body.get("type")
+    if isinstance(kind, str) and kind.endswith("RetryInfo"):
         _protobuf_wait(body.get("value"), evidence)
 
 
@@ -213,7 +217,7 @@ def _quoted(text: str, evidence: Evidence, rank: int, depth: int) -> None:
         evidence.message = message
 
 
-def _protobuf_wait(value: Any, evidence: Evidence) -> None:
+def _protobuf_wait(value: object, evidence: Evidence) -> None:
     """Read the delay of a google.rpc.RetryInfo in base64, as Connect sends it."""
     if evidence.wait is not None or not isinstance(value, str) or not 2 < len(value) <= 64:
         return
@@ -227,7 +231,7 @@ def _protobuf_wait(value: Any, evidence: Evidence) -> None:
 # The functions of ROLES. Each adds one member to the evidence.
 
 
-def _word(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _word(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     word = token(value)
     if word is not None and name == "id" and len(word) == 36 and word.count("-") == 4:
         evidence.trace_id = evidence.trace_id or word
@@ -241,7 +245,7 @@ def _word(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> N
         evidence.message = value
 
 
-def _message(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _message(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     """Add a text that is the message also if there was another."""
     if isinstance(value, str):
         evidence.message = value
@@ -251,7 +255,7 @@ def _message(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -
         _field_names(value, evidence, rank, depth)
 
 
-def _description(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _description(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     """Add a text that is the message only if there is no other."""
     if isinstance(value, str):
         evidence.message = evidence.message or value
@@ -260,7 +264,7 @@ def _description(name: str, value: Any, evidence: Evidence, rank: int, depth: in
         _field_names(value, evidence, rank, depth)
 
 
-def _field_names(value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _field_names(value: object, evidence: Evidence, rank: int, depth: int) -> None:
     """Add the first name of an object whose names are fields. GitLab: {"message": {"title": ["can't be blank"]}}."""
     if not isinstance(value, dict) or evidence.field is not None:
         return
@@ -270,13 +274,13 @@ def _field_names(value: Any, evidence: Evidence, rank: int, depth: int) -> None:
         evidence.field = next((key for key in value if isinstance(key, str)), None)
 
 
-def _error_id(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _error_id(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     """Add a number that is a code word (eBay), or a text that identifies this failure (Okta)."""
     add = _trace if isinstance(value, str) and not value.isdecimal() else _word
     add(name, value, evidence, rank, depth)
 
 
-def _status(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _status(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if isinstance(value, str):
         if not value.isdecimal():
             word = token(value)
@@ -293,7 +297,7 @@ def _status(name: str, value: Any, evidence: Evidence, rank: int, depth: int) ->
         evidence.status = value
 
 
-def _field(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _field(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if isinstance(value, list) and value:
         value = value[0]
     # At the top, `path` is the address that was called.
@@ -301,12 +305,12 @@ def _field(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> 
         evidence.field = value
 
 
-def _trace(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _trace(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if evidence.trace_id is None and isinstance(value, str) and 0 < len(value) <= 256:
         evidence.trace_id = value
 
 
-def _page(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _page(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if not isinstance(value, str):
         return
     if evidence.doc_uri is None and value.startswith(("https://", "http://")):
@@ -317,31 +321,31 @@ def _page(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> N
         evidence.ranked.append((2, "@secondary-rate-limit" if secondary else "@primary-rate-limit"))
 
 
-def _verdict(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _verdict(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if isinstance(value, bool) and evidence.verdict is not False:
         evidence.verdict = value
 
 
-def _durability(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _durability(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if isinstance(value, str) and value == "PERMANENT":
         evidence.verdict = False
     elif isinstance(value, str) and value == "TRANSIENT" and evidence.verdict is None:
         evidence.verdict = True
 
 
-def _quota(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _quota(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if isinstance(value, str) and ("PerDay" in value or "PerMonth" in value or "Daily" in value):
         evidence.ranked.append((-1000, PER_DAY))
     elif isinstance(value, str) and ("PerMinute" in value or "PerSecond" in value):
         evidence.ranked.append((-900, PER_MINUTE))
 
 
-def _quote(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _quote(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if isinstance(value, str) and value[:1] == "{" and depth < _MAX_DEPTH:
         _quoted(value, evidence, rank - 10, depth)
 
 
-def _wait(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _wait(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if evidence.wait is not None:
         return
     if isinstance(value, str):
@@ -381,11 +385,11 @@ _INSTANTS = frozenset(
 )
 
 
-def _whole(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+def _whole(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     """Mark a member whose meaning depends on others: see `_several`."""
 
 
-_Add = Callable[[str, Any, Evidence, int, int], None]
+_Add = Callable[[str, object, Evidence, int, int], None]
 
 # Member → (what adds it, rank). The smaller the rank of a word, the more specific it is.
 ROLES: dict[str, tuple[_Add, int]] = {
@@ -395,8 +399,9 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("reason", "subCategory"), (_word, 20)),
     **dict.fromkeys(
         ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "ECODE"),
-        (_word, 22),
+        (_word, 19),
     ),
+    "errorClass": (_word, 21),
     "errorId": (_error_id, 22),
     **dict.fromkeys(("tag", "error_tag"), (_word, 23)),
     **dict.fromkeys(("error_type", ".tag"), (_word, 24)),
@@ -440,7 +445,9 @@ ROLES: dict[str, tuple[_Add, int]] = {
         (_trace, 0),
     ),
     **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_trace, 0)),
-    **dict.fromkeys(("RequestID", "pspReference", "requestID", "x_request_id"), (_trace, 0)),
+    **dict.fromkeys(
+        ("RequestID", "pspReference", "requestID", "x_request_id", "traceID", "trackingId"), (_trace, 0)
+    ),
     **dict.fromkeys(
         ("doc_url", "documentation_url", "more_info", "moreInfo", "help", "helpUrl", "docs"), (_page, 0)
     ),
@@ -509,6 +516,7 @@ NESTED: dict[str, int] = {
     "fieldViolations": 0,
     "field_violations": 0,
     "links": 0,
+    "Response": 0,
     **dict.fromkeys(_FIELD_LISTS, 0),
     "source": 0,
     "path": -3,

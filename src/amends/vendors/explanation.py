@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amends.core.vocabularies.http import VOCABULARY
 from amends.vendors.model import Kind
 from amends.vendors.registry import vendor
 
-__all__ = ["facts"]
+__all__ = ["facts", "under"]
 
 
-def facts(name: str, word: str) -> list[dict[str, Any]]:
+def facts(name: str, word: str) -> list[dict[str, object]]:
     """
     Return what the table of a vendor says about a word: one entry, or one for each status that makes a difference.
 
@@ -25,10 +23,22 @@ def facts(name: str, word: str) -> list[dict[str, Any]]:
         return [] if broad is None else [_entry(name, word, broad, None, broad=True)]
     if isinstance(found, Kind):
         return [_entry(name, word, found, None)]
-    return [_entry(name, word, kind, status or None) for status, kind in found.items()]
+    return [_entry(name, word, kind, under(status)) for status, kind in found.items()]
 
 
-def _entry(name: str, word: str, kind: Kind, status: int | None, *, broad: bool = False) -> dict[str, Any]:
+def under(status: int) -> str | int | None:
+    """
+    Return the status of a table as it is printed: a negative one is for responses that name a wait.
+
+    >>> under(429), under(-429), under(0)
+    (429, '429 and a wait', None)
+    """
+    return f"{-status} and a wait" if status < 0 else status or None
+
+
+def _entry(
+    name: str, word: str, kind: Kind, status: str | int | None, *, broad: bool = False
+) -> dict[str, object]:
     known = vendor(name)
     row = VOCABULARY.row(kind.code)
     entry = {

@@ -77,4 +77,5 @@ def part_failed(text: str) -> list[str]:
     head = re.sub(r"^\s*<\?xml[^<>]{0,200}\?>", "", text[:1024]).lstrip()
     if not head.startswith("<DeleteResult"):
         return []
-    return re.findall(r"<Error>[^\0]{0,2000}?</Error>", text[:_MAX])[:1000]
+    parts = text[:_MAX].split("</Error>")[:-1]
+    return [f"<Error>{part.rpartition('<Error>')[2]}</Error>" for part in parts[:1000] if "<Error>" in part]

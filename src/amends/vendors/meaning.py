@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.vendors.evidence import PER_DAY, PER_MINUTE
 from amends.vendors.kinds import (
+    ABORTED,
     CONFLICT,
     CONTEXT,
     DISABLED,
@@ -67,7 +67,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
             r"(?:limit|exceed|exhaust|deplet|insufficient|reached|low\b|required)"
             r"|(?:insufficient|out_?of|not_?enough|no|no[-_]?more)[-_]?(?:quota|credit|balance|funds)"
             r"|exceed\w*[-_]?quota|free[-_]?(?:usage|tier|plan|quota)[-_]?\w*(?:limit|exceed|exhaust|reached|ended)|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
-            r"|quota[-_]?\w*(?:exceed|exhaust|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
+            r"|quota[-_]?\w*(?:exceed|exhaust|reached)|resource_limit_(?:exceeded|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
             re.IGNORECASE,
         ),
         QUOTA,
@@ -117,21 +117,23 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (
         re.compile(
             r"concurrent[-_]?idempoten|idempoten\w*[-_](?:in[-_]?progress|in[-_]?use|conflict_in)"
-            r"|(?:request|operation)[-_]?(?:already[-_]?)?in[-_]?progress",
+            r"|(?:request|operation|update|deployment|deletion|creation|migration)[-_]?(?:already[-_]?)?in[-_]?progress",
             re.IGNORECASE,
         ),
         IN_PROGRESS,
     ),
+    (re.compile(r"optimistic[-_]?lock", re.IGNORECASE), ABORTED),
     (re.compile(r"^Neo\.TransientError\."), UNAVAILABLE),
 )
 _BROAD_STATUSES = frozenset({None, 200, 400, 422, 500})
 """Statuses that say no more than that the call failed. Under 500 only the last two of the broad forms count."""
 _BROAD: tuple[tuple[re.Pattern[str], Kind], ...] = (
-    (re.compile(r"not_?found|does_?not_?exist|^no_?such_?", re.IGNORECASE), NOT_FOUND),
-    (re.compile(r"already_?exist|^duplicate|in_?use(?:exception|fault)?$", re.IGNORECASE), CONFLICT),
+    (re.compile(r"not[-_]?found|does[-_]?not[-_]?exist|^no[-_]?such[-_]?", re.IGNORECASE), NOT_FOUND),
+    (re.compile(r"already[-_]?exist|^duplicate|in[-_]?use(?:exception|fault)?$", re.IGNORECASE), CONFLICT),
     (re.compile(r"too_?(?:large|long|big)|(?:Size|Length|Complexity)(?:Limit)?Exceeded"), TOO_LARGE),
     (re.compile(r"(?<!Token)(?<!Tokens)LimitExceeded(?:Exception|Fault)?$"), QUOTA),
-    (re.compile(r"(?:access|permission)_?denied|not_?authorized", re.IGNORECASE), FORBIDDEN),
+    (re.compile(r"(?:access|permission)[-_]?denied|not[-_]?authorized", re.IGNORECASE), FORBIDDEN),
+    (re.compile(r"constraint[-_]?violation|validation[-_]?failed", re.IGNORECASE), INVALID),
     (re.compile(r"time[-_]?out|timed_?out", re.IGNORECASE), TIMEOUT),
     (re.compile(r"unavailable", re.IGNORECASE), UNAVAILABLE),
 )
@@ -150,15 +152,9 @@ def by_words(
             return QUOTA, first_word(words) or PER_DAY
         if word == PER_MINUTE:
             return RATE, first_word(words) or PER_MINUTE
-        kind: Any = None
-        if vendor is not None:
-            kind = vendor.words.get(word)
-            if isinstance(kind, dict):
-                kind = _under(kind, status, waiting)
+        kind = None if vendor is None else _under(vendor.words.get(word), status, waiting)
         if kind is None and (len(word) > 3 or not word.isdecimal()):
-            kind = known.get(word)
-            if isinstance(kind, dict):
-                kind = _under(kind, status, waiting)
+            kind = _under(known.get(word), status, waiting)
             if kind is None:
                 kind = by_form(word)
             if kind is INVALID and status in _EXACT:
@@ -167,6 +163,9 @@ def by_words(
                 kind = by_broad_form(word)
                 if status == 500 and kind is not TIMEOUT and kind is not UNAVAILABLE:
                     kind = None
+            if kind is None and vendor is not None and "." in word:
+                # AuthFailure.SignatureFailure
+                kind = _under(vendor.words.get(word.partition(".")[0]), status, waiting)
         if kind is not None:
             return kind, word
     if status is None or status < 400:
@@ -178,8 +177,10 @@ def by_words(
     return None
 
 
-def _under(kinds: Mapping[int, Kind], status: int | None, waiting: bool) -> Kind | None:
+def _under(kinds: Kind | Mapping[int, Kind] | None, status: int | None, waiting: bool) -> Kind | None:
     """Return the kind of a word under a status."""
+    if kinds is None or isinstance(kinds, Kind):
+        return kinds
     if waiting and status is not None and -status in kinds:
         return kinds[-status]
     return kinds.get(status or 0) or kinds.get(0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
@@ -56,6 +55,9 @@ _TRACES = {
     )
 }
 
+_TRACE_ENDS = ("request-id", "requestid", "trace-id", "traceid", "correlation-id", "trackingid")
+"""Ends of the names of other headers with a request id."""
+
 # Headers whose value is a code word, the most specific first.
 _WORDS = (
     *("x-amzn-errortype", "x-amzn-query-error", "x-ms-error-code", "x-error-code", "ratelimit-reason"),
@@ -71,7 +73,7 @@ Waiter = Callable[[Mapping[str, str]], "float | None"]
 def read(
     status: int,
     fields: Mapping[str, str],
-    body: Any,
+    body: object,
     *,
     wait: float | None = None,
     vendor: str | None = None,
@@ -163,18 +165,21 @@ _WEAK = frozenset(
 
 
 def read_bare(
-    body: Any,
+    body: object,
     *,
     vendor: str | None = None,
     now: Callable[[], float] | None = None,
     quoted: Waiter | None = None,
 ) -> Fault | None:
     """Return the fault of a document without a status. It needs a known shape and a known word or status."""
-    items = body if isinstance(body, list) else None
-    if not isinstance(body, dict) and not items:
+    if isinstance(body, dict):
+        first: object = body
+        name = vendor or shapes.vendor_of(body)
+    elif isinstance(body, list) and body:
+        first = body[0]
+        name = vendor or shapes.vendor_of_list(body)
+    else:
         return None
-    name = vendor or (shapes.vendor_of(body) if items is None else shapes.vendor_of_list(items))
-    first = body if items is None else items[0]
     if not isinstance(first, dict) or (name is None and not _is_error_object(first)):
         return None
     if vendor is None and len(first) > 3 and len(first.keys() - _BESIDE) > 1:
@@ -193,7 +198,7 @@ def read_bare(
     return build(kind, status, evidence, name, found[1] if found else first_word(words), wait, None)
 
 
-def beside(body: dict[str, Any], fields: Mapping[str, str]) -> Evidence:
+def beside(body: dict[str, object], fields: Mapping[str, str]) -> Evidence:
     """Return what the members of a problem document say beside those of RFC 9457; words in `words()`."""
     evidence = collect(body, Evidence())
     trace, _ = _headers(fields, evidence)
@@ -255,12 +260,12 @@ _BESIDE = frozenset(
 """Members of bare error documents. A document with several others describes a resource."""
 
 
-def _is_error_object(body: dict[str, Any]) -> bool:
+def _is_error_object(body: dict[str, object]) -> bool:
     error = body.get("error")
     return isinstance(error, dict) and any(value is not None for value in error.values())
 
 
-def _is_error(body: Any, evidence: Evidence, sender: Vendor | None) -> bool:
+def _is_error(body: object, evidence: Evidence, sender: Vendor | None) -> bool:
     """Whether the body has more to say than the status, though no word of it is known."""
     if sender is not None:
         return True
@@ -295,7 +300,10 @@ def _header(name: str) -> tuple[int, bool, str | None]:
     vendor = known.headers.get(name)
     if vendor is None:
         vendor = next((each for prefix, each in known.prefixes if name.startswith(prefix)), None)
-    return _TRACES.get(name, 99), name in _WORD_NAMES, vendor
+    rank = _TRACES.get(name)
+    if rank is None:
+        rank = 50 if name.endswith(_TRACE_ENDS) else 99
+    return rank, name in _WORD_NAMES, vendor
 
 
 def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
@@ -345,7 +353,11 @@ def _own_wait(
 
 def trace_of(fields: Mapping[str, str]) -> str | None:
     """Return the request id in headers, or None."""
-    found = min((name for name in fields if name in _TRACES), key=_TRACES.__getitem__, default=None)
+    best, found = 99, None
+    for name in fields:
+        rank = _header(name)[0]
+        if rank < best:
+            best, found = rank, name
     return None if found is None else fields[found] or None
 
 

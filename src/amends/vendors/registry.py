@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,7 +21,17 @@ _MODULES: dict[str, tuple[str, ...]] = {
         *("mistral", "cohere", "groq", "openrouter", "together", "huggingface", "vllm", "ollama", "deepseek"),
         *("xai", "cerebras", "elevenlabs", "deepgram", "fireworks", "exa", "tavily"),
     ),
-    "asia": ("dashscope", "zhipu", "moonshot", "minimax", "qianfan", "volcengine", "wechat", "feishu"),
+    "asia": (
+        "dashscope",
+        "zhipu",
+        "moonshot",
+        "minimax",
+        "qianfan",
+        "volcengine",
+        "wechat",
+        "feishu",
+        "tencent",
+    ),
     "aws": ("aws", "amazon-sp"),
     "azure": ("azure", "microsoft-graph", "entra"),
     "code_hosts": ("github", "gitlab", "docker-registry"),
@@ -145,7 +155,7 @@ def check(name: str) -> str:
         LookupError: if there is none; the message lists the names.
 
     """
-    given: Any = name
+    given: object = name
     found = _ALIASES.get(given.lower(), given.lower()) if isinstance(given, str) else given
     if found not in NAMES:
         raise LookupError(f"no vendor {name!r}; there are {', '.join(NAMES)}")
@@ -173,8 +183,8 @@ def index() -> Index:
     for module in _MODULES:
         for each in import_module(f"amends.vendors.tables.{module}").VENDORS:
             vendors[each.name] = each
-    words: dict[str, Any] = {}
-    unless: dict[str, Any] = {}
+    words: dict[str, Kind | Mapping[int, Kind]] = {}
+    unless: dict[str, Kind | None] = {}
     for each in vendors.values():
         for word, kind in each.words.items():
             if word not in _COMMON and not (each.numbers and word.lstrip("-").isdecimal()):
@@ -198,7 +208,7 @@ def index() -> Index:
     )
 
 
-def _agreed(one: Any, other: Any) -> Any:
+def _agreed(one: Kind | Mapping[int, Kind], other: Kind | Mapping[int, Kind]) -> Kind | Mapping[int, Kind]:
     """Return the meaning that two vendors give a word; where they differ, nothing."""
     if (
         isinstance(one, Kind)
@@ -209,8 +219,8 @@ def _agreed(one: Any, other: Any) -> Any:
         return one if one == other else replace(one, wait=None)
     if one == other:
         return one
-    first = one if isinstance(one, dict) else {0: one}
-    second = other if isinstance(other, dict) else {0: other}
+    first = {0: one} if isinstance(one, Kind) else one
+    second = {0: other} if isinstance(other, Kind) else other
     merged = dict(first)
     for status, kind in second.items():
         if merged.get(status, kind) != kind:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 __all__ = ["vendor_of", "vendor_of_list"]
 
 
-def vendor_of(body: dict[str, Any]) -> str | None:
+def vendor_of(body: dict[str, object]) -> str | None:
     """Return the vendor whose error shape an object has, or None."""
     error = body.get("error")
     if isinstance(error, dict) and not ("msg" in body and "code" in body):
         return _of_error(body, error)
     for member, name in _MEMBERS:
         if member in body:
-            found: str | None = name(body) if callable(name) else name
+            found = name if isinstance(name, str) else name(body)
             if found is not None:
                 return found
     return None
 
 
-def vendor_of_list(items: list[Any]) -> str | None:
+def vendor_of_list(items: list[object]) -> str | None:
     """Return the vendor of a body that is an array, or None."""
     first = items[0] if items else None
     if not isinstance(first, dict):
@@ -30,11 +30,13 @@ def vendor_of_list(items: list[Any]) -> str | None:
     return vendor_of(first)
 
 
-def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
+def _of_error(body: dict[str, object], error: dict[str, object]) -> str | None:
     code, kind = error.get("code"), _text(error.get("type"))
     if "base_resp" in body:
         return "minimax"
-    if "error_type" in body and body.get("object") == "response":
+    if "guardrails" in body:
+        return "mistral"
+    if "error_type" in body and "status" in body:
         return "openrouter"
     if isinstance(code, int) and not isinstance(code, bool):
         if "fbtrace_id" in error:
@@ -73,11 +75,11 @@ def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
     return None
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _not_ok(body: dict[str, Any]) -> str | None:
+def _not_ok(body: dict[str, object]) -> str | None:
     if body["ok"] is not False:
         return None
     if "error_code" in body:
@@ -85,7 +87,7 @@ def _not_ok(body: dict[str, Any]) -> str | None:
     return "slack" if isinstance(body.get("error"), str) else None
 
 
-def _unsuccessful(body: dict[str, Any]) -> str | None:
+def _unsuccessful(body: dict[str, object]) -> str | None:
     if body["success"] is not False:
         return None
     code = body.get("code")
@@ -97,7 +99,7 @@ def _unsuccessful(body: dict[str, Any]) -> str | None:
     return "cloudflare" if isinstance(errors, list) else None
 
 
-def _error_object(body: dict[str, Any]) -> str | None:
+def _error_object(body: dict[str, object]) -> str | None:
     if _text(body["object"]) != "error":
         return None
     if isinstance(body.get("code"), int):
@@ -105,7 +107,7 @@ def _error_object(body: dict[str, Any]) -> str | None:
     return "notion" if isinstance(body.get("status"), int) else "mistral"
 
 
-def _errors(body: dict[str, Any]) -> str | None:
+def _errors(body: dict[str, object]) -> str | None:
     errors = body["errors"]
     first = errors[0] if isinstance(errors, list) and errors else None
     if not isinstance(first, dict):
@@ -126,7 +128,7 @@ def _errors(body: dict[str, Any]) -> str | None:
     return "sendgrid" if {"message", "field"} <= set(first) and "code" not in body else None
 
 
-def _error_code(body: dict[str, Any]) -> str | None:
+def _error_code(body: dict[str, object]) -> str | None:
     code = body["error_code"]
     if isinstance(code, int) and "error_msg" in body:
         return "qianfan"
@@ -135,14 +137,14 @@ def _error_code(body: dict[str, Any]) -> str | None:
     return "databricks" if isinstance(code, str) and code.isupper() else None
 
 
-def _error_code_word(body: dict[str, Any]) -> str | None:
+def _error_code_word(body: dict[str, object]) -> str | None:
     code = body["errorCode"]
     if isinstance(code, str) and code.startswith("E0000"):
         return "okta"
     return "adyen" if "errorType" in body or "pspReference" in body else None
 
 
-def _numbered(body: dict[str, Any]) -> str | None:
+def _numbered(body: dict[str, object]) -> str | None:
     code = body["code"]
     if isinstance(code, int) and "msg" in body and code > 99_990_000:
         return "feishu"
@@ -168,11 +170,11 @@ def _numbered(body: dict[str, Any]) -> str | None:
     return None
 
 
-def _kind(body: dict[str, Any]) -> str | None:
+def _kind(body: dict[str, object]) -> str | None:
     return "kubernetes" if _text(body["kind"]) == "Status" and "apiVersion" in body else None
 
 
-def _type(body: dict[str, Any]) -> str | None:
+def _type(body: dict[str, object]) -> str | None:
     kind = _text(body["type"])
     if kind is None:
         return None
@@ -183,37 +185,43 @@ def _type(body: dict[str, Any]) -> str | None:
     return "intercom" if kind == "error.list" else None
 
 
-def _description(body: dict[str, Any]) -> str | None:
+def _description(body: dict[str, object]) -> str | None:
     if not isinstance(body.get("error"), str):
         return None
     return "entra" if "error_codes" in body else "oauth"
 
 
-def _described(body: dict[str, Any]) -> str | None:
+def _described(body: dict[str, object]) -> str | None:
     error = body.get("error")
     return "zendesk" if isinstance(error, str) and error.isalnum() and error[:1].isupper() else None
 
 
-def _documented(body: dict[str, Any]) -> str | None:
+def _documented(body: dict[str, object]) -> str | None:
     return "github" if "message" in body else None
 
 
-def _detailed(body: dict[str, Any]) -> str | None:
+def _detailed(body: dict[str, object]) -> str | None:
     detail = body["detail"]
     return "tavily" if isinstance(detail, dict) and set(detail) == {"error"} else None
 
 
-def _json(body: dict[str, Any]) -> str | None:
+def _json(body: dict[str, object]) -> str | None:
     inner = body["json"]
     return "reddit" if isinstance(inner, dict) and "errors" in inner else None
 
 
-def _figma(body: dict[str, Any]) -> str | None:
+def _response(body: dict[str, object]) -> str | None:
+    inner = body["Response"]
+    return "tencent" if isinstance(inner, dict) and isinstance(inner.get("Error"), dict) else None
+
+
+def _figma(body: dict[str, object]) -> str | None:
     return "figma" if isinstance(body.get("status"), int) else None
 
 
-_MEMBERS: tuple[tuple[str, Any], ...] = (
+_MEMBERS: tuple[tuple[str, str | Callable[[dict[str, object]], str | None]], ...] = (
     ("__type", "aws"),
+    ("Response", _response),
     ("x402Version", "x402"),
     ("cloudflare_error", "cloudflare"),
     ("documentation_url", _documented),

@@ -7,7 +7,6 @@ A stream's failure that comes after the first output may have had its effect: wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -70,13 +69,13 @@ def read_stream(text: str, *, vendor: str | None = None, now: Clock | None = Non
     return None
 
 
-def _is_quiet(event: str, value: Any) -> bool:
+def _is_quiet(event: str, value: object) -> bool:
     """Whether an event comes before the first output. Some services name it only inside the data."""
     kind = value.get("type") if isinstance(value, dict) else None
     return event in QUIET or (isinstance(kind, str) and kind in QUIET)
 
 
-def fault_of(error: dict[str, Any], vendor: str | None, now: Clock | None) -> Fault | None:
+def fault_of(error: dict[str, object], vendor: str | None, now: Clock | None) -> Fault | None:
     """Return the fault of an event that `failure_in` returned."""
     found = read_bare(error, vendor=vendor, now=now)
     if found is not None:
@@ -90,7 +89,7 @@ def fault_of(error: dict[str, Any], vendor: str | None, now: Clock | None) -> Fa
     return build(INTERNAL, evidence.status, evidence, vendor, first_word(evidence.words()), None, None)
 
 
-def failure_in(event: str, value: Any) -> dict[str, Any] | None:
+def failure_in(event: str, value: object) -> dict[str, object] | None:
     """Return the error object of one event, or None."""
     if isinstance(value, list) and value and isinstance(value[-1], dict):
         value = value[-1]
@@ -101,14 +100,17 @@ def failure_in(event: str, value: Any) -> dict[str, Any] | None:
         return None
     given = value.get("type")
     kind = given if isinstance(given, str) else None
-    if kind in {"response.failed", "response.incomplete"} and isinstance(value.get("response"), dict):
-        value = value["response"]
-        return value if kind == "response.failed" and isinstance(value.get("error"), dict) else None
+    response = value.get("response")
+    if kind in {"response.failed", "response.incomplete"} and isinstance(response, dict):
+        return response if kind == "response.failed" and isinstance(response.get("error"), dict) else None
     if kind == "ERROR" and isinstance(status := value.get("object"), dict) and "apiVersion" in status:
         # The last event of a watch of Kubernetes.
         return status
     error = value.get("error")
     if isinstance(error, dict) and any(item is not None for item in error.values()):
+        return value
+    if value.get("object") == "error" and isinstance(value.get("message"), str):
+        # Mistral and vLLM.
         return value
     if isinstance(error, str) and error and (event == "error" or set(value) <= _LINE):
         return value
@@ -126,7 +128,7 @@ _LINE = frozenset(
 )
 
 
-def _events(text: str) -> Iterator[tuple[str, Any]]:
+def _events(text: str) -> Iterator[tuple[str, object]]:
     """Yield (event name, value) of server-sent events, of lines of JSON, and of JSON that was appended to a stream."""
     name, data, loose = "message", [], []  # type: str, list[str], list[str]
     for number, ended in enumerate(text.split("\n")):
@@ -158,7 +160,7 @@ def _events(text: str) -> Iterator[tuple[str, Any]]:
         yield from _parsed("message", "\n".join(loose).strip().rstrip(","))
 
 
-def _parsed(name: str, text: str) -> Iterator[tuple[str, Any]]:
+def _parsed(name: str, text: str) -> Iterator[tuple[str, object]]:
     if text and text != "[DONE]":
         try:
             yield name, read_json(text)
@@ -175,7 +177,7 @@ def _event_stream(data: bytes, vendor: str | None) -> Fault | None:
     start = place + 16
     length = int.from_bytes(data[start : start + 2])
     word = data[start + 2 : start + 2 + length].decode("utf-8", "replace")
-    body: Any = None
+    body: object = None
     begin = data.find(b"{", start)
     end = data.rfind(b"}")
     if 0 < begin < end:

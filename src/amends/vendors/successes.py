@@ -8,7 +8,6 @@ with `errors[]`, an object whose `error` has only null members. Those are not re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,6 +17,7 @@ from amends.vendors.evidence import Evidence, collect
 from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
 from amends.vendors.markup import is_error_document, part_failed
 from amends.vendors.meaning import by_words, first_word
+from amends.vendors.model import Kind
 from amends.vendors.reading import build, read, read_bare, sender_of, trace_of
 from amends.vendors.registry import index
 from amends.vendors.streams import failure_in, read_binary, read_stream
@@ -47,7 +47,7 @@ _JSONRPC = {
 
 def read_success(
     fields: Mapping[str, str],
-    body: Any,
+    body: object,
     *,
     vendor: str | None = None,
     now: Callable[[], float] | None = None,
@@ -115,7 +115,7 @@ def _as_success(fault: Fault | None) -> Fault | None:
     return replace(fault, status=None)
 
 
-def _default(body: dict[str, Any]) -> Any:
+def _default(body: dict[str, object]) -> Kind:
     """The kind of a documented failure whose word is unknown: the request was refused."""
     refused = (
         body.get("ok") is False or body.get("success") is False or "errcode" in body or "base_resp" in body
@@ -123,14 +123,14 @@ def _default(body: dict[str, Any]) -> Any:
     return INVALID if refused else INTERNAL
 
 
-def _is_error(value: Any) -> bool:
+def _is_error(value: object) -> bool:
     """Whether a value is an error object that says something: one whose members are all null is none."""
     return isinstance(value, dict) and any(
         item is not None and not (isinstance(item, str) and not item) for item in value.values()
     )
 
 
-def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None:
+def _document(body: dict[str, object], vendor: str | None) -> dict[str, object] | None:
     """Return the object to read as an error, if the body has the shape of a documented failure."""
     error = body.get("error")
     if "jsonrpc" in body:
@@ -159,6 +159,10 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
     if body.get("type") == "ERROR":
         # The last event of a watch of Kubernetes.
         return failure_in("message", body)
+    response = body.get("Response")
+    if isinstance(response, dict) and _is_error(response.get("Error")) and "RequestId" in response:
+        # Tencent Cloud.
+        return body
     numbered = _numbered(body)
     if numbered is not None:
         return numbered
@@ -192,7 +196,7 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
     return None
 
 
-def _numbered(body: dict[str, Any]) -> dict[str, Any] | None:
+def _numbered(body: dict[str, object]) -> dict[str, object] | None:
     """Return the error of services that answer every call with a number, which is 0 for a success."""
     for code, text in (("errcode", "errmsg"), ("error_code", "error_msg")):
         number = body.get(code)
@@ -226,7 +230,7 @@ def _grpc(status: str, fields: Mapping[str, str]) -> Fault | None:
     return build(kind, None, evidence, "grpc", reasons[0] if reasons else name, wait, None, "header")
 
 
-def _jsonrpc(error: dict[str, Any]) -> Fault | None:
+def _jsonrpc(error: dict[str, object]) -> Fault | None:
     code = error.get("code")
     if not isinstance(code, int) or isinstance(code, bool):
         return None
@@ -236,11 +240,14 @@ def _jsonrpc(error: dict[str, Any]) -> Fault | None:
     return build(_JSONRPC.get(code, INTERNAL), None, evidence, "jsonrpc", str(code), None, None)
 
 
-def _with_errors(body: dict[str, Any], vendor: str | None, now: Callable[[], float] | None) -> Fault | None:
+def _with_errors(
+    body: dict[str, object], vendor: str | None, now: Callable[[], float] | None
+) -> Fault | None:
     """Read GraphQL's `errors` beside or instead of `data`, and bulk answers."""
     errors = body["errors"]
-    if errors is True and isinstance(body.get("items"), list):
-        return bulk(body["items"])
+    items = body.get("items")
+    if errors is True and isinstance(items, list):
+        return bulk(items)
     if not isinstance(errors, list) or not errors or not isinstance(errors[0], dict):
         return None
     uri = errors[0].get("type")
@@ -270,12 +277,12 @@ def _with_errors(body: dict[str, Any], vendor: str | None, now: Callable[[], flo
     return replace(first, errors=tuple(faults) if len(faults) > 1 else ())
 
 
-def _problem_of_x(item: dict[str, Any]) -> Fault:
+def _problem_of_x(item: dict[str, object]) -> Fault:
     found = read(400, {}, item, vendor="x")
     return replace(found or build(INVALID, None, Evidence(), "x", None, None, None), status=None)
 
 
-def _graphql_error(item: dict[str, Any], vendor: str | None, now: Callable[[], float] | None) -> Fault:
+def _graphql_error(item: dict[str, object], vendor: str | None, now: Callable[[], float] | None) -> Fault:
     path = item.get("path")
     plain = {name: value for name, value in item.items() if name not in {"path", "locations"}}
     evidence = collect(plain, Evidence())
@@ -291,7 +298,7 @@ def _graphql_error(item: dict[str, Any], vendor: str | None, now: Callable[[], f
     )
 
 
-def _cost_wait(body: dict[str, Any]) -> float | None:
+def _cost_wait(body: dict[str, object]) -> float | None:
     """Return the wait of a cost bucket: (needed - available) / restore rate."""
     extensions = body.get("extensions")
     cost = extensions.get("cost") if isinstance(extensions, dict) else None
@@ -307,7 +314,7 @@ def _cost_wait(body: dict[str, Any]) -> float | None:
     return max(0.0, (needed - available) / rate)
 
 
-def _user_errors(body: dict[str, Any]) -> Fault | None:
+def _user_errors(body: dict[str, object]) -> Fault | None:
     """Read Shopify's user errors: `data.<mutation>.userErrors`."""
     data = body.get("data")
     for value in data.values() if isinstance(data, dict) else ():

@@ -7,7 +7,6 @@ Server-sent events and lines of JSON are looked at line by line, so that a failu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -98,7 +97,7 @@ class StreamWatch:
         return replace(fault, executed=executed, origin=Origin(dialect, "stream"))
 
 
-def _is_output(event: str, value: Any) -> bool:
+def _is_output(event: str, value: object) -> bool:
     """Whether an event has output: one that announces a message, or a role without content, has none."""
     if event in QUIET or not isinstance(value, dict):
         return False
@@ -111,7 +110,7 @@ def _is_output(event: str, value: Any) -> bool:
     return True
 
 
-def _has_content(choice: Any) -> bool:
+def _has_content(choice: object) -> bool:
     if not isinstance(choice, dict):
         return False
     delta = choice.get("delta")

@@ -1,4 +1,4 @@
-"""Model services and messengers of China: DashScope, Zhipu, Moonshot, MiniMax, Baidu, Volcengine, WeChat, Feishu."""
+"""Services of China: DashScope, Zhipu, Moonshot, MiniMax, Baidu, Volcengine, WeChat, Feishu, Tencent Cloud."""
 
 from __future__ import annotations
 
@@ -25,6 +25,25 @@ __all__ = ["VENDORS"]
 _CHAT = ("/chat/completions", "/embeddings", "/generation")
 
 VENDORS = (
+    Vendor(
+        name="tencent",
+        title="Tencent Cloud",
+        docs="https://cloud.tencent.com/document/api/213/30435",
+        # The answers have status 200. A word may have a second part: AuthFailure.SignatureFailure.
+        words=words(
+            (RATE, "RequestLimitExceeded"),
+            (QUOTA, "LimitExceeded ResourcesSoldOut"),
+            (BAD_KEY, "AuthFailure"),
+            (EXPIRED, "AuthFailure.TokenFailure AuthFailure.SignatureExpire"),
+            (FORBIDDEN, "UnauthorizedOperation OperationDenied"),
+            (NOT_FOUND, "ResourceNotFound"),
+            (OVERLOADED, "ResourceInsufficient"),
+            (UNAVAILABLE, "ResourceUnavailable"),
+            (INTERNAL, "InternalError"),
+            (INVALID, "InvalidParameter InvalidParameterValue MissingParameter UnknownParameter"),
+            (INVALID, "UnsupportedOperation UnsupportedRegion UnsupportedProtocol InvalidAction"),
+        ),
+    ),
     Vendor(
         name="dashscope",
         title="Alibaba Cloud Model Studio (DashScope)",

@@ -36,10 +36,12 @@ OAUTH = Vendor(
         # RFC 8628: five seconds without an `interval`, and five more after slow_down.
         (replace(NOT_READY, wait=5.0), "authorization_pending"),
         ({400: replace(NOT_READY, wait=10.0), 200: replace(NOT_READY, wait=10.0)}, "slow_down"),
-        (SIGN_IN, "invalid_grant login_required interaction_required consent_required expired_token"),
+        (SIGN_IN, "invalid_grant login_required interaction_required consent_required"),
+        # The code of a device flow; as an answer to a call, the access token.
+        ({401: EXPIRED, 0: SIGN_IN}, "expired_token"),
         (EXPIRED, "invalid_token insufficient_claims use_dpop_nonce invalid_dpop_proof"),
         (BAD_KEY, "invalid_client"),
-        (STEP_UP, "insufficient_scope insufficient_user_authentication"),
+        (STEP_UP, "insufficient_scope insufficient_user_authentication mfa_required"),
         ({400: FORBIDDEN, 403: FORBIDDEN, 200: FORBIDDEN}, "access_denied"),
         (FORBIDDEN, "unauthorized_client"),
         (UNAVAILABLE, "temporarily_unavailable"),
@@ -103,6 +105,9 @@ GRAPHQL = Vendor(
         (INVALID, "GRAPHQL_PARSE_FAILED GRAPHQL_VALIDATION_FAILED BAD_USER_INPUT PERSISTED_QUERY_NOT_FOUND"),
         (INVALID, "PERSISTED_QUERY_NOT_SUPPORTED OPERATION_RESOLUTION_FAILURE"),
         (TOO_LARGE, "MAX_QUERY_COMPLEXITY_EXCEEDED QUERY_TOO_COMPLEX"),
+        # The error classes of Braintree.
+        (RATE, "RESOURCE_LIMIT"),
+        (UNAVAILABLE, "SERVICE_AVAILABILITY"),
     ),
     unless={"FORBIDDEN": FORBIDDEN, "INTERNAL_SERVER_ERROR": INTERNAL, "NOT_FOUND": NOT_FOUND},
 )
