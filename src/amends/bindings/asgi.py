@@ -88,7 +88,7 @@ class Problems:
         if self._quart:
             begin_request()
         around, answered = handled_exception(), None
-        CURRENT.set(lambda: (request_info(scope), self.settings))
+        token = CURRENT.set(lambda: (request_info(scope), self.settings))
 
         async def send_or_hold(message: Message) -> None:
             nonlocal phase, start, answered
@@ -152,6 +152,9 @@ class Problems:
             else:
                 self._log_late_error(scope, exc, "in the middle of its response")
                 raise
+        finally:
+            # An ASGI client in the same process calls the application in its own context.
+            CURRENT.reset(token)
 
     def _is_typed(self, exc: BaseException) -> bool:
         """Return whether an exception has a code of its own."""

@@ -29,4 +29,5 @@ def _traceparent() -> str | None:
     return None if found is None else found[0].traceparent
 
 
+tracing.CONTEXTS.append(CURRENT)
 tracing.SOURCES.append(_traceparent)

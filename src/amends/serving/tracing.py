@@ -23,6 +23,7 @@ from amends.core.fault import Fault
 from amends.dialects.outgoing import outgoing
 
 __all__ = [
+    "CONTEXTS",
     "SOURCES",
     "continued_trace",
     "current_span",
@@ -42,6 +43,11 @@ _TRACEPARENT = re.compile(
 
 _LOOK_UP: Any = object()
 _HANDLED: ContextVar[str | None] = ContextVar("amends_traceparent", default=None)
+CONTEXTS: list[ContextVar[Any]] = [_HANDLED]
+"""
+The variables that are set while a request or a task is handled. `any(map(ContextVar.get, CONTEXTS))` is false outside of one;
+code that runs for every call asks this first, because it needs no call of a function of ours.
+"""
 SOURCES: list[Callable[[], str | None]] = []
 """Functions that return the `traceparent` of the request that is being handled, of modules that keep the request anyway."""
 
@@ -87,7 +93,8 @@ def id_of(traceparent: object) -> str | None:
 
 def continued_trace() -> str:
     """Return the id of the trace that is being handled, or a new one."""
-    return id_of(incoming()) or urandom(16).hex()
+    known = id_of(incoming()) if any(map(ContextVar.get, CONTEXTS)) else None
+    return known or urandom(16).hex()
 
 
 def trace_id(traceparent: str | None = None, span: Any = _LOOK_UP) -> str:
@@ -103,7 +110,8 @@ def trace_id(traceparent: str | None = None, span: Any = _LOOK_UP) -> str:
         span = current_span()
     if span is not None:
         return f"{span.get_span_context().trace_id:032x}"
-    return id_of(traceparent) or continued_trace()
+    # A server passes its request's own header, so its request is not asked again.
+    return id_of(traceparent) or id_of(_HANDLED.get()) or urandom(16).hex()
 
 
 def traceparent(trace: str) -> str:

@@ -6,6 +6,7 @@ The caller writes these records. Only `Started` is written here: a step that mus
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from msgspec.structs import replace
@@ -111,7 +112,12 @@ class Attempts:
             trace=self._state.head.trace,
         )
         # An attempt that is made again has the same scope of effects, so that the effects inside it are recognised.
-        with scope, within_scope(f"task/{ctx.task}/{ctx.step}"), handling(self._state.head.trace):
+        trace = self._state.head.trace
+        with (
+            scope,
+            within_scope(f"task/{ctx.task}/{ctx.step}"),
+            handling(trace) if trace else nullcontext(),
+        ):
             work = perform(
                 agent, capability, payload, ctx, min(limits, default=None), hold=self._guard.ensure
             )

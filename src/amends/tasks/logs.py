@@ -43,7 +43,7 @@ def record_of(event: TaskEvent) -> dict[str, Any] | None:
     }
     if event.code is not None:
         record["error"] = {"code": event.code, "message": event.message}
-    trace = id_of(event.trace)
+    trace = id_of(event.trace) if event.trace else None
     if trace is not None:
         record["trace_id"] = trace
     for name in ("capability", "step", "attempt", "delay", "reason"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from amends.core import recording
 from amends.core.fault import Fault
 from amends.dialects.outgoing import outgoing
-from amends.serving.tracing import incoming
+from amends.serving.tracing import CONTEXTS, incoming
 from amends.tasks.entries import Submitted
 from amends.tasks.logs import log_event
 from amends.tasks.task_event import Kind, TaskEvent
@@ -118,7 +119,7 @@ def submit_scope(record: Submitted) -> Iterator[Submitted]:
             entered = stack.enter_context(context)
             if isinstance(entered, str):
                 record = replace(record, trace=entered)
-        if record.trace is None:
+        if record.trace is None and any(map(ContextVar.get, CONTEXTS)):
             record = replace(record, trace=incoming())
         yield record
 

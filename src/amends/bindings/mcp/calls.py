@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
 from amends.recovery.policies import ADCP
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
-from amends.serving.tracing import continued_trace, id_of, incoming, traceparent
+from amends.serving.tracing import CONTEXTS, continued_trace, id_of, incoming, traceparent
 
 __all__ = ["CONNECT", "READ", "UNKNOWN", "Calls", "PassThrough", "result_or_raise", "trace_meta"]
 
@@ -46,8 +47,9 @@ def result_or_raise(result: Any) -> Any:
 
 def trace_meta() -> dict[str, str]:
     """Return the `_meta` that continues the trace of the request or task that is being handled; empty if there is none."""
-    parent = incoming()
-    return {} if parent is None else {"traceparent": traceparent(continued_trace())}
+    if not any(map(ContextVar.get, CONTEXTS)) or incoming() is None:
+        return {}
+    return {"traceparent": traceparent(continued_trace())}
 
 
 class Calls:
@@ -147,9 +149,8 @@ class Calls:
             FaultError: the call failed, and a repeat cannot help or is not safe.
 
         """
-        trace = id_of(incoming())
-        if trace is not None and not operation.trace_id:
-            operation = replace(operation, trace_id=trace)
+        if any(map(ContextVar.get, CONTEXTS)) and not operation.trace_id:
+            operation = replace(operation, trace_id=id_of(incoming()) or "")
         return arecover(
             attempt,
             *args,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial, wraps
@@ -206,7 +206,8 @@ class Guard:
             call = _Call()
             token = _CALL.set(call)
             try:
-                with handling((ctx.meta or {}).get("traceparent")):
+                parent = (ctx.meta or {}).get("traceparent")
+                with handling(parent) if parent else nullcontext():
                     if method == TOOL and self._ledger is not None:
                         result = await self._call_once(self._ledger, handler, call, ctx, params)
                     else:
