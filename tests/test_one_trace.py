@@ -9,7 +9,7 @@ import socket
 import httpx2
 import pytest
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from mcp.server.mcpserver import MCPServer
 
 from amends import FaultError, Policy
@@ -89,3 +89,20 @@ async def test_one_trace_id_through_client_server_tool_and_task(caplog):
     for each in lines:
         found = re.findall(r"[0-9a-f]{32}", each.getMessage())
         assert found == [caught.value.fault.trace_id], each.getMessage()
+
+
+async def test_the_trace_of_a_request_ends_with_it():
+    """A client in the context of the application, as in tests, begins a new trace for each of its requests."""
+    app, seen = FastAPI(), []
+    install(app)
+
+    @app.get("/")
+    async def note(request: Request) -> None:
+        seen.append(request.headers["traceparent"].split("-")[1])
+
+    async with httpx2.AsyncClient(
+        transport=AsyncTransport(httpx2.ASGITransport(app)), base_url="http://shop.example"
+    ) as client:
+        await client.get("/")
+        await client.get("/")
+    assert len(set(seen)) == 2

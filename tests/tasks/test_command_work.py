@@ -69,4 +69,4 @@ def test_agents_that_cannot_be_loaded(run, name):
 
 def test_a_retry_needs_a_task(run):
     run("submit", "boil", "--agent", "cook")
-    run("retry", exit=2)
+    run("retry", exit=3)

@@ -85,7 +85,7 @@ class Problems:
             begin_request()
         phase, around = _WAITING, exception()
         failure: _Failure | None = None
-        CURRENT.set(lambda: (request_info(scope), self.settings))
+        token = CURRENT.set(lambda: (request_info(scope), self.settings))
 
         def send_or_hold(message: Message) -> Awaitable[None]:
             nonlocal phase, failure
@@ -110,6 +110,9 @@ class Problems:
                 raise
             if not await failure.answer(exc):
                 raise
+        finally:
+            # An ASGI client in the same process calls the application in its own context.
+            CURRENT.reset(token)
 
 
 _WAITING, _PASSING, _HOLDING, _HELD, _DONE, _REPLACED = range(6)

@@ -102,7 +102,8 @@ def trace_id_of(span: Span | None, traceparent: str | None) -> str:
     """Same as `trace_id`, for a span that the caller has looked up."""
     if span is not None:
         return f"{span.get_span_context().trace_id:032x}"
-    return id_of(traceparent) or continued_trace()
+    # A server passes its request's own header, so its request is not asked again.
+    return id_of(traceparent) or id_of(_HANDLED.get()) or urandom(16).hex()
 
 
 def traceparent(trace: str) -> str:

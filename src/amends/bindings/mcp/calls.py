@@ -17,7 +17,7 @@ from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
 from amends.recovery.policies import ADCP
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
-from amends.serving.tracing import continued_trace, id_of, incoming, traceparent
+from amends.serving.tracing import id_of, incoming, traceparent
 
 __all__ = ["CONNECT", "READ", "UNKNOWN", "Calls", "PassThrough", "result_or_raise", "trace_meta"]
 
@@ -48,8 +48,8 @@ def result_or_raise(result: T | PassThrough) -> T:
 
 def trace_meta() -> dict[str, str]:
     """Return the `_meta` that continues the trace of the request or task that is being handled; empty if there is none."""
-    parent = incoming()
-    return {} if parent is None else {"traceparent": traceparent(continued_trace())}
+    trace = id_of(incoming())
+    return {} if trace is None else {"traceparent": traceparent(trace)}
 
 
 class Calls:
