@@ -173,7 +173,7 @@ def test_info_check_and_copy_on_the_command_line(tmp_path, nats_server, capsys):
     connection.commit()
     connection.close()
     assert run("--output", "text", "store", "check", url) == 1
-    assert "1 problems" in capsys.readouterr().out
+    assert ": 1 problem\n" in capsys.readouterr().out
 
 
 def test_info_does_not_create_a_missing_file(tmp_path):

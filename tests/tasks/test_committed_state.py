@@ -90,7 +90,7 @@ async def test_a_time_out_during_the_write_of_a_delegation(slow):
     """The delegation is recorded, the log stays readable, and the delegation is not repeated."""
     (manual, store), effects, agent = slow, [], counting_agent([])
 
-    @agent.capability(read_only=True, timeout=0.05)
+    @agent.capability(read_only=True, timeout=1.0)
     async def order(payload, ctx):
         return await ctx.delegate("buy")
 
@@ -100,7 +100,9 @@ async def test_a_time_out_during_the_write_of_a_delegation(slow):
         return "bought"
 
     manual.register(agent)
-    store.delays = {"delegated": 0.2}
+    store.delays = {
+        "delegated": 1.5
+    }  # longer than the time-out, which a loaded machine does not reach earlier
     handle = await manual.submit("order", id="t")
     await asyncio.wait_for(manual.drain(), 20)
     state = await manual.state(handle.id)

@@ -101,27 +101,24 @@ def registered_fault(
     cls: type[BaseException], errors: Mapping[type[BaseException], Known] | None = None
 ) -> Fault | None:
     """Return the fault of an exception class: a binding's `errors` first, then the process's. None for an unknown class."""
-    found = _nearest(cls, errors)
-    return None if found is None else found[1].fault()
+    for table in (errors, _REGISTERED):
+        found = _nearest(cls, table)
+        if table and found is not None:
+            return table[found].fault()
+    return None
 
 
 def registered_class(
-    cls: type[BaseException], errors: Mapping[type[BaseException], Known] | None = None
+    cls: type[BaseException], errors: Mapping[type[BaseException], object] | None = None
 ) -> type[BaseException] | None:
     """Return the registered class that `registered_fault` decides by: `cls` or one of its base classes."""
-    found = _nearest(cls, errors)
-    return None if found is None else found[0]
+    return _nearest(cls, errors) or _nearest(cls, _REGISTERED)
 
 
 def _nearest(
-    cls: type[BaseException], errors: Mapping[type[BaseException], Known] | None
-) -> tuple[type[BaseException], Known] | None:
-    for table in (errors, _REGISTERED):
-        if table:
-            for each in cls.__mro__:
-                if each in table:
-                    return each, table[each]
-    return None
+    cls: type[BaseException], table: Mapping[type[BaseException], object] | None
+) -> type[BaseException] | None:
+    return next((each for each in cls.__mro__ if each in table), None) if table else None
 
 
 def _check_class(kind: object) -> type[BaseException]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from amends.core.redaction import redact, redact_value
+from amends.core.wire import as_dict
 from amends.page.sources import Opened
 from amends.stores.contract import Store
 
@@ -74,8 +75,7 @@ async def read_task(orchestrator: Orchestrator, id: str) -> dict[str, object]:
     state = await orchestrator.state(id)
     document = state.response().document()
     status = str(document["status"])
-    wanted = document.get("input") or {}
-    error = document.get("error") or {}
+    wanted, error = as_dict(document.get("input")) or {}, as_dict(document.get("error")) or {}
     return {
         "id": id,
         "status": status,
