@@ -29,7 +29,9 @@ try:
 
     from amends.arcp.transports.dial_errors import PATH, dial_error, shown_url
 except ImportError as error:  # pragma: no cover - tests run with the extra
-    raise ImportError("ARCP over WebSocket needs websockets: pip install 'amends[arcp]'", name="websockets") from error
+    raise ImportError(
+        "ARCP over WebSocket needs websockets: pip install 'amends[arcp]'", name="websockets"
+    ) from error
 
 if TYPE_CHECKING:
     from ssl import SSLContext
