@@ -83,3 +83,20 @@ def test_watch_follows(tmp_path):
         assert json.loads(watching.stdout.readline())["fault"]["code"] == "CONFLICT"
         watching.terminate()
         assert watching.wait(20) == 143
+
+
+def test_watch_says_what_it_waits_for(tmp_path):
+    """On stderr, so that stdout has events only; a store that does not exist yet is named."""
+    missing = tmp_path / "missing.db"
+    with subprocess.Popen(
+        [*AMENDS, "watch", "--json", "--store", f"sqlite:///{missing}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    ) as watching:
+        said = watching.stderr.readline().decode()
+        watching.terminate()
+        assert watching.stdout.read() == b""
+    assert said == (
+        f"watching sqlite:///{missing}; nothing records into it yet (amends.record or AMENDS_RECORD); Ctrl-C ends\n"
+    )

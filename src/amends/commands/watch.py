@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amends.commands.trace import STORE, check_exists
@@ -57,8 +58,20 @@ def run(args: argparse.Namespace) -> int:
     with store_failures():
         if args.no_follow:
             check_exists(url)
+        else:
+            _announce(url)
         asyncio.run(_print_events(url, args, as_json=wants_json(args)))
     return 0
+
+
+def _announce(url: str) -> None:
+    """Say on stderr what is being watched: until something fails, there is nothing else to see."""
+    from amends.stores.address import parse
+
+    address = parse(url)
+    missing = address.scheme == "sqlite" and not Path(address.path).exists()
+    hint = "; nothing records into it yet (amends.record or AMENDS_RECORD)" if missing else ""
+    sys.stderr.write(f"watching {address.display_url}{hint}; Ctrl-C ends\n")
 
 
 async def _print_events(url: str, args: argparse.Namespace, *, as_json: bool) -> None:
