@@ -100,12 +100,24 @@ class World:
         """Let the agents of one operation work until the last one has finished or given up, then check the ledger."""
         chance = self.random.random
         verified = chance() < 0.5
+        derived = chance() < 0.5
         tool = Tool(
             "pay",
-            key="number" if chance() < 0.5 else None,
+            key=None if derived else "number",
             verify=(lambda number: None) if verified else None,
         )
-        agents = [Agent(self, tool, number) for _ in range(2 if chance() < 0.4 else 1)]
+        self.work(tool, number, None)
+        record = run_at_once(self.keys(self.store).get(name_of(tool, number)))
+        if derived and record is not None and record.state == "done" and record.delivered and chance() < 0.3:
+            # It is meant once more, and says so.
+            self.work(tool, number, "another one")
+            self.seen["repeats"] += 1
+        self.seen["operations"] += 1
+        run_at_once(self.store.table(TABLE).discard(name_of(tool, number)))
+
+    def work(self, tool, number, again):
+        chance = self.random.random
+        agents = [Agent(self, tool, number, again) for _ in range(2 if chance() < 0.4 else 1)]
         order = itertools.count()
         ready = [(self.clock.now + chance(), next(order), agent) for agent in agents]
         heapq.heapify(ready)
@@ -118,34 +130,37 @@ class World:
             pause = agent.turn()
             if pause is not None:
                 heapq.heappush(ready, (self.clock.now + pause, next(order), agent))
-        self.check(number, agents)
+        self.check(number, agents, 1 if again is None else 2)
 
-    def check(self, number, agents):
+    def check(self, number, agents, wanted):
         name = agents[0].name
         record = run_at_once(self.keys(self.store).get(name))
         times = self.done[number]
-        assert times <= 1, f"{number}: a duplicate"
+        assert times <= wanted, f"{number}: a duplicate"
         if any(agent.finished for agent in agents):
-            assert times == 1, f"{number}: an agent was told that it is done, and it is not"
+            assert times == wanted, f"{number}: an agent was told that it is done, and it is not"
         if times:
             assert record is not None, f"{number}: it was done, and the ledger does not know"
         if record is not None and record.state == "done":
-            assert times == 1, f"{number}: the ledger says done, and it is not"
-        self.seen["duplicates"] += times > 1
-        self.seen["operations"] += 1
+            assert times == len(record.times) + 1, f"{number}: the ledger says done, and it is not"
+        self.seen["duplicates"] += times > wanted
         self.seen["calls"] += sum(agent.calls for agent in agents)
         self.seen["deaths"] += sum(agent.deaths for agent in agents)
         self.seen["lost answers"] += sum(agent.lost for agent in agents)
         self.seen["doubts"] += sum(agent.doubts for agent in agents)
         self.seen["given up"] += not any(agent.finished for agent in agents)
-        run_at_once(self.store.table(TABLE).discard(name))
+
+
+def name_of(tool, number):
+    return tool.request((), {"number": number}, now=lambda: 0.0, wait=60.0).name
 
 
 class Agent:
     """Calls the tool until it knows that the operation is done; each call may lose its answer or its process."""
 
-    def __init__(self, world, tool, number):
-        self.world, self.tool, self.number = world, tool, number
+    def __init__(self, world, tool, number, again):
+        self.world, self.tool, self.number, self.again = world, tool, number, again
+        self.wanted = 1 if again is None else 2
         self.finished, self.flow, self.process = False, None, None
         self.name = self.request().name
         self.deaths = self.lost = self.doubts = self.calls = 0
@@ -153,7 +168,9 @@ class Agent:
         self.value, self.error = None, None
 
     def request(self):
-        return self.tool.request((), {"number": self.number}, now=self.world.clock.wall, wait=60.0)
+        return self.tool.request(
+            (), {"number": self.number}, now=self.world.clock.wall, wait=60.0, again=self.again
+        )
 
     def turn(self):
         """Do one step; return the seconds until the next one, or None at the end."""
@@ -208,7 +225,9 @@ class Agent:
         run_at_once(world.keys(world.store).renew(step.claim))
         if isinstance(step, VerifyStep):
             self.value = (
-                None if chance() < 0.2 else ({"number": self.number} if world.done[self.number] else False)
+                None
+                if chance() < 0.2
+                else ({"number": self.number} if world.done[self.number] == self.wanted else False)
             )
             return 0.01 + 5 * chance()
         assert isinstance(step, CallStep)
@@ -243,7 +262,7 @@ class Agent:
         self.doubts += 1
         self.flow = None
         if self.world.random.random() < 0.8:
-            happened = self.world.done[self.number] > 0
+            happened = self.world.done[self.number] == self.wanted
             try:
                 run_at_once(
                     decide(

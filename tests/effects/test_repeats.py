@@ -6,6 +6,7 @@ import pytest
 
 from amends.effects import AlreadyDoneError, Effects, InDoubtError
 from amends.errors import RateLimitedError
+from tests.effects.simulation import Clock
 
 
 class Bar:
@@ -82,6 +83,41 @@ async def test_a_repeat_that_happened(effects):
     answered = await effects.averify(doubt.value.key, happened=True, outcome=2)
     assert (answered.state, answered.times, answered.outcome) == ("done", 2, 2)
     assert await bar.order("tea") == 2
+
+
+async def test_two_equal_repeats_of_which_the_first_does_not_happen(clocked):
+    """The second one waited for it, and is made itself: the outcome of the first effect is not its outcome."""
+    effects, clock = clocked
+    cups, running, go_on = [], asyncio.Event(), asyncio.Event()
+
+    @effects.once
+    async def order(item):
+        if len(cups) == 1 and not running.is_set():
+            running.set()
+            await go_on.wait()
+            raise RateLimitedError("Slow down", retry_after=1)
+        cups.append(item)
+        return len(cups)
+
+    await order("tea")
+    clock.now += 60
+    first = asyncio.create_task(order("tea", again="for the guest"))
+    await running.wait()
+    second = asyncio.create_task(order("tea", again="for the guest"))
+    while not effects._waiters._waiting:
+        await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(RateLimitedError):
+        await first
+    assert await second == 2
+    assert len(cups) == 2
+
+
+@pytest.fixture
+async def clocked():
+    clock = Clock()
+    async with Effects("memory:", clock=clock) as effects:
+        yield effects, clock
 
 
 async def test_a_caller_that_is_cancelled_while_it_claims(effects, monkeypatch):

@@ -154,8 +154,7 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
     left, pause, waited, holder = request.wait, _FIRST_WAIT, False, new_holder()
     while True:
         try:
-            # After waiting, the outcome of the call that was waited for is handed out, and nothing is done once more.
-            again = None if waited or request.again is None else reopening(request)
+            again = None if request.again is None else reopening(request, waited=waited)
             taken = yield StoreStep(
                 lambda keys, again=again, fresh=not waited: keys.acquire(  # type: ignore[misc]
                     request.name,
@@ -201,12 +200,16 @@ async def _withdraw(keys: EffectKeys, request: Request, holder: str) -> None:
             await free(keys, claim)
 
 
-def reopening(request: Request) -> Callable[[EffectRecord], EffectRecord | None]:
+def reopening(request: Request, *, waited: bool = False) -> Callable[[EffectRecord], EffectRecord | None]:
     """Return what replaces a record that is done, if it was delivered and this reason was not given before."""
 
     def reopen(record: EffectRecord) -> EffectRecord | None:
         reason = request.again
         if reason is None or not record.derived or not record.delivered or reason in record.reasons:
+            return None
+        if waited and record.ended >= request.fresh.started:
+            # The outcome of the call that was waited for is handed out, and nothing is done once more. An older outcome
+            # is there if that call was a repeat that did not happen.
             return None
         return replace(
             request.fresh,
