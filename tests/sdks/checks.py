@@ -64,7 +64,7 @@ def difference(error, kind, **more):
 
 
 def _same(found, value):
-    return abs(found - value) <= 1.01 if isinstance(value, float) and found is not None else found == value
+    return abs(found - value) <= 0.01 if isinstance(value, float) and found is not None else found == value
 
 
 def raised(call, *arguments, **more):

@@ -1,7 +1,6 @@
 """Further answers and situations: other words, other entry points of the SDKs, other ways of wrapping."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.sdks.server import Answer, closed_port, serving
 from tests.sdks.test_cloud import azure, status
 from tests.sdks.test_connections import SHORT
 from tests.sdks.test_models import OPENAI, anthropic, google, info, openai, quota
-from tests.sdks.test_services import elastic, github, slack, stripe, twilio
+from tests.sdks.test_services import DATE, elastic, github, slack, stripe, twilio
 from tests.sdks.test_wrappers import CASES, completion, pydantic_agent
 
 # ---------------------------------------------------------------------------------------------------------- models
@@ -253,7 +252,7 @@ GITHUB = [
     ("moved", lambda: github(410, "v3/issues"), None, {"recovery": "correctable"}),
     ("sso", lambda: github(403, "articles/authenticating-to-a-github-organization-with-saml-single-sign-on/", x_github_sso="required; url=https://x", x_ratelimit_remaining="4000"), None, {"code": ("PERMISSION_DENIED", "UNAUTHENTICATED")}),
     ("unavailable", lambda: Answer(503, "<html>hunter2 Unicorn!</html>", {"Content-Type": "text/html"}), "unavailable"),
-    ("graphql primary", lambda: github(403, "graphql/overview/rate-limits-and-query-limits-for-the-graphql-api", x_ratelimit_remaining="0", x_ratelimit_reset=str(int(time.time()) + 30)), "throttle", {"retry_after": 30.0}),
+    ("graphql primary", lambda: github(403, "graphql/overview/rate-limits-and-query-limits-for-the-graphql-api", x_ratelimit_remaining="0", x_ratelimit_reset="1783332030", **DATE), "throttle", {"retry_after": 30.0}),
 ]  # fmt: skip
 ELASTIC = [
     ("mapping", elastic(400, "document_parsing_exception"), "invalid"),

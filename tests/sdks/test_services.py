@@ -1,7 +1,6 @@
 """SDKs of other services: stripe, twilio, slack-sdk, PyGithub, elasticsearch; and plain HTTP clients."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -112,8 +111,8 @@ def github(status, page="rest", errors=None, **headers):
 LIMITS = "rest/overview/rate-limits-for-the-rest-api"
 SECONDARY = "rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"
 GITHUB = [
-    ("primary", lambda: github(403, LIMITS, x_ratelimit_remaining="0", x_ratelimit_reset=str(int(time.time()) + 50)), "throttle", {"retry_after": 50.0, "trace_id": "GH1"}),
-    ("primary 429", lambda: github(429, LIMITS, x_ratelimit_remaining="0", x_ratelimit_reset=str(int(time.time()) + 50)), "throttle", {"retry_after": 50.0}),
+    ("primary", lambda: github(403, LIMITS, x_ratelimit_remaining="0", x_ratelimit_reset="1783332050", **DATE), "throttle", {"retry_after": 50.0, "trace_id": "GH1"}),
+    ("primary 429", lambda: github(429, LIMITS, x_ratelimit_remaining="0", x_ratelimit_reset="1783332050", **DATE), "throttle", {"retry_after": 50.0}),
     ("secondary", lambda: github(403, SECONDARY, retry_after="33"), "throttle", {"retry_after": 33.0}),
     ("secondary without a wait", lambda: github(403, SECONDARY), "throttle", {"retry_after": 60.0}),
     ("token", lambda: github(401), "credentials"),
@@ -160,7 +159,7 @@ HTTP = [
     ("retry after a date", Answer(429, None, {"Retry-After": "Mon, 06 Jul 2026 10:00:30 GMT", **DATE}), "throttle", {"retry_after": 30.0}),
     ("draft 7", Answer(429, None, {"RateLimit": "limit=10, remaining=0, reset=44"}), "throttle", {"retry_after": 44.0}),
     ("draft 9", Answer(429, None, {"RateLimit": '"api";r=0;t=55'}), "throttle", {"retry_after": 55.0}),
-    ("epoch", lambda: Answer(429, None, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 40)}), "throttle", {"retry_after": 40.0}),
+    ("epoch", lambda: Answer(429, None, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1783332040", **DATE}), "throttle", {"retry_after": 40.0}),
     ("402", Answer(402, None), None, {"recovery": ("terminal", "correctable")}),
     ("401", Answer(401, None, {"WWW-Authenticate": 'Bearer error="invalid_token"'}), "credentials"),
     ("403", Answer(403, None), "permission"),

@@ -8,13 +8,14 @@ not listed. A class without any row (ValueError, KeyError, an application's own 
 
 from __future__ import annotations
 
-from amends.foreign import classes_data, classes_network, classes_services
+from amends.foreign import classes_data, classes_models, classes_network, classes_services
 from amends.foreign.row import INSIDE, Library, Row
 
 __all__ = ["INSIDE", "LIBRARIES", "ROWS", "Row", "names", "row_for_class"]
 
 LIBRARIES: tuple[Library, ...] = (
     *classes_network.LIBRARIES,
+    *classes_models.LIBRARIES,
     *classes_services.LIBRARIES,
     *classes_data.LIBRARIES,
 )
