@@ -72,9 +72,12 @@ def incoming() -> str | None:
     '4bf92f3577b34da6a3ce929d0e0e4736'
     """
     found = _HANDLED.get()
-    if found is not None:
-        return found
-    return next((parent for source in SOURCES if id_of(parent := source()) is not None), None)
+    if found is None:
+        for source in SOURCES:
+            parent = source()
+            if id_of(parent) is not None:
+                return parent
+    return found
 
 
 def id_of(traceparent: object) -> str | None:
