@@ -91,12 +91,13 @@ class Problems:
             nonlocal phase, failure
             if failure is not None:
                 return failure.send(message)
-            if message["type"] == "http.response.start":
+            kind = message["type"]
+            if kind == "http.response.start":
                 if message["status"] >= 400:
                     failure = _Failure(self.settings, scope, send, around)
                     return failure.send(message)
                 phase = _PASSING
-            elif message["type"] == "http.response.body" and not message.get("more_body"):
+            elif kind == "http.response.body" and not message.get("more_body"):
                 phase = _DONE
             return send(message)
 
