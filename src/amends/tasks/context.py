@@ -35,7 +35,7 @@ class Question(Interruption):
 
 
 class TaskServices(Protocol):
-    """What a context uses of its task: implemented by `amends.tasks.task_context.TaskContext`."""
+    """What a context uses of its task: implemented by `amends.tasks.attempts.Attempts`."""
 
     async def once(self, ctx: Context, name: str, work: Callable[[Transaction], T]) -> T:
         """See `Context.once`."""
