@@ -38,7 +38,7 @@ from amends.bindings.fastmcp_background import (  # noqa: E402
     without_exception_text,
 )
 from amends.bindings.mcp.callbacks import guard_callback  # noqa: E402
-from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise, trace_meta  # noqa: E402
+from amends.bindings.mcp.calls import CONNECT, READ, UNKNOWN, Calls, PassThrough, result_or_raise, trace_meta  # noqa: E402
 from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected  # noqa: E402
 from amends.bindings.mcp.guard import Context, FindMissing, Guard  # noqa: E402
 from amends.bindings.mcp.handler_errors import Translate, absent_arguments, is_not_found, not_found  # noqa: E402
@@ -233,7 +233,7 @@ class Recovering:
             FaultError: the typed error.
 
         """
-        request_meta = {**trace_meta(), **(meta or {})}
+        request_meta = {**trace_meta(self._calls.traced(operation or UNKNOWN)), **(meta or {})}
         if version is not None:
             given = request_meta.get("fastmcp")
             request_meta["fastmcp"] = {**(given if isinstance(given, Mapping) else {}), "version": version}
@@ -287,7 +287,8 @@ class Recovering:
             return await parse_result(client, name, result) if parsed else result
 
         try:
-            result = await self._calls.run(self._attempt, call, operation=operation, policy=policy)
+            traced = self._calls.traced(operation)
+            result = await self._calls.run(self._attempt, call, operation=traced, policy=policy)
         except FaultError as error:
             failed = getattr(error, "result", None)
             if raises or failed is None:
@@ -308,7 +309,8 @@ class Recovering:
             return _plain(client, method)(*args, **options)
 
         self._require_entered()
-        return result_or_raise(await self._calls.run(self._attempt, call, operation=READ))
+        operation = self._calls.traced(READ)
+        return result_or_raise(await self._calls.run(self._attempt, call, operation=operation))
 
     def _require_entered(self) -> None:
         if session_task(self) is None:

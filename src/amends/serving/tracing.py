@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 from os import urandom
 from typing import TYPE_CHECKING
 
@@ -49,18 +48,23 @@ SOURCES: list[Callable[[], str | None]] = []
 """Functions that return the `traceparent` of the request that is being handled, of modules that keep the request anyway."""
 
 
-@contextmanager
-def handling(traceparent: object) -> Iterator[None]:
-    """Let the code in the block belong to a trace. A value that is no `traceparent` changes nothing."""
-    if id_of(traceparent) is None:
-        yield
-        return
-    assert isinstance(traceparent, str)
-    token = _HANDLED.set(traceparent)
-    try:
-        yield
-    finally:
-        _HANDLED.reset(token)
+class handling:  # noqa: N801 - used as a verb
+    """A context whose code belongs to a trace. A value that is no `traceparent` changes nothing."""
+
+    __slots__ = ("_token", "_traceparent")
+
+    def __init__(self, traceparent: object) -> None:
+        known = isinstance(traceparent, str) and id_of(traceparent) is not None
+        self._traceparent = traceparent if known else None
+        self._token: Token[str | None] | None = None
+
+    def __enter__(self) -> None:
+        if self._traceparent is not None:
+            self._token = _HANDLED.set(str(self._traceparent))
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _HANDLED.reset(self._token)
 
 
 def incoming() -> str | None:

@@ -46,10 +46,10 @@ def result_or_raise(result: T | PassThrough) -> T:
     return result
 
 
-def trace_meta() -> dict[str, str]:
-    """Return the `_meta` that continues the trace of the request or task that is being handled; empty if there is none."""
-    trace = id_of(incoming())
-    return {} if trace is None else {"traceparent": traceparent(trace)}
+def trace_meta(operation: Operation) -> dict[str, str]:
+    """Return the `_meta` that continues the trace of an operation; empty if it has no trace id of W3C's form."""
+    parent = traceparent(operation.trace_id)
+    return {} if id_of(parent) is None else {"traceparent": parent}
 
 
 class Calls:
@@ -129,6 +129,11 @@ class Calls:
             return self.limit
         return left
 
+    def traced(self, operation: Operation) -> Operation:
+        """Return the operation with the trace of the request or task that is being handled, if there is one."""
+        trace = None if operation.trace_id else id_of(incoming())
+        return operation if trace is None else replace(operation, trace_id=trace)
+
     def run(
         self,
         attempt: Callable[..., Awaitable[T]],
@@ -149,9 +154,6 @@ class Calls:
             FaultError: the call failed, and a repeat cannot help or is not safe.
 
         """
-        trace = id_of(incoming())
-        if trace is not None and not operation.trace_id:
-            operation = replace(operation, trace_id=trace)
         return arecover(
             attempt,
             *args,

@@ -258,9 +258,9 @@ class Client(mcp.Client):
         if sent_key is not None:
             options = _with_meta(options, {META_KEY: sent_key})
 
-        trace = trace_meta()
-        if trace:
-            options = _with_meta(options, trace)
+        operation = self._calls.traced(operation)
+        if operation.trace_id:
+            options = _with_meta(options, trace_meta(operation))
 
         def call(client: mcp.Client, key: str | None = None) -> Awaitable[CallToolResult]:
             more = options if key is None else _with_meta(options, {META_KEY: key})
@@ -333,7 +333,9 @@ class Client(mcp.Client):
     async def _read(self, call: Callable[[mcp.Client], Awaitable[T]]) -> T:
         self._current()
         try:
-            result: T | PassThrough = await self._calls.run(self._attempt, call, operation=READ)
+            result: T | PassThrough = await self._calls.run(
+                self._attempt, call, operation=self._calls.traced(READ)
+            )
         except FaultError as error:
             return self._give_up(error, self.raises)  # type: ignore[no-any-return]
         return result_or_raise(result)

@@ -7,11 +7,9 @@ from amends.stores.errors import StoreError
 __all__ = ["ApiError", "NoResponderError"]
 
 # JetStream's error numbers (server/errors.json of nats-server).
-# Try again later: incomplete, no cluster, no leader, busy, not enabled (yet), offline, duplicate in process, too many requests.
-_TEMPORARY = frozenset({10004, 10008, 10009, 10035, 10039, 10076, 10118, 10119, 10158, 10167})
-# No server for a stream: permanently, or because a newly elected leader does not have the state of every server yet.
-_NO_PEERS = 10005
-_PEER_OFFLINE = "peer offline"
+# Try again later: incomplete, too few servers for the replicas (a cluster that is forming, or one that is too small), no
+# cluster, no leader, busy, not enabled (yet), offline, duplicate in process, too many requests.
+_TEMPORARY = frozenset({10004, 10005, 10008, 10009, 10035, 10039, 10076, 10118, 10119, 10158, 10167})
 # Account, server, memory or storage exhausted.
 _FULL = frozenset({10002, 10023, 10028, 10047})
 # Storing failed, because of a limit or of the disk.
@@ -36,8 +34,7 @@ class ApiError(StoreError):
     @property
     def temporary(self) -> bool:
         """Whether the condition passes by itself, so that the request can be repeated."""
-        peer_offline = self.number == _NO_PEERS and _PEER_OFFLINE in self.description
-        return peer_offline or self.number in _TEMPORARY
+        return self.number in _TEMPORARY
 
     @property
     def full(self) -> bool:

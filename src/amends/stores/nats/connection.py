@@ -328,7 +328,8 @@ class NatsConnection:
                 raise problem
             if time.monotonic() > end:
                 raise StoreUnavailableError(
-                    f"{self.display_url} is not ready (JetStream error {problem.number}): check that JetStream is enabled and its disk not full"
+                    f"{self.display_url} is not ready (JetStream error {problem.number}): check that JetStream is enabled, that "
+                    "there are as many servers as replicas, and that the disk is not full"
                 )
             await asyncio.sleep(_PAUSE)
 
