@@ -179,8 +179,8 @@ def _document(body: dict[str, object], vendor: str | None) -> dict[str, object] 
         and not body.get("candidates")
     ):
         reason = feedback["blockReason"]
-        known = reason if reason in _BLOCKED else "PROHIBITED_CONTENT"
-        return {"error": {"code": known, "message": reason}}
+        word = reason if reason in _BLOCKED else "PROHIBITED_CONTENT"
+        return {"error": {"code": word, "message": reason}}
     statement = body.get("status")
     if (
         isinstance(statement, str)
