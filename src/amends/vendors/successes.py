@@ -178,7 +178,9 @@ def _document(body: dict[str, object], vendor: str | None) -> dict[str, object] 
         and isinstance(feedback.get("blockReason"), str)
         and not body.get("candidates")
     ):
-        return {"error": {"code": "PROHIBITED_CONTENT", "message": feedback["blockReason"]}}
+        reason = feedback["blockReason"]
+        word = reason if reason in _BLOCKED else "PROHIBITED_CONTENT"
+        return {"error": {"code": word, "message": reason}}
     statement = body.get("status")
     if (
         isinstance(statement, str)
@@ -207,6 +209,10 @@ def _numbered(body: dict[str, object]) -> dict[str, object] | None:
     if isinstance(base, dict) and isinstance(number, int) and number not in {0, True}:
         return {"base_resp": {}, "error": {"code": number, "message": base.get("status_msg")}}
     return None
+
+
+_BLOCKED = frozenset(("SAFETY", "IMAGE_SAFETY", "BLOCKLIST", "MODEL_ARMOR", "JAILBREAK"))
+"""Gemini's published block reasons, without those whose word says nothing (`OTHER`)."""
 
 
 def _grpc(status: str, fields: Mapping[str, str]) -> Fault | None:

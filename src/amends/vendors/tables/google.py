@@ -63,7 +63,7 @@ GOOGLE = Vendor(
         (NOT_READY, "resourceNotReady"),
         (CONFLICT, "duplicate conditionNotMet"),
         (TOO_LARGE, "responseTooLarge resourcesExceeded uploadTooLarge"),
-        (REFUSED, "PROHIBITED_CONTENT BLOCKLIST"),
+        (REFUSED, "PROHIBITED_CONTENT BLOCKLIST SAFETY IMAGE_SAFETY MODEL_ARMOR JAILBREAK"),
         (ABORTED, "ABORTED"),
         (NOT_FOUND, "notFound"),
         (INVALID, "invalidParameter badRequest parseError keyRequired INVALID_REQUEST"),
