@@ -105,14 +105,15 @@ def test_wrong_types_and_unknown_values_are_left_out():
 
 @pytest.mark.parametrize(
     ("wait", "shown"),
-    [(5, "5"), (5.2, "5.2"), (86400, "86400"), (0, None), (-1, None), (True, None), ("5", None), (float("nan"), None),
+    [(1, "1 second."), (1.0, "1 second."), (5, "5"), (5.2, "5.2"), (86400, "86400"), (0, None), (-1, None), (True, None), ("5", None), (float("nan"), None),
      (float("inf"), None), (1e300, None), (None, None)],
 )  # fmt: skip
 def test_the_wait_is_shown(wait, shown):
     """A finite positive wait is shown as received, because limits apply when a decision is made (A9)."""
     text = for_llm(loose(retry_after=wait))
     assert ("Wait" in text) is (shown is not None)
-    assert shown is None or f"Wait {shown} seconds" in text
+    assert shown is None or f"Wait {shown}" in text
+    assert "Wait 1 seconds" not in text
 
 
 def test_only_codes_of_the_tables_are_outside():

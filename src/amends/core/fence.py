@@ -114,7 +114,7 @@ def _facts(fault: Fault, fields: list[str], repeats: int) -> str:
     if fault.fatal is not False:
         # A12: an unknown recovery is terminal.
         sentences.append(f"Recovery: {_RECOVERY.get(fault.recovery, _RECOVERY['terminal'])}.")
-        sentences.append(f"Wait {wait} seconds." if wait else "")
+        sentences.append(f"Wait {wait} second{'s' * (wait != '1')}." if wait else "")
         sentences.append(_EXECUTED.get(fault.executed, _EXECUTED["maybe"]))
         if repeats >= STOP_AFTER:
             sentences.append(f"This failed {repeats} times: stop, do not call it again.")
