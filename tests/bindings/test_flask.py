@@ -8,6 +8,7 @@ from werkzeug.exceptions import Forbidden, HTTPException
 from amends import extract
 from amends.bindings.flask import install
 from amends.errors import ConflictError
+from amends.http.current import CURRENT
 from tests.http.flask_site import app
 from tests.http.seats import SeatTaken
 from tests.http.serving import process
@@ -198,3 +199,11 @@ def test_a_typed_error_of_an_after_request_function():
     assert typed.headers["X-Version"] == "7"
     broken = app.test_client().get("/")
     assert (broken.status_code, broken.get_json(force=True)["code"]) == (500, "INTERNAL_ERROR")
+
+
+@pytest.mark.parametrize("path", ["/conflict", "/broken", "/nowhere"])
+def test_the_current_request_ends_with_it(path):
+    """What the thread does afterwards does not belong to the request."""
+    before = CURRENT.get()
+    app.test_client().get(path)
+    assert CURRENT.get() is before

@@ -13,6 +13,7 @@ application registered stay: a handler for 500 is called for exceptions that hav
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 try:
@@ -34,6 +35,9 @@ from amends.http.request_info import RequestInfo
 from amends.http.responses import RawResponse, Settings, error_response
 
 __all__ = ["install"]
+
+_REMEMBERED = "amends.http.current"
+"""The member of the environment that resets the current request when it ends."""
 
 
 def install(
@@ -96,9 +100,18 @@ def install(
         return _response(found)
 
     def remember_request() -> None:
-        CURRENT.set(lambda: (_request_info(), settings) if has_request_context() else None)
+        request.environ[_REMEMBERED] = CURRENT.set(
+            lambda: (_request_info(), settings) if has_request_context() else None
+        )
+
+    def forget_request(_: BaseException | None) -> None:
+        token = request.environ.pop(_REMEMBERED, None)
+        if token is not None:
+            with suppress(ValueError):  # the context of another task or thread, which ends with it
+                CURRENT.reset(token)
 
     app.before_request(remember_request)
+    app.teardown_request(forget_request)
     registered = app.error_handler_spec[None][None]
     if HTTPException not in registered:
         app.register_error_handler(HTTPException, handle_http_exception)
