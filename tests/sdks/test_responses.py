@@ -19,6 +19,10 @@ FEW = 12
 """aiobotocore makes a client in 0.3 s, so it gets a few fixtures; it raises the classes of botocore."""
 
 
+UNKNOWN = {"twilio": {"retry_after"}}
+"""What the exceptions of an SDK do not keep: Twilio's have no headers."""
+
+
 def installed(name):
     try:
         version({"s3": "botocore", "ec2": "botocore"}.get(name, name))
@@ -76,7 +80,12 @@ def test_the_exceptions_of_an_sdk(name):
                 call(server.url)
             except Exception as error:
                 tried += 1
-                found = difference(from_exception(error), fixture.expected["fault"])
+                known = {
+                    key: value
+                    for key, value in fixture.expected["fault"].items()
+                    if key not in UNKNOWN.get(name, ())
+                }
+                found = difference(from_exception(error), known)
                 if len(server.requests) != 1:
                     found["calls"] = len(server.requests)
             else:

@@ -40,7 +40,16 @@ def status_of(exc: BaseException) -> int | None:
 
 
 def body_of(exc: BaseException) -> object:
-    """Return the body that an exception or its response keeps, or None."""
+    """
+    Return the body that an exception or its response keeps, or None.
+
+    A failed response that was read has it whole; many SDKs keep only the error object inside it.
+    """
+    response = attribute(exc, "response")
+    for name in ("content", "_content") if (status_of(exc) or 0) >= 400 else ():
+        sent = attribute(response, name)
+        if isinstance(sent, bytes) and sent.lstrip()[:1] == b"{":
+            return sent
     for name in _BODIES:
         value = attribute(exc, name)
         if isinstance(value, (bytes, str)):
@@ -50,7 +59,6 @@ def body_of(exc: BaseException) -> object:
                 continue
         if isinstance(value, (Mapping, list)) and value:
             return value
-    response = attribute(exc, "response")
     for name in ("data", "content", "_content", "text", "body"):
         value = attribute(response, name)
         if isinstance(value, (Mapping, bytes, str)) and value:

@@ -98,12 +98,15 @@ def _azure(exc: BaseException) -> dict[str, object] | None:
         return None
     error = attribute(exc, "error")
     word = attribute(exc, "error_code") or attribute(error, "code")
+    if word is None:
+        # Table storage wraps its error object in another name, which azure-core does not know.
+        return usual(exc)
     inner = attribute(error, "innererror")
     given = attribute(error, "details")
     codes = [attribute(item, "code") for item in given[:8]] if isinstance(given, list) else []
     body = {
         "error": {
-            "code": str(attribute(word, "value") or word) if word is not None else None,
+            "code": str(attribute(word, "value") or word),
             "innererror": inner if isinstance(inner, Mapping) else None,
             "target": attribute(error, "target"),
             "details": [{"code": code} for code in codes if isinstance(code, str)],
