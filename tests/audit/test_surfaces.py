@@ -373,13 +373,15 @@ def test_reports(audit_http, tmp_path):
 @pytest.mark.parametrize(
     ("target", "uri"),
     [
-        ("http://[::1]:8000/a%20b", "http://[::1]:8000/a%20b"),
+        ("http://127.0.0.1:8000", "127.0.0.1%3A8000"),
+        ("wss://[::1]:8000/a%20b", "%5B%3A%3A1%5D%3A8000/a%20b"),
+        ("", "target"),
         ("uvx 'tool[all]' --url http://x", "uvx%20%27tool%5Ball%5D%27%20--url%20http%3A//x"),
         ("c:/tool 100%", "c%3A/tool%20100%25"),
     ],
 )
 def test_the_targets_of_sarif_are_uris(target, uri):
-    """RFC 3986: brackets only around an IPv6 address, no colon in the first segment of a relative reference, no bare %."""
+    """RFC 3986: relative references without a colon in the first segment, without brackets, without a bare %."""
     failure = Answer(
         probe="x", sent="GET /", outcome="failure", response={"status": 404, "headers": {}, "body": "no"}
     )
