@@ -68,17 +68,6 @@ def test_installed_applications(audit_http, no_sockets, make):
         assert (report.score, report.findings) == (3, [])
 
 
-@pytest.mark.parametrize("make", [flask_app, starlette_app])
-def test_installed_applications_over_http(make):
-    """A server whose routes are unknown: a range, until a read is named with --path."""
-    app = make()
-    with serve(app if isinstance(app, Starlette) else WsgiApp(app)) as url:
-        unknown = score(asyncio.run(observe_http(url)))
-        known = score(asyncio.run(observe_http(url, paths=["/items/7"])))
-    assert (unknown.at_least, unknown.at_most, unknown.findings) == (1, 3, [])
-    assert (known.score, known.findings) == (3, [])
-
-
 DJANGO = """
 import asyncio
 from django.conf import settings

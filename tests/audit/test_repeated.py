@@ -4,10 +4,12 @@ import asyncio
 import sys
 
 import pytest
+from starlette.applications import Starlette
 
 from amends.audit.surfaces import score
 from amends.audit.surfaces.http import observe_http
 from amends.audit.surfaces.mcp import observe_mcp
+from amends.bindings.starlette import install
 from tests.audit.test_surfaces import STDIO, agent, api, server
 from tests.http.serving import serve
 
@@ -40,6 +42,16 @@ def test_a_hundred_audits_over_http():
     with serve(api(ours=False)) as url:
         seen = {outcome(score(asyncio.run(observe_http(url)))) for _ in range(RUNS)}
     assert len(seen) == 1
+
+
+@pytest.mark.soak
+def test_a_hundred_audits_of_an_installed_service():
+    """A service without a document, of which only the pages about errors are known."""
+    app = Starlette()
+    install(app, base_url="https://api.example")
+    with serve(app) as url:
+        seen = {outcome(score(asyncio.run(observe_http(url)))) for _ in range(RUNS)}
+    assert [one[0] for one in seen] == [(3, 3, 3)]
 
 
 @pytest.mark.soak

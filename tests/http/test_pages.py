@@ -1,10 +1,12 @@
 """The HTML of error pages and of errors shown to people."""
 
+import json
 from html.parser import HTMLParser
 
 import pytest
 
 from amends import Fault
+from amends.core.vocabularies.http import VOCABULARY
 from amends.http.pages import html_document, page
 from amends.http.request_info import RequestInfo
 from amends.http.responses import Settings, error_response
@@ -95,3 +97,47 @@ def test_an_empty_table_and_alternatives():
     """A table of one row is its head; alternatives are links at the end."""
     found = parsed(html_document("t", "| a | b |\n|---|---|", alternatives={"More": "x?a=1&b=2"}))
     assert (found.seen.count("th"), found.seen.count("td"), found.links) == (2, 0, ["x?a=1&b=2"])
+
+
+def unknown(path, message=None, **request):
+    """The problem for a request of a page that does not exist."""
+    row = VOCABULARY.rows["NOT_FOUND"]
+    fault = Fault(code="NOT_FOUND", vocabulary="http", message=message or row.message, status=404)
+    asked = RequestInfo(path=path, host="localhost", **request)
+    return json.loads(error_response(fault, asked, Settings()).body)
+
+
+@pytest.mark.parametrize(
+    ("path", "first"),
+    [
+        ("/errors/rate-limit", "Use /errors/rate-limited"),
+        ("/errors/RATE_LIMITD", "Use /errors/rate-limited"),
+        ("/errors/adcp/budget-to-low", "Use /errors/adcp/budget-too-low"),
+        ("/errors/amends-audit", "See /errors/ for all codes"),
+        ("/errors/" + "x" * 9000, "See /errors/ for all codes"),
+        ("/errors/a/b/c", "See /errors/ for all codes"),
+    ],
+)
+def test_a_code_that_does_not_exist(path, first):
+    """The problem names the parameter, suggests codes that resemble it, and does not repeat it."""
+    problem = unknown(path)
+    assert (problem["status"], problem["code"], problem["field"]) == (404, "NOT_FOUND", "/path/code")
+    assert problem["suggestions"][0] == first
+    assert problem["suggestions"][-1] == "See /errors/ for all codes"
+    assert page(first.split()[1].removeprefix("/errors"), "json") is not None
+
+
+def test_a_page_below_the_root_of_a_mounted_application():
+    """The suggested paths are those that the caller uses."""
+    assert unknown("/errors/conflic", root="/shop")["suggestions"][0] == "Use /shop/errors/conflict"
+
+
+def test_other_failures_below_the_prefix_stay():
+    """A route of the application at this path, another path or method, and a server without pages."""
+    assert "field" not in unknown("/errors/7", "There is no report 7")
+    assert "field" not in unknown("/error")
+    assert "field" not in unknown("/errorsome/7")
+    assert "field" not in unknown("/errors/7", method="POST")
+    fault = Fault(code="NOT_FOUND", vocabulary="http", status=404)
+    found = error_response(fault, RequestInfo(path="/errors/7", host="localhost"), Settings(pages=None))
+    assert "field" not in json.loads(found.body)

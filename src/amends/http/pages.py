@@ -11,25 +11,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import msgspec
+from msgspec.structs import replace
 
 from amends.core.enums import Recovery
 from amends.core.explanation import facts, markdown
 from amends.core.fault import Fault
+from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, vocabulary
 from amends.dialects.problem import encode
 from amends.http.request_info import CONTENT_TYPES, HTML, JSON, MARKDOWN
 
-__all__ = ["html_document", "page", "page_url", "slug"]
+__all__ = ["html_document", "page", "page_url", "slug", "unknown_page"]
 
 _SUFFIXES = {".html": HTML, ".md": MARKDOWN, ".json": JSON}
 _TOP_LEVEL = (APP, "http")
 """Vocabularies whose codes are directly below the prefix; if both have a code, the application's comes first."""
+_FIELD = "/path/code"
+"""The parameter of a page's path, as validation errors name those of other paths."""
+_MAX_CODE = 64
+"""Characters of a requested code that are compared with the known ones."""
 
 
 class _Page(NamedTuple):
@@ -71,6 +78,28 @@ def page(path: str, form: str) -> tuple[str, bytes] | None:
     path = path.strip("/")
     found = _index() if not path else _page_at(path)
     return None if found is None else (CONTENT_TYPES[form], _write(found, form))
+
+
+def unknown_page(fault: Fault, path: str, prefix: str) -> Fault:
+    """
+    Return the fault of a request for a page that does not exist: it names the code as what has to change.
+
+    A fault whose text is not that of a plain 404 comes from a route of the application, and stays.
+
+    >>> missing = Fault(code="NOT_FOUND", vocabulary="http", message=VOCABULARY.rows["NOT_FOUND"].message, status=404)
+    >>> unknown_page(missing, "/rate-limit", "/errors").suggestions
+    ('Use /errors/rate-limited', 'See /errors/ for all codes')
+    """
+    plain = VOCABULARY.rows["NOT_FOUND"]
+    if (fault.code, fault.message) != (plain.code, plain.message) or fault.field or fault.suggestions:
+        return fault
+    head, _, rest = path.strip("/").partition("/")
+    which = (unquote(head),) if rest and unquote(head) in names() else _TOP_LEVEL
+    known = dict.fromkeys(slug(name, code) for name in which for code in vocabulary(name).rows)
+    wanted = path.strip("/").lower().replace("_", "-")[:_MAX_CODE]
+    steps = [f"Use {prefix}/{near}" for near in get_close_matches(wanted, known)]
+    steps.append(f"See {prefix}/ for all codes")
+    return replace(fault, message="There is no error with this code", field=_FIELD, suggestions=tuple(steps))
 
 
 def _page_at(path: str) -> _Page | None:

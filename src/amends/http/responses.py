@@ -24,7 +24,7 @@ from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import EFFECT_UNKNOWN, MEDIA_TYPE, document
 from amends.foreign.registry import Known, known_errors
-from amends.http.pages import html_document, page, page_url
+from amends.http.pages import html_document, page, page_url, unknown_page
 from amends.http.request_info import CONTENT_TYPES, HTML, JSON, RequestInfo, preferred_form
 from amends.serving import tracing
 
@@ -105,6 +105,9 @@ def error_response(
         found = _page_response(request, settings)
         if found is not None:
             return found
+        prefix = settings.pages
+        if prefix and _is_page(request, prefix):
+            fault = unknown_page(fault, request.path[len(prefix) :], quote_path(request.root + prefix))
     problem = problem_document(fault, request, settings, cause=cause)
     status = problem["status"]
     form = preferred_form(request.accept)
@@ -305,11 +308,17 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _is_page(request: RequestInfo, prefix: str) -> bool:
+    """Return whether a request asks for a page below the prefix."""
+    path = request.path
+    return request.method in {"GET", "HEAD"} and (path == prefix or path.startswith(f"{prefix}/"))
+
+
 def _page_response(request: RequestInfo, settings: Settings) -> RawResponse | None:
     """Return the error page at the request's path; None if there is none or the method is not GET or HEAD."""
     prefix = settings.pages or ""
     path = request.path
-    if request.method not in {"GET", "HEAD"} or not (path == prefix or path.startswith(f"{prefix}/")):
+    if not _is_page(request, prefix):
         return None
     found = page(path[len(prefix) :], preferred_form(request.accept))
     if found is None:

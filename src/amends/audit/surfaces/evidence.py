@@ -12,9 +12,11 @@ from amends.core.redaction import URL_MEMBERS, find, redact, redact_value
 from amends.core.text import strip
 
 __all__ = [
+    "ABOUT_INPUT",
     "NO_INPUT",
     "REPEATS",
     "SURFACES",
+    "UNKNOWN_CODE",
     "Answer",
     "Evidence",
     "answered",
@@ -25,6 +27,10 @@ __all__ = [
 
 REPEATS = frozenset({"recovered", "stuck"})
 """Outcomes of requests that were sent again after the proxy disturbed them."""
+ABOUT_INPUT = frozenset({"wrong-type", "missing-value", "wrong-argument", "missing-argument"})
+"""Probes whose failure is about one value of the request."""
+UNKNOWN_CODE = "unknown-code"
+"""The probe that asks for the page of an error that does not exist."""
 NO_INPUT = "nothing takes a value that could be wrong"
 SURFACES = ("http", "mcp", "a2a", "arcp")
 MAX_TEXT = 2000

@@ -7,7 +7,7 @@ from html import escape
 
 from amends.audit.surfaces.evidence import Answer
 from amends.audit.surfaces.score import Finding, SurfaceReport
-from amends.audit.surfaces.text import headline
+from amends.audit.surfaces.text import distinct, headline
 from amends.audit.views import STYLE
 
 __all__ = ["html"]
@@ -31,7 +31,7 @@ def html(report: SurfaceReport) -> str:
         f"<title>Audit: {escape(report.target)}</title><style>{STYLE}{_WRAPPED}</style></head><body>"
         f"<h1><code>{escape(report.target)}</code></h1><p>{escape(report.version)}</p>"
         f"<p class='score'>{escape(headline(report))}</p><p>{escape(report.because)}</p>"
-        f"<h2>Findings</h2>{''.join(map(_finding, report.findings)) or '<p>None.</p>'}"
+        f"<h2>Findings</h2>{''.join(map(_finding, distinct(report.findings))) or '<p>None.</p>'}"
         "<h2>Questions</h2><table><tr><th>level</th><th>met</th><th>question</th><th>observed</th></tr>"
         f"{questions}</table><p>A model reads {report.bytes:,} bytes (about {report.tokens:,} tokens) for all failures, "
         f"{report.largest:,} for the largest.</p>{_list('Not probed', report.not_probed)}{_list('Accepted in the baseline', report.accepted)}"

@@ -11,7 +11,8 @@ from uuid import uuid4
 
 import msgspec
 
-from amends.audit.surfaces.evidence import NO_INPUT, Answer, Evidence, not_probed
+from amends.audit.surfaces.error_pages import error_page, wrong_code
+from amends.audit.surfaces.evidence import ABOUT_INPUT, NO_INPUT, UNKNOWN_CODE, Answer, Evidence, not_probed
 from amends.audit.surfaces.examples import described_at, links, own_description, routes, wrong_values
 from amends.audit.surfaces.exchange import (
     MAX_PROBES,
@@ -101,6 +102,10 @@ async def observe_http(
         reads += _wrong_examples(examples)
         bodies = list(_bodies(described, writes=writes))
         answers = [await _send(exchange, probe) for probe in reads]
+        if not described and not any(
+            one.probe in ABOUT_INPUT and one.outcome == "failure" for one in answers
+        ):
+            answers += await _unknown_code(exchange, answers)
         answers += await _send_bodies(exchange, bodies)
         answers += _left_out(described, [*reads, *bodies])
         if any(one.outcome in {"failure", "success"} for one in answers):
@@ -179,6 +184,17 @@ def _wrong_examples(examples: Sequence[str]) -> Iterator[Probe]:
     wrong = [one for example in examples for one in wrong_values(example)]
     for path, field in list(dict.fromkeys(wrong))[: 2 * EACH]:
         yield Probe("wrong-type", "GET", path, "", {"fields": [field] if field else []})
+
+
+async def _unknown_code(exchange: Exchange, answers: Sequence[Answer]) -> list[Answer]:
+    """Ask for the page of an error that does not exist, if failures link to a page that does."""
+    known = error_page(answers, exchange.base)
+    if known is None:
+        return []
+    page = await _look(exchange, known)
+    if page is None or page.status != 200:
+        return []
+    return [await _send(exchange, Probe(UNKNOWN_CODE, "GET", wrong_code(known)))]
 
 
 def _bodies(described: Sequence[Operation], *, writes: bool) -> Iterator[Probe]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+import re
+from urllib.parse import quote, unquote
 
 from amends._version import __version__
 from amends.audit.surfaces.questions import QUESTIONS
@@ -11,7 +12,7 @@ from amends.audit.surfaces.score import SurfaceReport
 __all__ = ["sarif"]
 
 
-_URI = ":/?#[]@!$&'()*+,;=%"
+_SCHEME = re.compile(r"[a-z]{1,10}://")
 
 
 def sarif(report: SurfaceReport) -> dict[str, object]:
@@ -37,7 +38,7 @@ def sarif(report: SurfaceReport) -> dict[str, object]:
                 }
             ],
             "partialFingerprints": {"amends/v1": one.key},
-            "properties": {"evidence": one.evidence},
+            "properties": {"target": report.target, "evidence": one.evidence},
         }
         for one in report.findings
     ]
@@ -50,8 +51,17 @@ def sarif(report: SurfaceReport) -> dict[str, object]:
 
 
 def _uri(target: str) -> str:
-    """Return a target as a URI. A command, whose spaces, colons and brackets no URI can have there, becomes a relative one."""
-    return quote(target, safe=_URI if "://" in target.partition(" ")[0] else "/")
+    """
+    Return a target as a relative URI, without the scheme of an address.
+
+    GitHub's code scanning refuses a whole file if one URI has another scheme than the checkout, which is `file`, or is empty.
+
+    >>> _uri("http://127.0.0.1:8000/api"), _uri("uvx some-server")
+    ('127.0.0.1%3A8000/api', 'uvx%20some-server')
+    """
+    scheme = _SCHEME.match(target)
+    rest = unquote(target[scheme.end() :]) if scheme else target
+    return quote(rest, safe="/") or "target"
 
 
 def _level(weight: int) -> str:

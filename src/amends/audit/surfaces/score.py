@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from amends.audit.surfaces.evidence import NO_INPUT, REPEATS, Answer, Evidence
+from amends.audit.surfaces.evidence import ABOUT_INPUT, NO_INPUT, REPEATS, UNKNOWN_CODE, Answer, Evidence
 from amends.audit.surfaces.questions import QUESTIONS, Question
 from amends.audit.surfaces.reading import Reading, read
 
 __all__ = ["Asked", "Finding", "SurfaceReport", "score"]
 
 BYTES_PER_TOKEN = 4
-_ABOUT_INPUT = frozenset({"wrong-type", "missing-value", "wrong-argument", "missing-argument"})
-"""Probes whose failure is about one value of the request."""
 _OF_PROTOCOL = "JSON-RPC error"
 _OF_HTTP = frozenset({"unknown-session", "no-credentials", "expired-credentials"})
 """Probes of MCP and A2A that HTTP answers, below the protocol."""
@@ -216,13 +214,22 @@ def _when(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
 
 
 def _field(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
-    """A refusal for another reason, such as missing credentials, cannot name the value; an unknown path names itself."""
-    invalid = [pair for pair in pairs if pair[0].probe in _ABOUT_INPUT]
+    """
+    A refusal for another reason, such as missing credentials, cannot name the value; an unknown path names itself.
+
+    The 404 of an error page that does not exist counts only if it names the value: the pages may be files.
+    """
+    invalid = [pair for pair in pairs if pair[0].probe in ABOUT_INPUT]
     about_input = [pair for pair in invalid if _status(pair[0]) not in _OTHER_REASONS]
+    about_input += [
+        (one, reading)
+        for one, reading in pairs
+        if one.probe == UNKNOWN_CODE and (reading.field or _status(one) not in _OTHER_REASONS)
+    ]
     if not about_input:
         if invalid and all(_status(one) == _NO_PATH for one, _ in invalid):
             return True, "invalid values were refused as unknown paths", []
-        if any(one.probe in _ABOUT_INPUT and one.because == NO_INPUT for one in evidence.answers):
+        if any(one.probe in ABOUT_INPUT and one.because == NO_INPUT for one in evidence.answers):
             return True, NO_INPUT, []
     return _every(about_input, lambda reading: reading.field, "no invalid value could be sent")
 

@@ -9,7 +9,7 @@ from amends.audit.surfaces.score import Finding, SurfaceReport
 from amends.audit.views import count
 from amends.core.text import strip
 
-__all__ = ["headline", "lines"]
+__all__ = ["distinct", "headline", "lines"]
 
 MOST = 4
 """Findings that are shown in full."""
@@ -31,7 +31,7 @@ def lines(report: SurfaceReport, paint: Callable[..., str]) -> list[str]:
     shown = [
         f"{paint(score, 'bold', colour)}  {_cut(strip(report.target) + version, WIDTH - len(score) - 2)}"
     ]
-    findings = _distinct(report.findings)
+    findings = distinct(report.findings)
     for finding in findings[:MOST]:
         shown += _finding(finding, paint)
     if findings[MOST:]:
@@ -63,7 +63,7 @@ def _finding(one: Finding, paint: Callable[..., str]) -> list[str]:
     ]
 
 
-def _distinct(findings: Sequence[Finding]) -> list[Finding]:
+def distinct(findings: Sequence[Finding]) -> list[Finding]:
     """Leave out what another finding includes: if no failure has a verdict, not every failure has one."""
     ids = {one.id for one in findings}
     return [one for one in findings if not (one.id == "retry-all" and "retry-some" in ids)]
