@@ -333,7 +333,8 @@ def plan(mutant: Mutant, found: dict[str, Any]) -> Run:
     executed = {
         test for line in range(mutant.lines[0], mutant.lines[1] + 1) for test in lines.get(str(line), ())
     }
-    at_import = IMPORT in executed or not mutant.in_function
+    # A cached function that a test file calls while it is imported runs in no test.
+    at_import = IMPORT in executed or executed == {BETWEEN} or not mutant.in_function
     # Of `core/vocabularies/http.py` too: tests/core/test_vocabularies.py.
     named = tuple(f"/test_{part}.py" for part in Path(mutant.path).with_suffix("").parts[1:])
 

@@ -89,3 +89,10 @@ def test_annotations_as_an_sdk_object():
         True,
     )
     assert Operation.of_tool(Old()).read_only
+
+
+@pytest.mark.parametrize("key", ["", 5, b"k", 0])
+def test_a_key_is_a_non_empty_string(key):
+    """Servers ignore other keys, so they must not make an operation repeatable."""
+    with pytest.raises(ValueError, match="non-empty string"):
+        Operation(key=key)

@@ -58,7 +58,17 @@ def test_status_rows(recovery, status):
 
 @pytest.mark.parametrize(
     ("status", "like"),
-    [(418, 400), (499, 400), (407, 400), (501, 500), (505, 500), (599, 500), (200, 500), (600, 500)],
+    [
+        (399, 500),
+        (418, 400),
+        (499, 400),
+        (407, 400),
+        (501, 500),
+        (505, 500),
+        (599, 500),
+        (200, 500),
+        (600, 500),
+    ],
 )
 def test_other_statuses(status, like):
     """M1: other 4xx are read as 400, all others as 500. M3: a 4xx had no effect, except 499."""

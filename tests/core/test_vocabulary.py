@@ -102,3 +102,9 @@ def test_a_further_vocabulary_may_have_statuses():
 def test_the_actor_depends_on_the_received_recovery(own, under, recovery, expected):
     """Design 3: if the sender's recovery is not the row's, the caller acts, and never for a terminal failure."""
     assert row(actor=own, recovery=under).actor_under(recovery) is expected
+
+
+def test_an_unknown_vocabulary_is_named_with_the_known_ones():
+    """The message names the vocabulary that was asked for and those that exist."""
+    with pytest.raises(LookupError, match=r"no vocabulary 'htpp'; there are everyday, http, cli,"):
+        vocabulary("htpp")

@@ -243,3 +243,67 @@ def test_only_a_401_asks_for_credentials():
         response = error_response(Fault(code=code), RequestInfo(), Settings(), headers=given)
         found = [value for name, value in response.headers if name.lower() == "www-authenticate"]
         assert found == challenges
+
+
+MISSING = Fault(code="NOT_FOUND", vocabulary="http", status=404)
+
+
+def test_the_error_pages_replace_a_404_below_their_path():
+    """The index, a page of a code and its headers; the path without a slash is redirected below the root."""
+    index = error_response(
+        MISSING, RequestInfo(method="GET", path="/errors/", accept="text/html"), Settings()
+    )
+    assert index.status == 200
+    headers = dict(index.headers)
+    assert headers["content-type"].startswith("text/html")
+    assert headers["content-length"] == str(len(index.body))
+    assert headers["vary"] == "Accept"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    moved = error_response(MISSING, RequestInfo(method="GET", path="/errors", root="/api"), Settings())
+    assert moved == (307, [("location", "/api/errors/"), ("content-length", "0")], b"")
+
+
+@each(
+    ("method", "path", "settings", "serve"),
+    [
+        ("POST", "/errors/", Settings(), True),
+        ("GET", "/orders/", Settings(), True),
+        ("GET", "/errorsome", Settings(), True),
+        ("GET", "/errors/no/such/page", Settings(), True),
+        ("GET", "/errors/", Settings(pages=None), True),
+        ("GET", "/errors/", Settings(), False),
+    ],
+)
+def test_other_404s_are_problems(method, path, settings, serve):
+    """Only GET and HEAD below the path of the pages give a page."""
+    request = RequestInfo(method=method, path=path)
+    assert error_response(MISSING, request, settings, serve_pages=serve).status == 404
+
+
+def test_only_a_404_is_replaced_by_a_page():
+    """Another failure on the path of the pages keeps its status."""
+    fault = Fault(code="CONFLICT", vocabulary="http", status=409)
+    assert error_response(fault, RequestInfo(method="GET", path="/errors/"), Settings()).status == 409
+
+
+@each(
+    ("wait", "shown"),
+    [(3600.0, "It may work again in 3600 s."), (0.2, "It may work again in 1 s.")],
+)
+def test_the_wait_in_a_summary(wait, shown):
+    """People read whole seconds, at least one."""
+    fault = Fault(code="RATE_LIMITED", retry_after=wait)
+    assert shown in error_response(fault, RequestInfo(accept="text/markdown"), Settings()).body.decode()
+
+
+@each(("code", "level"), [("INTERNAL_ERROR", "ERROR"), ("CONFLICT", "INFO")])
+def _log_level(caplog, code, level):
+    caplog.clear()
+    error_response(Fault(code=code), REQUEST, Settings())
+    assert [record.levelname for record in caplog.records] == [level]
+
+
+def test_the_level_of_the_log_line(caplog):
+    """The server's failures are errors in the log, the caller's are not."""
+    caplog.set_level("INFO", logger="amends.http")
+    _log_level(caplog=caplog)
