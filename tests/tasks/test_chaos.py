@@ -349,7 +349,7 @@ async def test_orchestrators_that_are_closed_and_paused_in_memory(monkeypatch):
                 for task in list(victim._worker._runs):
                     task.cancel()
             async for row in client.list():
-                if row.status == "input_required":
+                if row.status == "input_required" and row.in_doubt:
                     seen = effects[row.id] > 0
                     await client.verify(row.id, happened=seen, result="seen" if seen else None)
                 elif row.status in ENDED:
