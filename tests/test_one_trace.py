@@ -1,4 +1,4 @@
-"""One failure through an HTTP client, an HTTP server, an MCP tool and a task has one trace id in all logs."""
+"""One failure through a client, an HTTP server or an A2A agent, an MCP tool and a task has one trace id in all logs."""
 
 import asyncio
 import contextlib
@@ -9,14 +9,18 @@ import socket
 import httpx2
 import pytest
 import uvicorn
+from a2a.client.client import ClientCallContext
 from fastapi import FastAPI, Request
 from mcp.server.mcpserver import MCPServer
 
 from amends import FaultError, Policy
+from amends.bindings import a2a
 from amends.bindings.fastapi import install
 from amends.bindings.httpx import AsyncTransport
 from amends.bindings.mcp import Client, guard
+from amends.serving.tracing import handling
 from amends.tasks import Agent, Orchestrator
+from tests.bindings import agents
 
 ONCE = Policy(attempts=1)
 
@@ -106,3 +110,62 @@ async def test_the_trace_of_a_request_ends_with_it():
         await client.get("/")
         await client.get("/")
     assert len(set(seen)) == 2
+
+
+@pytest.mark.parametrize("path", agents.PATHS, ids=str)
+async def test_one_trace_id_through_an_a2a_client_an_agent_and_an_mcp_tool(path, caplog):
+    """The client begins a trace, the agent's own calls continue it, and every line names it."""
+    caplog.set_level(logging.INFO, "amends")
+
+    async def reserve(context, updater):
+        async with Client(tools, policy=ONCE) as client:
+            await client.call_tool("reserve", {"train": 7})
+
+    app = agents.application(a2a.guard(agents.Agent(reserve)))
+    async with Orchestrator([failing_agent()]) as orchestrator, contextlib.AsyncExitStack() as stack:
+        served = await stack.enter_async_context(serving(tools_over(orchestrator).streamable_http_app()))
+        tools = f"{served}/mcp"
+        base = await stack.enter_async_context(serving(app))
+        http = await stack.enter_async_context(agents.http_client())
+        settings = agents.config(path, httpx_client=http)
+        client = await stack.enter_async_context(
+            a2a.Client(agents.card(base, path), config=settings, policy=ONCE)
+        )
+        with pytest.raises(FaultError) as caught:
+            await agents.events_of(client)
+    lines = [each for each in caplog.records if each.name.startswith("amends")]
+    assert {each.name for each in lines} == {"amends.tasks", "amends.mcp", "amends.a2a", "amends.recovery"}
+    # The fault is the tool's, as it was received; the notes of the client's error name the trace.
+    trace = re.findall(r"trace id ([0-9a-f]{32})", "".join(caught.value.__notes__))
+    assert len(trace) == 1
+    for each in lines:
+        assert re.findall(r"[0-9a-f]{32}", each.getMessage()) == trace, each.getMessage()
+
+
+async def test_an_a2a_client_continues_the_trace_of_the_request_it_serves():
+    """Reading calls too; a `traceparent` of the caller's own is sent as it is, and its context is not changed."""
+    seen = []
+
+    async def note(context, updater):
+        seen.append(context.call_context.state["headers"]["traceparent"].split("-")[1])
+        await agents.works(context, updater)
+
+    path = agents.PATHS[0]
+    app, mine = agents.application(a2a.guard(agents.Agent(note))), "00-" + "b" * 32 + "-" + "1" * 16 + "-01"
+    context = ClientCallContext(service_parameters={"Traceparent": mine})
+    async with contextlib.AsyncExitStack() as stack:
+        base = await stack.enter_async_context(serving(app))
+        http = await stack.enter_async_context(agents.http_client())
+        client = await stack.enter_async_context(
+            a2a.Client(agents.card(base, path), config=agents.config(path, httpx_client=http))
+        )
+        with handling("00-" + "a" * 32 + "-" + "1" * 16 + "-01"):
+            await agents.events_of(client)
+            async for _ in client.send_message(agents.request(), context=context):
+                pass
+        async for _ in client.send_message(agents.request(), context=(plain := ClientCallContext())):
+            pass
+    assert seen[:2] == ["a" * 32, "b" * 32]
+    assert len({*seen}) == 3
+    assert context.service_parameters == {"Traceparent": mine}
+    assert plain.service_parameters is None

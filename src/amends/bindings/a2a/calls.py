@@ -14,6 +14,7 @@ from amends.bindings.a2a.connection import Connection
 from amends.bindings.a2a.deadlines import Deadline
 from amends.bindings.a2a.faults import failure
 from amends.bindings.a2a.http_recorder import Recording
+from amends.bindings.a2a.traces import traced
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.recovery.drivers import arecover
@@ -64,6 +65,7 @@ class Calls:
 
         """
         deadline = deadline or Deadline(self.policy)
+        operation, context = traced(operation, context)
 
         async def attempt() -> object:
             sdk = await self.connection.sdk()

@@ -48,6 +48,7 @@ from amends.bindings.a2a.deadlines import Deadline
 from amends.bindings.a2a.faults import Progress
 from amends.bindings.a2a.follow import Follower
 from amends.bindings.a2a.message_effects import META_KEY
+from amends.bindings.a2a.traces import traced
 from amends.core.decision import decide
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
@@ -150,6 +151,7 @@ class Client(SdkClient):
         repeatable = self._repeatable(sent) if callable(self._repeatable) else self._repeatable
         attempts: list[Progress] = []
         calls = self._calls
+        operation, context = traced(_send_operation(repeatable=repeatable), context)
         follower = Follower(calls, context, Deadline(calls.policy))
 
         def bound() -> bool:
@@ -165,7 +167,6 @@ class Client(SdkClient):
             # If the task failed, its response was not lost.
             return None if attempts[-1].failed else await follower.find_lost(sent)
 
-        operation = _send_operation(repeatable=repeatable)
         try:
             events = arecover_stream(
                 attempt,
@@ -193,13 +194,14 @@ class Client(SdkClient):
             FaultError: the task failed, or cannot be read.
 
         """
+        operation, context = traced(READ, context)
         follower = Follower(self._calls, context, Deadline(self._calls.policy))
         try:
             async with aclosing(follower.follow(Progress(request.id))) as events:
                 async for event in events:
                     yield event
         except FaultError as error:
-            for event in self._events_of(error, READ):
+            for event in self._events_of(error, operation):
                 yield event
 
     def _events_of(self, error: FaultError, operation: Operation) -> tuple[StreamResponse, ...]:

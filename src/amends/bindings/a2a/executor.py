@@ -27,6 +27,7 @@ from amends.bindings.a2a.responses import (
     traceparent_of,
 )
 from amends.serving.server_errors import PLAIN, OwnErrors
+from amends.serving.tracing import handling
 
 __all__ = ["GuardedExecutor"]
 
@@ -64,13 +65,15 @@ class GuardedExecutor(AgentExecutor):
         """Run the agent."""
         queue = TrackedQueue(event_queue)
         try:
-            key = None if self._ledger is None else key_of(context)
-            if self._ledger is None or key is None:
-                await self._executor.execute(context, queue)
-            else:
-                await self._ledger.execute(
-                    context, queue, key, lambda recording: self._executor.execute(context, recording)
-                )
+            # The agent's own calls continue the trace of the request.
+            with handling(traceparent_of(context.call_context)):
+                key = None if self._ledger is None else key_of(context)
+                if self._ledger is None or key is None:
+                    await self._executor.execute(context, queue)
+                else:
+                    await self._ledger.execute(
+                        context, queue, key, lambda recording: self._executor.execute(context, recording)
+                    )
         except QueueShutDown:
             # The SDK raises it if no client is connected any more.
             raise
@@ -91,7 +94,8 @@ class GuardedExecutor(AgentExecutor):
         """Cancel the agent."""
         queue = TrackedQueue(event_queue)
         try:
-            await self._executor.cancel(context, queue)
+            with handling(traceparent_of(context.call_context)):
+                await self._executor.cancel(context, queue)
             if not queue.ended and context.task_id:
                 await queue.enqueue_event(_canceled(context))
         except QueueShutDown:

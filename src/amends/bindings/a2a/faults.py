@@ -11,6 +11,7 @@ from a2a.utils.errors import A2AError
 from msgspec.structs import replace
 
 from amends.bindings.a2a.http_recorder import Recording
+from amends.bindings.a2a.traces import with_trace
 from amends.carriers import jsonrpc
 from amends.carriers.extraction import extract
 from amends.carriers.native import read as read_native
@@ -40,7 +41,7 @@ _MOST_HELD = 16
 
 def failure(exc: Exception, recording: Recording) -> FaultError:
     """Return the typed error of an exception that a call raised."""
-    return exc if isinstance(exc, FaultError) else FaultError.from_fault(_fault(exc, recording))
+    return exc if isinstance(exc, FaultError) else FaultError.from_fault(with_trace(_fault(exc, recording)))
 
 
 def _fault(exc: Exception, recording: Recording) -> Fault:
@@ -185,7 +186,7 @@ class Progress:
         self._raise(fault, tuple(self._held))
 
     def _raise(self, fault: Fault, events: tuple[StreamResponse, ...]) -> None:
-        error = FaultError.from_fault(fault)
+        error = FaultError.from_fault(with_trace(fault))
         error.events = events  # type: ignore[attr-defined]
         raise error
 
