@@ -36,6 +36,8 @@ class Evidence:
     inner_status: int | None = None
     """The status in a response of a service behind this one, quoted in the body."""
     message: str = ""
+    phrase: str | None = None
+    """A code of several words. It is kept, but it does not decide."""
     field: str | None = None
     trace_id: str | None = None
     doc_uri: str | None = None
@@ -45,9 +47,20 @@ class Evidence:
     headers: dict[str, object] | None = None
     """Headers of a service behind this one, quoted in the body."""
 
+    code: tuple[int, str] | None = None
+    """(rank of the object, word) of the first `code` that is not a number."""
+    type: tuple[int, str] | None = None
+    """(rank of the object, word) of the first `type`."""
+
     def __init__(self) -> None:
         self.ranked: list[tuple[int, str]] = []
         """(rank, word)."""
+
+    def kept(self, word: str) -> str:
+        """Return the word to keep for one that decided: for a `type`, the `code` beside it, which says more."""
+        if self.type is not None and self.code is not None and self.type[1] == word:
+            return self.code[1] if self.type[0] == self.code[0] else word
+        return word
 
     def words(self) -> list[str]:
         """Return the words, the most specific first."""
@@ -148,6 +161,7 @@ _FIELD_LISTS = frozenset(
     {
         *("invalid_fields", "invalidFields", "invalid-params", "invalidParams", "invalid_params"),
         *("fieldValidationErrors", "fieldErrors", "field_errors", "validationErrors", "validation_errors"),
+        "issues",
     }
 )
 """Members with an array of objects that each name a field and say what is wrong with it."""
@@ -159,7 +173,13 @@ def _field_of(items: list[object]) -> str | None:
     first = items[0] if items else None
     if not isinstance(first, dict):
         return None
-    return next((value for name in _FIELD_NAMES if isinstance(value := first.get(name), str) and value), None)
+    for name in _FIELD_NAMES:
+        value = first.get(name)
+        if isinstance(value, list):
+            value = ".".join(str(part) for part in value[:16])
+        if isinstance(value, str) and value:
+            return value
+    return None
 
 
 def _links(items: list[object], evidence: Evidence) -> None:
@@ -176,7 +196,7 @@ _BY_FIELD = frozenset({"errors", "details", "parameters"})
 def _first_field(value: dict[Any, object], *, plain: bool) -> str | None:
     """Return the first name whose value lists what is wrong with it; with `plain`, also if it is a text."""
     for name, item in value.items():
-        if isinstance(name, str) and name not in _MEMBERS:
+        if isinstance(name, str) and name not in _MEMBERS and name != "_errors":
             if isinstance(item, list) or (plain and isinstance(item, str)):
                 return name
             if isinstance(item, dict):
@@ -239,10 +259,17 @@ def _word(name: str, value: object, evidence: Evidence, rank: int, depth: int) -
         if name == "__type":
             word = word.rpartition("#")[2]
         evidence.ranked.append((rank, word))
+        if name == "code" and evidence.code is None and not word.lstrip("-").isdecimal():
+            evidence.code = (rank - _CODE, word)
+        elif name == "type" and evidence.type is None:
+            evidence.type = (rank - _TYPE, word)
         if isinstance(value, int) and evidence.status is None and 400 <= value <= 599:
             evidence.status = value
     elif name == "error" and isinstance(value, str) and not evidence.message:
         evidence.message = value
+    elif name == "code" and isinstance(value, str) and 0 < len(value) <= 96 and "\n" not in value:
+        # xAI: {"code": "Some resource has been exhausted", "error": "…"}.
+        evidence.phrase = evidence.phrase or value
 
 
 def _message(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
@@ -300,8 +327,12 @@ def _status(name: str, value: object, evidence: Evidence, rank: int, depth: int)
 def _field(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     if isinstance(value, list) and value:
         value = value[0]
-    # At the top, `path` is the address that was called.
-    if evidence.field is None and isinstance(value, str) and value and (name != "path" or depth):
+    elif isinstance(value, dict):
+        # IBM: {"target": {"type": "field", "name": "input"}}.
+        value = value.get("name")
+    # At the top, a `path` with a slash is the address that was called.
+    at_top = name == "path" and not depth
+    if evidence.field is None and isinstance(value, str) and value and not (at_top and "/" in value):
         evidence.field = value
 
 
@@ -389,6 +420,9 @@ def _whole(name: str, value: object, evidence: Evidence, rank: int, depth: int) 
     """Mark a member whose meaning depends on others: see `_several`."""
 
 
+_CODE, _TYPE = 30, 40
+"""The ranks of `code` and `type`."""
+
 _Add = Callable[[str, object, Evidence, int, int], None]
 
 # Member → (what adds it, rank). The smaller the rank of a word, the more specific it is.
@@ -406,10 +440,10 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("tag", "error_tag"), (_word, 23)),
     **dict.fromkeys(("error_type", ".tag"), (_word, 24)),
     **dict.fromkeys(("__type",), (_word, 28)),
-    **dict.fromkeys(("code", "Code", "serviceErrorCode"), (_word, 30)),
+    **dict.fromkeys(("code", "Code", "serviceErrorCode"), (_word, _CODE)),
     **dict.fromkeys(("errorType", "error_name"), (_word, 34)),
     **dict.fromkeys(("name", "resultCode", "classification"), (_word, 36)),
-    **dict.fromkeys(("type", "Type"), (_word, 40)),
+    **dict.fromkeys(("type", "Type"), (_word, _TYPE)),
     **dict.fromkeys(("category", "errorCategory"), (_word, 42)),
     "status": (_status, 45),
     "statusCode": (_status, 46),
@@ -453,6 +487,7 @@ ROLES: dict[str, tuple[_Add, int]] = {
     ),
     **dict.fromkeys(("doc_uri", "url", "information_link", "doc_link", "docs_url", "about"), (_page, 0)),
     **dict.fromkeys(("documentation", "link", "errorLink", "help_url", "documentationUrl"), (_page, 0)),
+    **dict.fromkeys(("docUrl", "docsUrl", "helpLink", "info_url", "reference"), (_page, 0)),
     **dict.fromkeys(
         (
             "retry_after",

@@ -66,6 +66,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
             r"(?:spend|credit|billing|budget|balance)\w*[-_.:]?\w*"
             r"(?:limit|exceed|exhaust|deplet|insufficient|reached|low\b|required)"
             r"|(?:insufficient|out_?of|not_?enough|no|no[-_]?more)[-_]?(?:quota|credit|balance|funds)"
+            r"|(?:balance|credits?|funds|quota)[-_]?(?:is[-_]?)?not[-_]?enough"
             r"|exceed\w*[-_]?quota|free[-_]?(?:usage|tier|plan|quota)[-_]?\w*(?:limit|exceed|exhaust|reached|ended)|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
             r"|quota[-_]?\w*(?:exceed|exhaust|reached)|resource_limit_(?:exceeded|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
             re.IGNORECASE,
@@ -75,7 +76,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (
         re.compile(
             r"rate[-_.]?limit|throttl|too[-_]?many[-_]?(?:[a-z]+[-_])?(?:requests|calls|concurrent)|slow[-_]?down"
-            r"|(?:invocation|hourly|burst|qps|concurrency)\w*[-_]?limit|frequency[-_]?limit",
+            r"|(?:invocation|hourly|burst|qps|concurren(?:cy|t))\w*[-_]?limit|frequency[-_]?limit"
+            r"|concurrent[-_]?\w*exceed",
             re.IGNORECASE,
         ),
         RATE,
@@ -94,7 +96,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (
         re.compile(
             r"content[-_]?(?:policy|filter|moderat|block)|safety[-_]?(?:block|violation)|^moderation|guardrail"
-            r"|sensitive[-_]?content|data[-_]?inspection|prohibited[-_]?content",
+            r"|(?:sensitive|prohibited|illegal|inappropriate|unsafe|harmful)[-_]?(?:content|prompt|image|input)"
+            r"|data[-_]?inspection",
             re.IGNORECASE,
         ),
         REFUSED,
@@ -129,9 +132,28 @@ _BROAD_STATUSES = frozenset({None, 200, 400, 422, 500})
 """Statuses that say no more than that the call failed. Under 500 only the last two of the broad forms count."""
 _BROAD: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"not[-_]?found|does[-_]?not[-_]?exist|^no[-_]?such[-_]?", re.IGNORECASE), NOT_FOUND),
-    (re.compile(r"already[-_]?exist|^duplicate|in[-_]?use(?:exception|fault)?$", re.IGNORECASE), CONFLICT),
-    (re.compile(r"too_?(?:large|long|big)|(?:Size|Length|Complexity)(?:Limit)?Exceeded"), TOO_LARGE),
-    (re.compile(r"(?<!Token)(?<!Tokens)LimitExceeded(?:Exception|Fault)?$"), QUOTA),
+    (
+        re.compile(
+            r"already[-_]?exist|^duplicate|(?:in[-_]?use|exists)(?:exception|fault)?$"
+            r"|invalid[a-z]+state(?:exception|fault)$",
+            re.IGNORECASE,
+        ),
+        CONFLICT,
+    ),
+    (
+        re.compile(
+            r"too_?(?:large|long|big)|(?:Size|Length|Complexity)(?:Limit)?Exceeded"
+            r"|exceeds?[-_]?max\w*[-_]?(?:size|length|resolution)",
+            re.IGNORECASE,
+        ),
+        TOO_LARGE,
+    ),
+    (
+        re.compile(
+            r"(?<!Token)(?<!Tokens)(?:LimitExceeded|(?:Count|Number)(?:Limit)?Exceeded)(?:Exception|Fault)?$"
+        ),
+        QUOTA,
+    ),
     (re.compile(r"(?:access|permission)[-_]?denied|not[-_]?authorized", re.IGNORECASE), FORBIDDEN),
     (re.compile(r"constraint[-_]?violation|validation[-_]?failed", re.IGNORECASE), INVALID),
     (re.compile(r"time[-_]?out|timed_?out", re.IGNORECASE), TIMEOUT),

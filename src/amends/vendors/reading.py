@@ -55,16 +55,22 @@ _TRACES = {
     )
 }
 
-_TRACE_ENDS = ("request-id", "requestid", "trace-id", "traceid", "correlation-id", "trackingid")
+_TRACE_ENDS = (
+    *("request-id", "requestid", "trace-id", "traceid", "correlation-id", "trackingid"),
+    *("call-id", "-reqid", "-req-id"),
+)
 """Ends of the names of other headers with a request id."""
 
 # Headers whose value is a code word, the most specific first.
 _WORDS = (
     *("x-amzn-errortype", "x-amzn-query-error", "x-ms-error-code", "x-error-code", "ratelimit-reason"),
     *("x-rate-limit-problem", "x-ratelimit-type", "x-clickhouse-exception-code", "x-vercel-error"),
+    "x-fal-error-type",
 )
+_VERDICTS = ("x-fal-retryable", "x-fal-needs-retry")
+"""Headers of one service that say whether a repeat can succeed."""
 _WORD_NAMES = frozenset(
-    {*_WORDS, "www-authenticate", "payment-required", "grpc-status", "dg-error", "x-github-sso"}
+    {*_WORDS, *_VERDICTS, "www-authenticate", "payment-required", "grpc-status", "dg-error", "x-github-sso"}
 )
 
 Waiter = Callable[[Mapping[str, str]], "float | None"]
@@ -123,7 +129,12 @@ def read(
         own = None if evidence.wait is None else _own_wait(evidence, fields, now, quoted)
         wait = wait if own is None else own
         kind = by_status(status, None, wait is not None) if status >= 400 and not alone else None
-        says = own is not None or evidence.field is not None or evidence.trace_id is not None
+        says = (
+            own is not None
+            or evidence.field is not None
+            or evidence.trace_id is not None
+            or evidence.doc_uri is not None
+        )
         if kind is None and (not says or status < 400):
             return None
         return build(kind, status, evidence, None, None, wait, trace)
@@ -145,6 +156,7 @@ def read(
         if kind is INVALID and word.startswith(_ALL_WRONG):
             # The type says only that the request is wrong; the code beside it says more, though it is unknown.
             word = first_word(words) or word
+        word = evidence.kept(word)
         return build(kind, status, evidence, name, word, wait, trace)
     if specific and own is None:
         return None
@@ -195,7 +207,8 @@ def read_bare(
     if found is None and status is None:
         return None
     kind = found[0] if found is not None else by_status(status or 500, sender, wait is not None)
-    return build(kind, status, evidence, name, found[1] if found else first_word(words), wait, None)
+    word = evidence.kept(found[1]) if found is not None else first_word(words)
+    return build(kind, status, evidence, name, word, wait, None)
 
 
 def beside(body: dict[str, object], fields: Mapping[str, str]) -> Evidence:
@@ -313,6 +326,9 @@ def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
             word = token(value.partition(";")[0].partition(":")[0].rpartition("#")[2].strip())
             if word is not None:
                 evidence.ranked.append((15 + rank, word))
+    for name in _VERDICTS:
+        if fields.get(name) in {"true", "1", "false", "0"}:
+            evidence.verdict = fields[name] in {"true", "1"}
     challenge = fields.get("www-authenticate", "")
     if challenge and "error=" in challenge:
         word = token(challenge.partition("error=")[2].partition(",")[0].strip().strip('"').partition('"')[0])
@@ -387,6 +403,8 @@ def build(
         if recovery is Recovery.TRANSIENT:
             executed = Executed.NO
         recovery, actor = Recovery.TERMINAL, Actor.OPERATOR
+    if word is None or word[0] == "@":
+        word = evidence.phrase
     return Fault(
         code=code,
         message=evidence.message or VOCABULARY.row(code, status).message,
@@ -394,7 +412,7 @@ def build(
         vocabulary="http",
         retry_after=wait,
         field=evidence.field,
-        details=None if word is None or word[0] == "@" else {"code": word},
+        details=None if word is None else {"code": word},
         trace_id=evidence.trace_id or trace,
         doc_uri=evidence.doc_uri,
         status=status,

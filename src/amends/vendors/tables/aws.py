@@ -46,6 +46,9 @@ AWS = Vendor(
         ({429: QUOTA, -429: RATE, 409: QUOTA, 410: QUOTA, 0: RATE}, "LimitExceededException"),
         (RATE, "SnapshotCreationPerVolumeRateExceeded KMSThrottlingException TooManyRequestsFault"),
         (RATE, "ReservedFunctionConcurrentInvocationLimitExceeded ConcurrentInvocationLimitExceeded"),
+        # Those that run have to end first.
+        (RATE, "ConcurrentRunsExceededException ActiveStatementsExceededException"),
+        (RATE, "ActiveSessionsExceededException"),
         (QUOTA, "ServiceQuotaExceededException InstanceLimitExceeded VcpuLimitExceeded AddressLimitExceeded"),
         (QUOTA, "TooManyBuckets CodeStorageExceededException DailyQuotaExceeded ENILimitReachedException"),
         (QUOTA, "ClusterQuotaExceeded StorageQuotaExceeded LimitExceeded AccountSendingPausedException"),
@@ -100,6 +103,8 @@ AWS = Vendor(
         (CONFLICT, "IdempotentParameterMismatch IdempotentParameterMismatchException PreconditionFailed"),
         (CONFLICT, "DependencyViolation IncorrectInstanceState IncorrectState InvalidSequenceTokenException"),
         (CONFLICT, "ResourceAlreadyExistsException InvalidObjectState BucketNotEmpty DeleteConflict"),
+        # Step Functions: the task whose result is sent has ended.
+        (CONFLICT, "TaskTimedOut KMSInvalidStateException"),
         (INVALID, "ValidationException ValidationError validationException InvalidParameterValue"),
         (
             INVALID,

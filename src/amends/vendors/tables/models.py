@@ -80,7 +80,7 @@ VENDORS = (
             (TIMEOUT, "timeout"),
             (UNAVAILABLE, "provider_unavailable"),
             (OVERLOADED, "provider_overloaded no_providers_available no_available_providers"),
-            (CONTEXT, "context_length_exceeded"),
+            (CONTEXT, "context_length_exceeded token_limit_exceeded"),
         ),
         statuses={402: QUOTA},
         computes=_CHAT,
@@ -122,6 +122,7 @@ VENDORS = (
             (NOT_FOUND, "NotFoundError"),
             (CONTEXT, "exceed_context_size_error"),
             (NOT_READY, "unavailable_error"),
+            (INVALID, "not_supported_error"),
         ),
         unless={
             "BadRequestError": INVALID,
