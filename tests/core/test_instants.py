@@ -113,8 +113,11 @@ def test_bounds(wait, expected):
 
 
 def test_the_unit_of_an_epoch_is_told_by_its_size():
-    """Up to the year 5138 in seconds; larger numbers are milliseconds, and above the same year in them microseconds."""
-    assert seconds_since_epoch(100_000_000_000) == 100_000_000_000
-    assert seconds_since_epoch(100_000_000_001) == 100_000_000.001
-    assert seconds_since_epoch(100_000_000_000_000) == 100_000_000_000
-    assert seconds_since_epoch(100_000_000_000_001) == 100_000_000.000001
+    """Milliseconds of this century are above 10**12; a number below is seconds, of a time that cannot be meant."""
+    assert seconds_since_epoch(253_402_300_799) == 253_402_300_799
+    assert seconds_since_epoch(10**12) == 10**12
+    assert seconds_since_epoch(1_704_067_200_500) == 1_704_067_200.5
+    assert seconds_since_epoch(10**14) == 10**11
+    assert seconds_since_epoch(1_704_067_200_500_000) == 1_704_067_200.5
+    assert seconds_since_epoch(10**17) == 10**11
+    assert seconds_since_epoch(1_704_067_200_500_000_000) == 1_704_067_200.5

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from amends.carriers.limits import exhausted, is_used_up, reset
+from amends.carriers.limits import describes_limit, exhausted, is_used_up, reset
 from amends.core.instants import bounded, number, seconds_of
 
 __all__ = ["is_used_up", "lower_names", "reset", "verdict", "wait"]
@@ -20,6 +20,8 @@ __all__ = ["is_used_up", "lower_names", "reset", "verdict", "wait"]
 def lower_names(headers: Any) -> dict[str, str]:
     """
     Return headers with their names in lower case and their values as text; of several values the first.
+
+    The values of `RateLimit` are one list, however many headers it is sent in.
 
     Takes a mapping or a list of pairs. Names and values may be bytes, values also numbers and lists; anything else is
     left out.
@@ -34,9 +36,14 @@ def lower_names(headers: Any) -> dict[str, str]:
             return found
     for name, value in _pairs(headers):
         key = _text(name) if isinstance(name, (str, bytes)) else None
-        text = _text(value[0] if isinstance(value, (list, tuple)) and value else value)
-        if key is not None and text is not None:
-            found.setdefault(str.lower(key), str.strip(text))
+        values = [_text(each) for each in (value if isinstance(value, (list, tuple)) else (value,))]
+        if key is None or not values or values[0] is None:
+            continue
+        lower = str.lower(key)
+        if lower.endswith("ratelimit"):
+            found[lower] = ", ".join(each for each in (found.get(lower), *values) if each)
+        else:
+            found.setdefault(lower, str.strip(values[0]))
     return found
 
 
@@ -75,7 +82,7 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
     for name, value in headers.items():
         if name in _USAGES:
             seconds = seconds or _regained(value)
-        elif "retry" in name or name == "x-ogw-ratelimit-reset":
+        elif "retry" in name or name in _OTHERS:
             if name.endswith(_MILLISECONDS):
                 amount = number(value)
                 found = None if amount is None else bounded(amount / 1000)
@@ -84,9 +91,13 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
                     name != "grpc-retry-pushback-ms" or "retry-after-ms" not in headers
                 ):
                     return found
-            elif seconds is None and name.endswith(_SECONDS):
+            elif seconds is None and (name.endswith(_SECONDS) or name.startswith("retry-after-")):
                 seconds = seconds_of(value, headers, now)
-        elif "limit" in name:
+                if seconds is None and "," in value:
+                    seconds = _longest(value)
+        elif name == "x-sentry-rate-limits":
+            seconds = seconds or _longest(value)
+        elif describes_limit(name):
             limited = True
     if seconds is not None:
         return seconds
@@ -105,10 +116,21 @@ def _regained(value: str) -> float | None:
     return max(waits, default=0.0) or None
 
 
+def _longest(value: str) -> float | None:
+    """
+    Return the longest wait of a list, or None.
+
+    Proxies join a header that was sent twice; Sentry lists its limits: `60:transaction:key, 2700::organization`.
+    """
+    waits = [bounded(number(each.partition(":")[0].strip())) for each in value[:8192].split(",")]
+    return max((each for each in waits if each is not None), default=None)
+
+
 # AWS sends x-amz-retry-after in milliseconds.
 _MILLISECONDS = ("-ms", "-milliseconds", "x-amz-retry-after")
-# Feishu sends x-ogw-ratelimit-reset only with a refusal.
-_SECONDS = ("retry-after", "x-ogw-ratelimit-reset", "retry-after-seconds", "retryafter", "retry-in")
+_OTHERS = ("x-ogw-ratelimit-reset", "x-next-replenishment-time")
+"""Waits with other names, which Feishu and Walmart send only with a refusal."""
+_SECONDS = ("retry-after", "retry-after-seconds", "retryafter", "retry-in", *_OTHERS)
 
 
 def verdict(headers: Mapping[str, str]) -> bool | None:

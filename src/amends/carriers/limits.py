@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from amends.core.instants import bounded, is_instant, number, seconds_of
+from amends.core.instants import bounded, duration, is_instant, number, seconds_of
 
-__all__ = ["Limit", "allowance", "exhausted", "is_used_up", "limits", "reset"]
+__all__ = ["Limit", "allowance", "describes_limit", "exhausted", "is_used_up", "limits", "reset"]
 
 _KINDS = {
     "remaining": "remaining",
@@ -29,6 +29,10 @@ _KINDS = {
     "status": "status",
     "interval": "interval",
 }
+_ENDS = ("remaining", "reset")
+"""Ends of names such as `x-ratelimit-userremaining` (Imgur)."""
+_MILLISECONDS = frozenset({"gw-ratelimit-reset"})
+"""Resets in milliseconds whose names do not say so (KuCoin)."""
 _LISTED = frozenset({"remaining", "reset", "limit"})
 _NO_NAMES = frozenset({"x", "ms", "after", "milliseconds", "at", "time", "ratelimit", "seconds"})
 
@@ -43,6 +47,16 @@ class Limit(msgspec.Struct, frozen=True, gc=False):
     remaining: float | None = None
     reset: float | None = None
     """Seconds until the count starts again."""
+
+
+def describes_limit(name: str) -> bool:
+    """
+    Return whether a header is about a limit, by its name in lower case.
+
+    >>> describes_limit("x-ratelimit-reset"), describes_limit("x-ms-user-quota-remaining"), describes_limit("etag")
+    (True, True, False)
+    """
+    return "limit" in name or "quota" in name or name.startswith("anthropic-priority-")
 
 
 def exhausted(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> float | None:
@@ -104,25 +118,27 @@ def limits(headers: Mapping[str, str], now: Callable[[], float] | None = None) -
     >>> limits({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"})
     [Limit(name='tokens', limit=None, remaining=0.0, reset=360.0)]
     """
-    found: dict[str, dict[str, float]] = {}
+    found: dict[tuple[bool, str], dict[str, float]] = {}
     for name, value in headers.items():
-        if "limit" not in name or len(value) > 512:
+        if not describes_limit(name) or len(value) > 512:
             continue
         if name == "ratelimit" or "=" in value:
             _add_structured(found, name, value, headers, now)
             continue
         kind, group = _parts(name)
+        # A gateway sends its own `ratelimit-remaining` beside the `x-ratelimit-remaining` of the service behind it.
+        prefixed = name.startswith("x-")
         if kind in _LISTED and "," in value and value[0] in "0123456789":
             # Several limits, in the same order in each header: `0, 1995` and `1, 86400`.
             for place, each in enumerate(value.split(",")[:8]):
                 listed = _amount(kind, name, each.strip(), headers, now)
                 if listed is not None:
-                    found.setdefault(f"{group}#{place}", {})[kind] = listed
+                    found.setdefault((prefixed, f"{group}#{place}"), {})[kind] = listed
             continue
         amount = _amount(kind, name, value, headers, now)
         if kind is None or amount is None:
             continue
-        facts = found.setdefault(group, {})
+        facts = found.setdefault((prefixed, group), {})
         if kind == "status":
             facts["remaining"] = amount
         elif kind == "interval":
@@ -134,7 +150,7 @@ def limits(headers: Mapping[str, str], now: Callable[[], float] | None = None) -
             facts[kind] = amount
     return [
         Limit(name, facts.get("limit"), facts.get("remaining"), facts.get("reset"))
-        for name, facts in found.items()
+        for (_, name), facts in found.items()
     ]
 
 
@@ -148,6 +164,9 @@ def _parts(name: str) -> tuple[str | None, str]:
             kind = token
             break
     if kind is None:
+        for end in _ENDS:
+            if tokens[-1].endswith(end):
+                return end, "-".join((*tokens[:-1], tokens[-1].removesuffix(end)))
         return None, ""
     tokens.remove(kind)
     return _KINDS[kind], "-".join(token for token in tokens if token not in _NO_NAMES)
@@ -164,9 +183,13 @@ def _amount(
         return 0.0 if value in {"rejected", "exceeded"} else None
     if kind == "interval":
         found = number(value)
-        return None if found is None or not name.endswith("milliseconds") else bounded(found / 1000)
+        if found is None:
+            return bounded(duration(value))
+        if name.endswith("-seconds"):
+            return bounded(found)
+        return bounded(found / 1000) if name.endswith(("-ms", "-milliseconds")) else None
     if kind == "reset":
-        amount = number(value) if name.endswith("-ms") else None
+        amount = number(value) if name.endswith("-ms") or name in _MILLISECONDS else None
         if amount is not None and not is_instant(amount):
             return bounded(amount / 1000)
         return seconds_of(value, headers, now)
@@ -174,7 +197,7 @@ def _amount(
 
 
 def _add_structured(
-    found: dict[str, dict[str, float]],
+    found: dict[tuple[bool, str], dict[str, float]],
     name: str,
     value: str,
     headers: Mapping[str, str],
@@ -187,16 +210,16 @@ def _add_structured(
             facts = _pairs(rest, headers, now)
             if facts:
                 # `RateLimit` and `RateLimit-Policy` describe the same limits, each a part of them.
-                found.setdefault(policy.strip().strip('"'), {}).update(facts)
+                found.setdefault((False, policy.strip().strip('"')), {}).update(facts)
         return
     facts = _pairs(value.replace(",", ";").split(";"), headers, now)
     if "remaining" in facts or "reset" in facts:
-        found[name] = facts
+        found[(False, name)] = facts
         return
     kind, group = _parts(name)
     amount = number(value.partition(";")[0].strip())
     if kind in {"remaining", "limit"} and amount is not None:
-        found.setdefault(group, {})[kind] = amount
+        found.setdefault((name.startswith("x-"), group), {})[kind] = amount
 
 
 _SHORT = {"r": "remaining", "t": "reset", "q": "limit", "total": "limit", "resets": "reset"}

@@ -2,7 +2,7 @@
 Waits as services write them: numbers, durations, instants.
 
 A number above 10**9 is an instant whatever the member or header is called: in seconds since the epoch, or in milliseconds
-above 10**11. A wait of more than a century cannot be meant and counts as absent.
+above 10**12. A wait of more than a century cannot be meant and counts as absent.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ IMPOSSIBLE = 100 * 366 * 86400.0
 """Seconds. No service asks for a longer wait on purpose."""
 
 _EPOCH = 1_000_000_000
-_MILLISECONDS = 100_000_000_000
-_MICROSECONDS = 100_000_000_000_000
+# In milliseconds, 10**12 is the year 2001; a smaller number would be seconds of a time centuries away.
+_MILLISECONDS = 10**12
+_MICROSECONDS = 10**14
+_NANOSECONDS = 10**17
 
 _DIGITS = frozenset("0123456789.-+eE")
 _UNITS = {
@@ -46,6 +48,8 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|[smhd])")
 _ISO_DURATION = re.compile(
     r"P(?:(\d+(?:\.\d+)?)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 )
+_CLOCK = re.compile(r"(?:(\d{1,5})\.)?(\d{1,2}):([0-5]\d):([0-5]\d(?:\.\d+)?)")
+"""A duration as .NET writes it: 00:00:05, 1.02:00:00."""
 
 
 def number(value: str | None) -> float | None:
@@ -63,8 +67,8 @@ def duration(value: str) -> float | None:
     """
     Return the seconds of a duration with units, or None.
 
-    >>> duration("6m0s"), duration("34.07s"), duration("PT1M30S"), duration("soon")
-    (360.0, 34.07, 90.0, None)
+    >>> duration("6m0s"), duration("34.07s"), duration("PT1M30S"), duration("00:01:30"), duration("soon")
+    (360.0, 34.07, 90.0, 90.0, None)
     """
     if not 1 < len(value) <= 32:
         return None
@@ -76,7 +80,7 @@ def duration(value: str) -> float | None:
         return float(one[1]) * _UNITS[one[2]]
     if _DURATION.fullmatch(value):
         return sum(float(amount) * _UNITS[unit] for amount, unit in _PART.findall(value))
-    found = _ISO_DURATION.fullmatch(value)
+    found = _ISO_DURATION.fullmatch(value) or _CLOCK.fullmatch(value)
     if found is None or not any(found.groups()):
         return None
     days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
@@ -89,7 +93,9 @@ def is_instant(value: float) -> bool:
 
 
 def seconds_since_epoch(value: float) -> float:
-    """Return a number that names a point in time, in seconds; it may be in milliseconds or microseconds."""
+    """Return a number that names a point in time, in seconds; it may be in milliseconds, micro- or nanoseconds."""
+    if value > _NANOSECONDS:
+        return value / 1_000_000_000
     if value > _MICROSECONDS:
         return value / 1_000_000
     return value / 1000 if value > _MILLISECONDS else value
