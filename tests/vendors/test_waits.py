@@ -3,6 +3,8 @@
 import pytest
 
 from amends import decide, extract
+from tests.each import each
+from tests.vendors.wait_forms import FORMS
 
 DATE = {"Date": "Mon, 01 Jan 2024 00:00:00 GMT"}
 NOW = 1704067200
@@ -89,6 +91,23 @@ def test_in_headers(headers, wait):
 def test_in_bodies(body, wait):
     """Seconds, milliseconds, instants, objects, and headers quoted in the body."""
     assert extract({"status": 429, "headers": DATE, "body": body}).retry_after == pytest.approx(wait)
+
+
+@each(("name", "status", "headers", "body", "wait", "kind"), FORMS)
+def test_a_form(name, status, headers, body, wait, kind):
+    """Each family of headers and members, and values that cannot be meant."""
+    fault = extract({"status": status, "headers": headers, "body": body}, in_success=status < 400)
+    assert fault.retry_after == (wait if wait is None else pytest.approx(wait))
+    assert kind == "-" or fault.recovery == {"R": "transient", "Q": "terminal"}[kind]
+
+
+def test_a_wait_of_an_hour_under_402():
+    """Used-up money that returns in an hour or later is not retried; a budget in flight is."""
+    for wait, recovery in (("5", "transient"), ("3600", "terminal")):
+        fault = extract(
+            {"status": 402, "headers": {"Retry-After": wait}, "body": {"error": {"message": "x"}}}
+        )
+        assert (fault.retry_after, fault.recovery) == (float(wait), recovery)
 
 
 def test_a_cost_bucket():

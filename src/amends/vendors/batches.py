@@ -18,7 +18,7 @@ from amends.core.wire import read as read_json
 from amends.vendors.evidence import Evidence
 from amends.vendors.reading import build, read
 
-__all__ = ["bulk", "in_batch", "in_collection", "multipart", "partial"]
+__all__ = ["bulk", "in_batch", "in_collection", "in_list", "multipart", "partial"]
 
 Waiter = Callable[[Mapping[str, str]], "float | None"]
 
@@ -139,14 +139,31 @@ def _part(status: int, body: object, wait: float | None) -> Fault:
 _STATUS_LINE = re.compile(r"(?m)^HTTP/[\d.]+ ([1-5]\d\d)\b")
 
 
-def multipart(text: str) -> Fault | None:
+def in_list(items: list[object], quoted: Waiter | None) -> Fault | None:
+    """Return the fault of Meta's batches: [{"code": 200, "headers": [...], "body": "{...}"}, null]."""
+    if not items or not all(each is None or _is_answer(each) for each in items[:1000]):
+        return None
+    parts = _parts(items, "code", "body", quoted)
+    return _of_parts(parts, len(items)) if parts else None
+
+
+def _is_answer(item: object) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("code"), int) and isinstance(item.get("body"), str)
+
+
+_WAIT_LINE = re.compile(r"(?im)^retry-after:[ \t]*([^\r\n]{1,64})")
+
+
+def multipart(text: str, quoted: Waiter | None = None) -> Fault | None:
     """Read a batch in multipart/mixed: every part holds a response with its own status line."""
     pieces = _STATUS_LINE.split(text)[1:]
     faults = []
     for status, rest in list(zip(pieces[::2], pieces[1::2], strict=False))[:1000]:
         if int(status) >= 400:
             start, end = rest.find("{"), rest.rfind("}")
-            faults.append(_part(int(status), rest[start : end + 1] if 0 <= start < end else None, None))
+            header = _WAIT_LINE.search(rest[: start if start >= 0 else None])
+            wait = None if header is None else _wait_of({"retry-after": header[1].strip()}, quoted)
+            faults.append(_part(int(status), rest[start : end + 1] if 0 <= start < end else None, wait))
     return _of_parts(faults, len(pieces) // 2) if faults else None
 
 

@@ -410,9 +410,41 @@ def _wait(name: str, value: object, evidence: Evidence, rank: int, depth: int) -
         evidence.wait = (0, float(amount))
 
 
-_MILLISECONDS = frozenset({"retry_after_ms", "retryAfterMs", "retry_after_millis"})
+_MILLISECONDS = frozenset(
+    {
+        *("retry_after_ms", "retryAfterMs", "retry_after_millis"),
+        *("retry_after_milliseconds", "retryAfterMilliseconds"),
+    }
+)
 _INSTANTS = frozenset(
-    {"resets_at", "reset_at", "resetsAt", "reset", "reset_time", "resetTime", "rateLimitNext"}
+    {
+        *(
+            "resets_at",
+            "reset_at",
+            "resetsAt",
+            "resetAt",
+            "reset",
+            "reset_time",
+            "resetTime",
+            "rateLimitNext",
+        ),
+        *("retry_at", "retryAt"),
+    }
+)
+
+
+def _limit(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
+    """Add the wait of an object that describes a limit, unless something remains of it. Its other members are no words."""
+    if isinstance(value, dict) and not (finite(value.get("remaining")) or 0) > 0:
+        for each in _LIMIT_WAITS:
+            if each in value:
+                _wait(each, value[each], evidence, rank, depth)
+
+
+_LIMIT_WAITS = (
+    *("retry_after", "retryAfter", "retry_after_seconds", "reset_in", "resetIn"),
+    *sorted(_MILLISECONDS),
+    *sorted(_INSTANTS),
 )
 
 
@@ -507,6 +539,12 @@ ROLES: dict[str, tuple[_Add, int]] = {
         ("ThrottleSeconds", "throttleSeconds", "backoff_seconds", "wait_seconds"),
         (_wait, 0),
     ),
+    # The last two: Close and Stack Exchange.
+    **dict.fromkeys(
+        ("retry-after", "Retry-After", "retry_after_secs", "reset_in", "resetIn", "rate_reset", "backoff"),
+        (_wait, 0),
+    ),
+    **dict.fromkeys(("rate_limit", "rateLimit", "rate", "data"), (_limit, 0)),
     **dict.fromkeys((*_MILLISECONDS, *_INSTANTS), (_wait, 0)),
     **dict.fromkeys(
         ("retryable", "isRetryable", "is_retryable", "retriable", "is_transient", "shouldRetry"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error
 
-__all__ = ["retry_delay", "rpc_details", "status_details"]
+__all__ = ["decode", "retry_delay", "rpc_details"]
 
 _MAX_BYTES = 16384
 _MAX_DETAILS = 16
@@ -22,26 +22,8 @@ def retry_delay(text: str) -> float | None:
     >>> retry_delay("CgIIHg==")
     30.0
     """
-    fields = _fields(_decode(text))
+    fields = _fields(decode(text))
     return None if len(fields) != 1 else _duration(fields.get(1))
-
-
-def status_details(text: str) -> tuple[list[str], float | None]:
-    """Return the reasons and the wait in a google.rpc.Status in base64 (`grpc-status-details-bin`)."""
-    reasons: list[str] = []
-    wait = None
-    for detail in _all(_decode(text), 3):
-        fields = _fields(detail)
-        name, value = fields.get(1), fields.get(2)
-        if not isinstance(name, bytes) or not isinstance(value, bytes):
-            continue
-        if name.endswith(b"/google.rpc.RetryInfo"):
-            wait = _duration(_fields(value).get(1))
-        elif name.endswith(b"/google.rpc.ErrorInfo"):
-            reason = _fields(value).get(1)
-            if isinstance(reason, bytes):
-                reasons.append(reason.decode("utf-8", "replace"))
-    return reasons, wait
 
 
 def rpc_details(data: bytes) -> list[dict[str, object]]:
@@ -81,7 +63,8 @@ def _text(value: bytes | int | None) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
 
 
-def _decode(text: str) -> bytes:
+def decode(text: str) -> bytes:
+    """Return the bytes of base64, with or without padding; none if it is not base64."""
     try:
         return b64decode(text + "=" * (-len(text) % 4), validate=True)[:_MAX_BYTES]
     except (Error, ValueError):

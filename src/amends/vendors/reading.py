@@ -21,7 +21,7 @@ from amends.vendors.meaning import NOT_SENT, by_status, by_words, first_word
 from amends.vendors.model import Kind, Vendor
 from amends.vendors.registry import index
 
-__all__ = ["beside", "build", "read", "read_bare", "sender_of", "trace_of"]
+__all__ = ["beside", "build", "own_wait", "read", "read_bare", "sender_of", "trace_of"]
 
 _TRACES = {
     name: rank
@@ -126,9 +126,9 @@ def read(
         # Without a body the general rows hold (mappings M1), except that a refusal with a wait is a rate limit.
         bare = not (isinstance(body, (dict, list, str)) and body)
         alone = bare and not (status in {402, 403} and wait is not None)
-        own = None if evidence.wait is None else _own_wait(evidence, fields, now, quoted)
+        own = None if evidence.wait is None else own_wait(evidence, fields, now, quoted)
         wait = wait if own is None else own
-        kind = by_status(status, None, wait is not None) if status >= 400 and not alone else None
+        kind = by_status(status, None, _is_soon(status, wait)) if status >= 400 and not alone else None
         says = (
             own is not None
             or evidence.field is not None
@@ -140,7 +140,7 @@ def read(
         return build(kind, status, evidence, None, None, wait, trace)
     known = index()
     sender = known.vendors.get(name) if name is not None else None
-    own = _own_wait(evidence, fields, now, quoted)
+    own = own_wait(evidence, fields, now, quoted)
     if own is not None:
         wait = own
     found = by_words(words, status, sender, known, waiting=wait is not None)
@@ -160,7 +160,7 @@ def read(
         return build(kind, status, evidence, name, word, wait, trace)
     if specific and own is None:
         return None
-    kind = by_status(status, sender, wait is not None) if status >= 400 else None
+    kind = by_status(status, sender, _is_soon(status, wait)) if status >= 400 else None
     if kind is None and status < 400 and evidence.status is not None:
         return build(None, evidence.status, evidence, name, first_word(words), wait, trace)
     if kind is None and (status < 400 or not _is_error(body, evidence, sender)):
@@ -168,6 +168,12 @@ def read(
     return build(kind, status, evidence, name, first_word(words), wait, trace)
 
 
+def _is_soon(status: int | None, wait: float | None) -> bool:
+    """Whether a response names a wait. A 402 that lasts an hour or longer is used-up money, not a budget in flight."""
+    return wait is not None and (status != 402 or wait < _HOUR)
+
+
+_HOUR = 3600.0
 _ALL_WRONG = ("invalid_request", "INVALID_REQUEST", "bad_request", "BAD_REQUEST", "BadRequest", "badRequest")
 
 _WEAK = frozenset(
@@ -203,10 +209,10 @@ def read_bare(
     sender = known.vendors.get(name) if name is not None else None
     status = evidence.status
     found = by_words(words, status, sender, known)
-    wait = _own_wait(evidence, {}, now, quoted)
+    wait = own_wait(evidence, {}, now, quoted)
     if found is None and status is None:
         return None
-    kind = found[0] if found is not None else by_status(status or 500, sender, wait is not None)
+    kind = found[0] if found is not None else by_status(status or 500, sender, _is_soon(status, wait))
     word = evidence.kept(found[1]) if found is not None else first_word(words)
     return build(kind, status, evidence, name, word, wait, None)
 
@@ -336,7 +342,7 @@ def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
             evidence.ranked.append((50, word))
     number = fields.get("grpc-status", "")
     if number.isdecimal() and len(number) < 3 and 0 < int(number) <= 16:
-        from amends.vendors.tables.protocols import GRPC_NAMES
+        from amends.vendors.tables.grpc import GRPC_NAMES
 
         evidence.ranked.append((40, GRPC_NAMES[int(number) - 1]))
     if fields.get("x-github-sso", "").startswith("required"):
@@ -345,7 +351,7 @@ def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
         evidence.ranked.append((50, "@x402"))
 
 
-def _own_wait(
+def own_wait(
     evidence: Evidence,
     fields: Mapping[str, str],
     now: Callable[[], float] | None,

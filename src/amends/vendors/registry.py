@@ -13,45 +13,28 @@ from amends.vendors.model import Kind, Vendor
 
 __all__ = ["NAMES", "Index", "check", "index", "vendor"]
 
-_MODULES: dict[str, tuple[str, ...]] = {
-    "openai": ("openai", "azure-openai"),
-    "anthropic": ("anthropic",),
-    "google": ("google", "firebase"),
-    "models": (
-        *("mistral", "cohere", "groq", "openrouter", "together", "huggingface", "vllm", "ollama", "deepseek"),
-        *("xai", "cerebras", "elevenlabs", "deepgram", "fireworks", "exa", "tavily"),
-    ),
-    "asia": (
-        "dashscope",
-        "zhipu",
-        "moonshot",
-        "minimax",
-        "qianfan",
-        "volcengine",
-        "wechat",
-        "feishu",
-        "tencent",
-    ),
-    "aws": ("aws", "amazon-sp"),
-    "azure": ("azure", "microsoft-graph", "entra"),
-    "code_hosts": ("github", "gitlab", "docker-registry"),
-    "payments": ("stripe", "adyen", "paypal", "square", "plaid"),
-    "messaging": (
-        *("slack", "twilio", "sendgrid", "discord", "telegram", "zoom", "intercom", "postmark"),
-        *("resend", "mandrill"),
-    ),
-    "work": (
-        *("notion", "atlassian", "salesforce", "hubspot", "zendesk", "linear", "airtable", "figma"),
-        *("spotify", "dropbox", "box", "monday", "clickup", "docusign"),
-    ),
-    "infrastructure": (
-        *("cloudflare", "kubernetes", "elasticsearch", "databricks", "snowflake", "clickhouse"),
-        *("heroku", "digitalocean", "vercel", "okta", "supabase"),
-    ),
-    "social": ("x", "reddit", "meta", "linkedin"),
-    "commerce": ("shopify", "xero", "quickbooks", "ebay", "binance", "yelp", "newsapi", "marketo"),
-    "protocols": ("oauth", "grpc", "connect", "graphql", "x402", "edge"),
-}
+_NAMES = (
+    "openai azure-openai",
+    "anthropic",
+    "google firebase",
+    "mistral cohere groq openrouter together huggingface vllm ollama deepseek xai cerebras elevenlabs",
+    "deepgram fireworks exa tavily",
+    "dashscope zhipu moonshot minimax qianfan volcengine wechat feishu tencent",
+    "aws amazon-sp",
+    "azure microsoft-graph entra",
+    "github gitlab docker-registry",
+    "stripe adyen paypal square plaid",
+    "slack twilio sendgrid discord telegram zoom intercom postmark resend mandrill",
+    "notion atlassian salesforce hubspot zendesk linear airtable figma spotify dropbox box monday",
+    "clickup docusign",
+    "cloudflare kubernetes elasticsearch databricks snowflake clickhouse heroku digitalocean vercel",
+    "okta supabase",
+    "x reddit meta linkedin",
+    "shopify xero quickbooks ebay binance yelp newsapi marketo",
+    "oauth grpc connect graphql x402 edge",
+)
+NAMES: tuple[str, ...] = tuple(name for line in _NAMES for name in line.split())
+"""The names of all vendors. Each has a module of its name in `tables`."""
 
 _ALIASES = {
     "gemini": "google",
@@ -132,9 +115,6 @@ _COMMON = frozenset(
 )
 """Words of one vendor that others use for other things: they count only if the vendor was recognised."""
 
-NAMES: tuple[str, ...] = tuple(name for group in _MODULES.values() for name in group)
-"""The names of all vendors."""
-
 
 class Index(NamedTuple):
     """What is known over all vendors."""
@@ -179,10 +159,9 @@ def vendor(name: str) -> Vendor:
 @cache
 def index() -> Index:
     """Return the index. The first call loads all tables."""
-    vendors: dict[str, Vendor] = {}
-    for module in _MODULES:
-        for each in import_module(f"amends.vendors.tables.{module}").VENDORS:
-            vendors[each.name] = each
+    vendors: dict[str, Vendor] = {
+        name: import_module(f"amends.vendors.tables.{name.replace('-', '_')}").VENDOR for name in NAMES
+    }
     words: dict[str, Kind | Mapping[int, Kind]] = {}
     unless: dict[str, Kind | None] = {}
     for each in vendors.values():

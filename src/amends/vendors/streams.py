@@ -15,10 +15,20 @@ from amends.core.fault import Fault, Origin
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
 from amends.vendors.evidence import Evidence, collect
+from amends.vendors.grpc import read_trailers
 from amends.vendors.markup import is_error_document
 from amends.vendors.reading import read, read_bare
 
-__all__ = ["QUIET", "failure_in", "fault_of", "read_binary", "read_stream", "read_text"]
+__all__ = [
+    "FAILED",
+    "QUIET",
+    "failure_in",
+    "fault_of",
+    "is_after_output",
+    "read_binary",
+    "read_stream",
+    "read_text",
+]
 
 _MAX_EVENTS = 100_000
 QUIET = frozenset(
@@ -29,6 +39,9 @@ QUIET = frozenset(
     }
 )
 """Events that come before the first output."""
+
+FAILED = frozenset({"error", "thread.run.failed"})
+"""Names of events that report a failure."""
 
 Clock = Callable[[], float]
 
@@ -49,7 +62,7 @@ def read_text(data: bytes | str, *, vendor: str | None = None, now: Clock | None
 
 def read_binary(data: bytes, *, vendor: str | None = None, now: Clock | None = None) -> Fault | None:
     """Return the failure in an AWS event stream or in Connect's envelopes, or None."""
-    return _event_stream(data, vendor) or _connect(data, now)
+    return _event_stream(data, vendor) or _envelopes(data, now)
 
 
 def read_stream(text: str, *, vendor: str | None = None, now: Clock | None = None) -> Fault | None:
@@ -60,6 +73,7 @@ def read_stream(text: str, *, vendor: str | None = None, now: Clock | None = Non
         if error is None:
             delivered = delivered or not _is_quiet(event, value)
             continue
+        delivered = delivered or is_after_output(value)
         fault = fault_of(error, vendor, now)
         if fault is None:
             continue
@@ -73,6 +87,11 @@ def _is_quiet(event: str, value: object) -> bool:
     """Whether an event comes before the first output. Some services name it only inside the data."""
     kind = value.get("type") if isinstance(value, dict) else None
     return event in QUIET or (isinstance(kind, str) and kind in QUIET)
+
+
+def is_after_output(value: object) -> bool:
+    """Whether a value is an array of a stream with elements before the last one."""
+    return isinstance(value, list) and len(value) > 1
 
 
 def fault_of(error: dict[str, object], vendor: str | None, now: Clock | None) -> Fault | None:
@@ -106,6 +125,9 @@ def failure_in(event: str, value: object) -> dict[str, object] | None:
     if kind == "ERROR" and isinstance(status := value.get("object"), dict) and "apiVersion" in status:
         # The last event of a watch of Kubernetes.
         return status
+    ended = _ended(event, kind, value)
+    if ended is not None:
+        return ended
     error = value.get("error")
     if isinstance(error, dict) and any(item is not None for item in error.values()):
         return value
@@ -114,7 +136,9 @@ def failure_in(event: str, value: object) -> dict[str, object] | None:
         return value
     if isinstance(error, str) and error and (event == "error" or set(value) <= _LINE):
         return value
-    if event == "error" or (kind == "error" and ("message" in value or "code" in value)):
+    # Dify names the event inside the data.
+    named = kind == "error" or value.get("event") == "error"
+    if event == "error" or (named and ("message" in value or "code" in value)):
         return value if "error" in value else {"error": value}
     choices = value.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
@@ -123,14 +147,36 @@ def failure_in(event: str, value: object) -> dict[str, object] | None:
     return None
 
 
+def _ended(event: str, kind: str | None, value: dict[str, object]) -> dict[str, object] | None:
+    """Return the error of a last event that says why the output ended: OpenAI's assistants, and Cohere's two versions."""
+    last = value.get("last_error")
+    if event == "thread.run.failed" and isinstance(last, dict):
+        return {"error": last}
+    delta = value.get("delta")
+    if kind == "message-end" and isinstance(delta, dict):
+        reason = delta.get("finish_reason")
+    elif value.get("event_type") == "stream-end":
+        reason = value.get("finish_reason")
+    else:
+        return None
+    failed = isinstance(reason, str) and (reason.startswith("ERROR") or reason == "TIMEOUT")
+    return {"error": {"code": reason, "message": ""}} if failed else None
+
+
 _LINE = frozenset(
-    {"error", "error_type", "code", "status", "status_code", "message", "done", "model", "request_id"}
+    {
+        *("error", "error_type", "code", "status", "status_code", "message", "done", "model", "request_id"),
+        "errorDetail",
+    }
 )
 
 
 def _events(text: str) -> Iterator[tuple[str, object]]:
     """Yield (event name, value) of server-sent events, of lines of JSON, and of JSON that was appended to a stream."""
     name, data, loose = "message", [], []  # type: str, list[str], list[str]
+    text = text.removeprefix("\ufeff")
+    if "\n" not in text:
+        text = text.replace("\r", "\n")
     for number, ended in enumerate(text.split("\n")):
         if number > _MAX_EVENTS:
             return
@@ -157,7 +203,12 @@ def _events(text: str) -> Iterator[tuple[str, object]]:
         yield from _parsed(name, "\n".join(data))
     if loose:
         # Some servers break the framing and append a bare document.
-        yield from _parsed("message", "\n".join(loose).strip().rstrip(","))
+        rest = "\n".join(loose).strip().rstrip(",")
+        found = list(_parsed("message", rest))
+        if not found and rest[0] == "[":
+            # An array that was cut off after an element.
+            found = list(_parsed("message", f"{rest}]"))
+        yield from found
 
 
 def _parsed(name: str, text: str) -> Iterator[tuple[str, object]]:
@@ -170,11 +221,14 @@ def _parsed(name: str, text: str) -> Iterator[tuple[str, object]]:
 
 
 def _event_stream(data: bytes, vendor: str | None) -> Fault | None:
-    """Read the exception in an AWS event stream: a header names it, the payload is JSON."""
-    place = data.find(b":exception-type\x07")
-    if place < 0:
+    """Read the exception or error in an AWS event stream: a header names it, the payload of an exception is JSON."""
+    for header in (b":exception-type\x07", b":error-code\x07"):
+        place = data.find(header)
+        if place >= 0:
+            break
+    else:
         return None
-    start = place + 16
+    start = place + len(header)
     length = int.from_bytes(data[start : start + 2])
     word = data[start + 2 : start + 2 + length].decode("utf-8", "replace")
     body: object = None
@@ -186,21 +240,39 @@ def _event_stream(data: bytes, vendor: str | None) -> Fault | None:
         except Unreadable:
             body = None
     document = body if isinstance(body, dict) else {}
-    return read_bare({**document, "__type": word}, vendor=vendor or "aws")
+    error = {**document, "__type": word}
+    # A message starts with its length.
+    delivered = int.from_bytes(data[:4]) <= place
+    return _in_stream(read_bare(error, vendor=vendor or "aws") or fault_of(error, "aws", None), delivered)
 
 
-def _connect(data: bytes, now: Clock | None) -> Fault | None:
-    """Read the end-of-stream envelope of Connect: a flag, a length, and a JSON document with `error`."""
+def _in_stream(fault: Fault | None, delivered: bool) -> Fault | None:
+    return fault if fault is None or not delivered else replace(fault, executed=Executed.MAYBE)
+
+
+_END, _TRAILERS = 2, 128
+"""Flags of the last envelope: Connect's JSON document, and gRPC-Web's trailers."""
+
+
+def _envelopes(data: bytes, now: Clock | None) -> Fault | None:
+    """Read the last envelope of Connect or gRPC-Web. Each is a flag, a length, and so many bytes."""
     place = 0
     while place + 5 <= len(data):
         flags, length = data[place], int.from_bytes(data[place + 1 : place + 5])
-        if flags > 3 or place + 5 + length > len(data):
+        if flags & ~(_END | _TRAILERS | 1) or place + 5 + length > len(data):
             return None
-        if flags & 2:
+        content = data[place + 5 : place + 5 + length]
+        if flags & _TRAILERS:
+            lines = (line.partition(":") for line in content.decode("latin-1").splitlines())
+            return _in_stream(
+                read_trailers({name.strip().lower(): value.strip() for name, _, value in lines}), place > 0
+            )
+        if flags & _END:
             try:
-                value = read_json(data[place + 5 : place + 5 + length])
+                value = read_json(content)
             except Unreadable:
                 return None
-            return read_bare(value, vendor="connect", now=now) if isinstance(value, dict) else None
+            found = read_bare(value, vendor="connect", now=now) if isinstance(value, dict) else None
+            return _in_stream(found, place > 0)
         place += 5 + length
     return None

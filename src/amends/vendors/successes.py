@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
-from amends.vendors.batches import bulk, in_batch, in_collection, multipart, partial
+from amends.core.instants import bounded
+from amends.vendors.batches import bulk, in_batch, in_collection, in_list, multipart, partial
 from amends.vendors.evidence import Evidence, collect
+from amends.vendors.grpc import read_trailers
 from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
 from amends.vendors.markup import is_error_document, part_failed
 from amends.vendors.meaning import by_words, first_word
 from amends.vendors.model import Kind
-from amends.vendors.reading import build, read, read_bare, sender_of, trace_of
+from amends.vendors.reading import build, own_wait, read, read_bare, sender_of, trace_of
 from amends.vendors.registry import index
 from amends.vendors.streams import failure_in, read_binary, read_stream
 
@@ -56,7 +58,7 @@ def read_success(
     """Return the fault inside a successful answer, or None. A fault with `executed` yes is about a part of the answer."""
     status = fields.get("grpc-status")
     if status is not None and status != "0":
-        return _grpc(status, fields)
+        return read_trailers(fields)
     if isinstance(body, (bytes, str)):
         found = read_binary(body, vendor=vendor, now=now) if isinstance(body, bytes) else None
         if found is not None:
@@ -68,13 +70,13 @@ def read_success(
         if deleted:
             return partial([found for each in deleted if (found := read(400, {}, each)) is not None])
         if "multipart/mixed" in fields.get("content-type", ""):
-            return multipart(text)
-        head = text[:4096].lstrip()
-        if head.startswith(("data:", "event:", ":", "{", "[")):
+            return multipart(text, quoted)
+        head = text[:4096].lstrip("\ufeff \t\r\n")
+        if head.startswith(("data:", "event:", "id:", "retry:", ":", "{", "[")):
             return read_stream(text, vendor=vendor, now=now)
         return None
     if isinstance(body, list):
-        saved = in_collection(body)
+        saved = in_collection(body) or in_list(body, quoted)
         if saved is not None:
             return saved
         last = body[-1] if body else None
@@ -87,7 +89,7 @@ def read_success(
     if not isinstance(body, dict):
         return None
     if isinstance(body.get("errors"), (list, bool)):
-        found = _with_errors(body, vendor or sender_of(fields), now)
+        found = _with_errors(body, vendor or sender_of(fields), fields, now)
         if found is not None:
             return replace(found, trace_id=found.trace_id or trace_of(fields))
     batch = in_batch(body, quoted)
@@ -215,27 +217,6 @@ _BLOCKED = frozenset(("SAFETY", "IMAGE_SAFETY", "BLOCKLIST", "MODEL_ARMOR", "JAI
 """Gemini's published block reasons, without those whose word says nothing (`OTHER`)."""
 
 
-def _grpc(status: str, fields: Mapping[str, str]) -> Fault | None:
-    from amends.vendors.protobuf import status_details
-    from amends.vendors.tables.protocols import GRPC_NAMES
-
-    if not status.isdecimal() or len(status) > 2 or not 0 < int(status) <= len(GRPC_NAMES):
-        return None
-    name = GRPC_NAMES[int(status) - 1]
-    evidence = Evidence()
-    evidence.message = fields.get("grpc-message", "")
-    reasons, wait = status_details(fields.get("grpc-status-details-bin", ""))
-    pushback = fields.get("grpc-retry-pushback-ms", "")
-    if wait is None and pushback.isdecimal() and len(pushback) < 12:
-        wait = int(pushback) / 1000
-    if pushback.startswith("-"):
-        evidence.verdict = False
-    known = index()
-    found = by_words([*reasons, name], None, known.vendors["grpc"], known)
-    kind = INTERNAL if found is None else found[0]
-    return build(kind, None, evidence, "grpc", reasons[0] if reasons else name, wait, None, "header")
-
-
 def _jsonrpc(error: dict[str, object]) -> Fault | None:
     code = error.get("code")
     if not isinstance(code, int) or isinstance(code, bool):
@@ -247,7 +228,10 @@ def _jsonrpc(error: dict[str, object]) -> Fault | None:
 
 
 def _with_errors(
-    body: dict[str, object], vendor: str | None, now: Callable[[], float] | None
+    body: dict[str, object],
+    vendor: str | None,
+    fields: Mapping[str, str],
+    now: Callable[[], float] | None,
 ) -> Fault | None:
     """Read GraphQL's `errors` beside or instead of `data`, and bulk answers."""
     errors = body["errors"]
@@ -272,7 +256,7 @@ def _with_errors(
         graphql = isinstance(kind, str) and kind.isupper()
     if not graphql or not isinstance(errors[0].get("message"), str):
         return None
-    faults = [_graphql_error(item, vendor, now) for item in errors[:100] if isinstance(item, dict)]
+    faults = [_graphql_error(item, vendor, fields, now) for item in errors[:100] if isinstance(item, dict)]
     wait = _cost_wait(body)
     if wait is not None:
         faults = [replace(each, retry_after=wait) if each.code == "RATE_LIMITED" else each for each in faults]
@@ -288,7 +272,12 @@ def _problem_of_x(item: dict[str, object]) -> Fault:
     return replace(found or build(INVALID, None, Evidence(), "x", None, None, None), status=None)
 
 
-def _graphql_error(item: dict[str, object], vendor: str | None, now: Callable[[], float] | None) -> Fault:
+def _graphql_error(
+    item: dict[str, object],
+    vendor: str | None,
+    fields: Mapping[str, str],
+    now: Callable[[], float] | None,
+) -> Fault:
     path = item.get("path")
     plain = {name: value for name, value in item.items() if name not in {"path", "locations"}}
     evidence = collect(plain, Evidence())
@@ -298,7 +287,7 @@ def _graphql_error(item: dict[str, object], vendor: str | None, now: Callable[[]
     if evidence.field is None and isinstance(path, list):
         evidence.field = ".".join(str(part) for part in path[:16]) or None
     kind = INVALID if found is None and not words else INTERNAL if found is None else found[0]
-    wait = evidence.wait[1] if evidence.wait is not None and evidence.wait[0] == 0 else None
+    wait = own_wait(evidence, fields, now, None)
     return build(
         kind, None, evidence, vendor or "graphql", found[1] if found else first_word(words), wait, None
     )
@@ -317,7 +306,7 @@ def _cost_wait(body: dict[str, object]) -> float | None:
     available, rate = finite(throttle.get("currentlyAvailable")), finite(throttle.get("restoreRate"))
     if needed is None or available is None or not rate or rate <= 0:
         return None
-    return max(0.0, (needed - available) / rate)
+    return bounded(max(0.0, (needed - available) / rate))
 
 
 def _user_errors(body: dict[str, object]) -> Fault | None:

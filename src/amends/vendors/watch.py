@@ -14,12 +14,12 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
-from amends.vendors.streams import QUIET, failure_in, fault_of
+from amends.vendors.streams import FAILED, QUIET, failure_in, fault_of, is_after_output
 
 __all__ = ["StreamWatch"]
 
 _MAX_LINE = 1024 * 1024
-_MARKS = (b'"error"', b"response.failed", b'"error_type"')
+_MARKS = (b'"error"', b"response.failed", b'"error_type"', b'"ERROR', b'"TIMEOUT"')
 
 
 class StreamWatch:
@@ -79,7 +79,7 @@ class StreamWatch:
 
     def _judge(self, event: str, data: bytes) -> Fault | None:
         """Return the failure of one event; count it if it has output."""
-        suspect = event == "error" or any(mark in data for mark in _MARKS)
+        suspect = event in FAILED or any(mark in data for mark in _MARKS)
         if not suspect and self.delivered:
             self.delivered += event not in QUIET
             return None
@@ -92,7 +92,7 @@ class StreamWatch:
         if fault is None:
             self.delivered += _is_output(event, value)
             return None
-        executed = Executed.MAYBE if self.delivered else fault.executed
+        executed = Executed.MAYBE if self.delivered or is_after_output(value) else fault.executed
         dialect = fault.origin.dialect if fault.origin else "vendor"
         return replace(fault, executed=executed, origin=Origin(dialect, "stream"))
 

@@ -28,9 +28,9 @@ from amends.vendors.kinds import (
 )
 from amends.vendors.model import Key, Vendor, words
 
-__all__ = ["VENDORS"]
+__all__ = ["VENDOR"]
 
-AWS = Vendor(
+VENDOR = Vendor(
     name="aws",
     title="Amazon Web Services and Bedrock",
     docs="https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html",
@@ -123,17 +123,3 @@ AWS = Vendor(
     keys=Key(field="ClientToken"),
     computes=("/converse", "/invoke", "/converse-stream", "/invoke-with-response-stream"),
 )
-
-SELLING_PARTNER = Vendor(
-    name="amazon-sp",
-    title="Amazon Selling Partner API",
-    docs="https://developer-docs.amazon.com/sp-api/docs/response-format",
-    words=words(
-        ({429: RATE}, "QuotaExceeded"),
-        (EXPIRED, "Unauthorized"),
-        (INVALID, "InvalidInput"),
-        (UNAVAILABLE, "InternalFailureTemporarilyUnavailable"),
-    ),
-)
-
-VENDORS = (AWS, SELLING_PARTNER)

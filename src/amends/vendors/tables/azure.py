@@ -1,4 +1,4 @@
-"""Azure (Resource Manager, Storage, Cosmos DB, Key Vault), Microsoft Graph and Entra ID."""
+"""Azure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from amends.vendors.kinds import (
     OVERLOADED,
     QUOTA,
     RATE,
-    SIGN_IN,
     TIMEOUT,
     TOO_LARGE,
-    UNAVAILABLE,
 )
 from amends.vendors.model import Vendor, words
 
-__all__ = ["VENDORS"]
+__all__ = ["VENDOR"]
 
-AZURE = Vendor(
+VENDOR = Vendor(
     name="azure",
     title="Azure",
     docs="https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/common-deployment-errors",
@@ -78,41 +76,3 @@ AZURE = Vendor(
         "x-ms-ratelimit-",
     ),
 )
-
-GRAPH = Vendor(
-    name="microsoft-graph",
-    title="Microsoft Graph",
-    docs="https://learn.microsoft.com/graph/errors",
-    words=words(
-        (RATE, "activityLimitReached ApplicationThrottled tooManyRequests ErrorTooManyObjectsOpened"),
-        (OVERLOADED, "ErrorServerBusy serviceNotAvailable ErrorMailboxStoreUnavailable"),
-        (QUOTA, "quotaLimitReached insufficientStorage Directory_QuotaExceeded ErrorQuotaExceeded"),
-        (QUOTA, "ErrorExceededMessageLimit ErrorMessageSizeExceededQuota"),
-        (EXPIRED, "InvalidAuthenticationToken CompactTokenParsingFailed tokenExpired"),
-        (FORBIDDEN, "Authorization_RequestDenied accessDenied ErrorAccessDenied MailboxNotEnabledForRESTAPI"),
-        (NOT_FOUND, "Request_ResourceNotFound itemNotFound ErrorItemNotFound"),
-        (IN_PROGRESS, "resourceLocked"),
-        (ABORTED, "Directory_ConcurrencyViolation ErrorIrresolvableConflict"),
-        (CONFLICT, "nameAlreadyExists resyncRequired"),
-        (INVALID, "Request_BadRequest invalidRequest"),
-        (TOO_LARGE, "requestEntityTooLarge"),
-    ),
-    # 509 is used for a bandwidth limit.
-    statuses={509: RATE},
-    headers=("x-ms-ags-diagnostic", "client-request-id"),
-)
-
-ENTRA = Vendor(
-    name="entra",
-    title="Microsoft Entra ID",
-    docs="https://learn.microsoft.com/entra/identity-platform/reference-error-codes",
-    words=words(
-        (SIGN_IN, "50076 50079 65001 50173 70043 700082 70008 50158 53003"),
-        (BAD_KEY, "7000215 700016 7000222 700027 50011"),
-        (UNAVAILABLE, "90033 50196"),
-        (DISABLED, "50057 7000112"),
-    ),
-    numbers=True,
-)
-
-VENDORS = (AZURE, GRAPH, ENTRA)

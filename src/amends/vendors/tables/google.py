@@ -1,4 +1,4 @@
-"""Google Cloud and Gemini (google.rpc), their older REST errors, and Firebase."""
+"""Google Cloud, Gemini and Vertex AI."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from amends.vendors.kinds import (
 )
 from amends.vendors.model import Vendor, words
 
-__all__ = ["VENDORS"]
+__all__ = ["VENDOR"]
 
-GOOGLE = Vendor(
+VENDOR = Vendor(
     name="google",
     title="Google Cloud, Gemini and Vertex AI",
     docs="https://cloud.google.com/apis/design/errors",
@@ -96,21 +96,3 @@ GOOGLE = Vendor(
         ":rawPredict",
     ),
 )
-
-FIREBASE = Vendor(
-    name="firebase",
-    title="Firebase Cloud Messaging and Identity",
-    docs="https://firebase.google.com/docs/cloud-messaging/error-codes",
-    words=words(
-        (NOT_FOUND, "UNREGISTERED EMAIL_NOT_FOUND USER_NOT_FOUND"),
-        (FORBIDDEN, "SENDER_ID_MISMATCH THIRD_PARTY_AUTH_ERROR OPERATION_NOT_ALLOWED"),
-        (RATE, "TOO_MANY_ATTEMPTS_TRY_LATER"),
-        (CONFLICT, "EMAIL_EXISTS"),
-        (DISABLED, "USER_DISABLED"),
-        (SIGN_IN, "TOKEN_EXPIRED CREDENTIAL_TOO_OLD_LOGIN_AGAIN"),
-        (BAD_KEY, "INVALID_PASSWORD INVALID_LOGIN_CREDENTIALS INVALID_ID_TOKEN"),
-        (INVALID, "WEAK_PASSWORD INVALID_EMAIL"),
-    ),
-)
-
-VENDORS = (GOOGLE, FIREBASE)

@@ -1,4 +1,4 @@
-"""OpenAI, and Azure OpenAI, which sends OpenAI's words with Azure's codes inside."""
+"""OpenAI."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from amends.vendors.kinds import (
 )
 from amends.vendors.model import Vendor, words
 
-__all__ = ["VENDORS"]
+__all__ = ["VENDOR"]
 
-OPENAI = Vendor(
+VENDOR = Vendor(
     name="openai",
     title="OpenAI",
     docs="https://platform.openai.com/docs/guides/error-codes",
@@ -71,25 +71,3 @@ OPENAI = Vendor(
     headers=("openai-organization", "openai-processing-ms", "openai-version", "openai-project"),
     computes=("/chat/completions", "/completions", "/embeddings", "/responses", "/moderations"),
 )
-
-AZURE_OPENAI = Vendor(
-    name="azure-openai",
-    title="Azure OpenAI",
-    docs="https://learn.microsoft.com/azure/ai-services/openai/reference",
-    words=words(
-        (REFUSED, "ResponsibleAIPolicyViolation content_filter contentFilter"),
-        (RATE, "RateLimitReached TooManyRequests too_many_requests"),
-        (OVERLOADED, "NoCapacity EngineOverloaded"),
-        (NOT_FOUND, "DeploymentNotFound model_not_found"),
-        (QUOTA, "insufficient_quota InsufficientQuota quota_exceeded"),
-        (CONTEXT, "context_length_exceeded"),
-        ({413: CONTEXT, 0: CONTEXT}, "tokens_limit_reached"),
-        (FORBIDDEN, "PermissionDenied"),
-        (TIMEOUT, "Timeout"),
-        (INVALID, "OperationNotSupported unsupported_parameter"),
-    ),
-    headers=("x-ms-deployment-name", "azureml-model-session", "x-ms-rai-invoked", "apim-request-id"),
-    computes=("/chat/completions", "/completions", "/embeddings", "/responses"),
-)
-
-VENDORS = (OPENAI, AZURE_OPENAI)

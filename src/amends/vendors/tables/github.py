@@ -1,4 +1,4 @@
-"""GitHub, GitLab, Bitbucket and container registries."""
+"""GitHub."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from amends.vendors.kinds import (
     BAD_KEY,
     CONFLICT,
-    EXPIRED,
     FORBIDDEN,
     INVALID,
     NOT_FOUND,
@@ -20,12 +19,12 @@ from amends.vendors.kinds import (
 )
 from amends.vendors.model import Vendor, words
 
-__all__ = ["SECONDARY", "VENDORS"]
+__all__ = ["SECONDARY", "VENDOR"]
 
 SECONDARY = replace(RATE, wait=60.0)
 """GitHub documents a minute for a secondary rate limit that names no wait."""
 
-GITHUB = Vendor(
+VENDOR = Vendor(
     name="github",
     title="GitHub",
     docs="https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api",
@@ -48,31 +47,3 @@ GITHUB = Vendor(
     unless={"NOT_FOUND": NOT_FOUND, "FORBIDDEN": FORBIDDEN},
     headers=("x-github-request-id", "x-github-media-type", "x-accepted-oauth-scopes", "x-github-sso"),
 )
-
-GITLAB = Vendor(
-    name="gitlab",
-    title="GitLab",
-    docs="https://docs.gitlab.com/api/rest/troubleshooting/",
-    words=words((STEP_UP, "insufficient_scope insufficient_granular_scope"), (EXPIRED, "invalid_token")),
-    headers=("x-gitlab-meta", "gitlab-lb", "gitlab-sv"),
-)
-
-DOCKER = Vendor(
-    name="docker-registry",
-    title="Docker and OCI registries",
-    docs="https://distribution.github.io/distribution/spec/api/#errors",
-    words=words(
-        (RATE, "TOOMANYREQUESTS"),
-        (BAD_KEY, "UNAUTHORIZED"),
-        (FORBIDDEN, "DENIED"),
-        (NOT_FOUND, "MANIFEST_UNKNOWN NAME_UNKNOWN BLOB_UNKNOWN MANIFEST_BLOB_UNKNOWN BLOB_UPLOAD_UNKNOWN"),
-        (
-            INVALID,
-            "BLOB_UPLOAD_INVALID DIGEST_INVALID SIZE_INVALID MANIFEST_INVALID NAME_INVALID TAG_INVALID",
-        ),
-        (INVALID, "UNSUPPORTED MANIFEST_UNVERIFIED"),
-    ),
-    headers=("docker-distribution-api-version", "docker-ratelimit-source"),
-)
-
-VENDORS = (GITHUB, GITLAB, DOCKER)
