@@ -326,6 +326,7 @@ def vendor(what: str) -> str:
         entries = [(f"`{word}`", kind) for word, kind in each.words.items() if not word.startswith("@")]
         entries += [(f"*`{word}`*", kind) for word, kind in each.unless.items()]
         entries += [(f"status {status}", kind) for status, kind in each.statuses.items()]
+        entries += [(f"close {number}", kind) for number, kind in each.closes.items()]
         for word, found in entries:
             for status, kind in [(0, found)] if isinstance(found, Kind) else found.items():
                 facts = (

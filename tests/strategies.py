@@ -210,6 +210,7 @@ _ERROR = {
 }
 
 documents: dict[str, tuple[dict[str, Any], ...]] = {
+    "websocket": ({"close_code": 1013, "reason": "Try again later"}, {"close_code": 4004}),
     "adcp": (_ERROR,),
     "mcp": (
         {"isError": True, "structuredContent": {"adcp_error": _ERROR}, "content": []},

@@ -43,7 +43,7 @@ def extract(
     Args:
         response: a mapping, JSON as bytes or str, or an object of a common library (an httpx or requests response,
             an MCP CallToolResult or MCPError, an A2A task, a CompletedProcess).
-        via: mcp, a2a, jsonrpc, adcp, http, problem, cli, task or arcp; None: the shape decides.
+        via: mcp, a2a, jsonrpc, adcp, http, problem, cli, task, arcp or websocket; None: the shape decides.
         native: also read MCP and A2A failures that carry no AdCP error. Without it they give None, as AdCP demands.
         vendor: the service whose error format to expect, by a name of `amends.vendors.NAMES`; None: headers and the
             shape of the body decide.
@@ -56,6 +56,8 @@ def extract(
     7.0
     >>> extract({"isError": True, "content": [{"type": "text", "text": "Disk full"}]}, native=True).message
     'Disk full'
+    >>> extract({"close_code": 4008, "reason": "Rate limited."}, vendor="discord").code
+    'RATE_LIMITED'
 
     """
     if native:
@@ -170,6 +172,8 @@ def _examine_vendor(
     if value is None or value is TOO_DEEP:
         return via, NOT_FAILED
     shape = via or _shape(value)
+    if shape == "websocket":
+        return shape, _websocket(value, vendor)
     if shape == "http":
         return shape, http.read(value, now=time, vendor=vendor, in_success=in_success)
     if via is None:
@@ -236,7 +240,7 @@ def _read(value: Any, via: str | None, within: int | None = None) -> tuple[str |
 
 
 # Shapes that no vendor's bare error has.
-_SURE = frozenset({"arcp", "mcp", "a2a", "http", "task"})
+_SURE = frozenset({"arcp", "mcp", "a2a", "http", "task", "websocket"})
 
 
 def _sender(reading: Reading) -> str:
@@ -282,6 +286,17 @@ def _arcp(value: Any) -> Reading:
     return arcp.read(value)
 
 
+def _websocket(value: Any, vendor: str | None = None) -> Reading:
+    """Read a closed WebSocket: {"close_code": 4004, "reason": "…"}."""
+    from amends.vendors.closes import read_close
+
+    code = members.integer(value.get("close_code")) if isinstance(value, dict) else None
+    if code is None:
+        return NOT_FAILED
+    fault = read_close(code, members.text(value.get("reason")) or "", vendor)
+    return NOT_FAILED if fault is None else Reading(failed=True, fatal=True, path="close", fault=fault)
+
+
 VIAS: Mapping[str, Callable[[Any], Reading]] = {
     "mcp": mcp.read,
     "a2a": a2a.read,
@@ -292,6 +307,7 @@ VIAS: Mapping[str, Callable[[Any], Reading]] = {
     "cli": _cli,
     "task": _task,
     "arcp": _arcp,
+    "websocket": _websocket,
 }
 
 
@@ -416,6 +432,13 @@ _BARE_PROBLEM = frozenset(
 _PROBLEM_TEXT = frozenset({"title", "detail", "status", "instance", "suggestions", "doc_uri"})
 
 
+def _is_close(value: dict[str, Any]) -> bool:
+    return members.integer(value["close_code"]) is not None and value.keys() <= _CLOSE
+
+
+_CLOSE = frozenset({"close_code", "reason", "was_clean"})
+
+
 def _has_code(value: dict[str, Any]) -> bool:
     return "code" in value
 
@@ -447,6 +470,7 @@ SHAPES: tuple[tuple[str, frozenset[str], Callable[[dict[str, Any]], bool]], ...]
     ("mcp", frozenset({"content", "isError", "structuredContent", "taskId"}), _is_mcp),
     ("a2a", frozenset({"status", "artifacts", "artifact", *a2a.WRAPPERS}), _is_a2a),
     ("http", frozenset({"headers", "body"}), _is_http),
+    ("websocket", frozenset({"close_code"}), _is_close),
     ("cli", frozenset({"exit", "timed_out", "stdout"}), _is_process),
     ("adcp", frozenset({KEY, "errors", "payload"}), _is_adcp_document),
     ("task", frozenset({"status"}), _is_task),

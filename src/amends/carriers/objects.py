@@ -107,6 +107,15 @@ def _process(value: Any) -> Any:
     return {"exit": code, "stdout": _text(value.stdout), "stderr": _text(value.stderr)}
 
 
+def _close(value: Any) -> Any:
+    """Read a ConnectionClosed of websockets, or its close frame."""
+    frame = getattr(value, "rcvd", None) if hasattr(value, "rcvd_then_sent") else value
+    code, reason = getattr(frame, "code", None), getattr(frame, "reason", None)
+    if not _is_int(code) or not isinstance(reason, str) or hasattr(frame, "headers"):
+        return None
+    return {"close_code": code, "reason": reason}
+
+
 def _timed_out(value: Any) -> Any:
     """Read a TimeoutExpired: it has no exit code, and the command may still run."""
     if not hasattr(value, "cmd") or not hasattr(value, "timeout") or hasattr(value, "returncode"):
@@ -151,5 +160,6 @@ _CONVERTERS: tuple[tuple[str | None, Callable[[Any], Any]], ...] = (
     ("cli", _timed_out),
     ("http", _response),
     ("jsonrpc", _rpc_error),
+    ("websocket", _close),
     (None, _model),
 )

@@ -13,7 +13,6 @@ from amends.foreign.outcomes import (
     BROKEN,
     CANCELLED,
     CONFLICT,
-    CROWDED,
     DAMAGED,
     EXPIRED,
     FORBIDDEN,
@@ -39,7 +38,6 @@ __all__ = [
     "SQLSTATE",
     "SSH",
     "TLS",
-    "WEBSOCKET",
     "sqlite",
     "sqlstate",
 ]
@@ -188,22 +186,6 @@ JSONRPC: dict[int, Meaning] = {number: Meaning(*meaning) for number, meaning in 
 
 # The numbers of MCP. Other protocols use them differently (A2A's -32001 is an unknown task).
 MCP: dict[int, Meaning] = {number: Meaning(*meaning) for number, meaning in native.MCP_NUMBERS.items()}
-
-
-# WebSocket close codes (RFC 6455 and IANA's registry). Codes from 4000 on belong to the application.
-WEBSOCKET: dict[int, Meaning] = {
-    1002: INVALID,
-    1003: INVALID,
-    1007: INVALID,
-    1008: FORBIDDEN,
-    1009: INVALID,
-    1011: BROKEN,
-    1012: REFUSED,
-    1013: CROWDED,
-    3000: NOT_SIGNED_IN,
-    3003: FORBIDDEN,
-    3008: EXPIRED,
-}
 
 
 # The first word of an error reply of Redis, where redis-py has no class for it.

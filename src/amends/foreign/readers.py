@@ -11,6 +11,7 @@ from amends.foreign.outcomes import LOST, REFUSED, THROTTLED, fault_of
 from amends.foreign.responses import botocore_fault
 from amends.foreign.rpc import grpc_fault
 from amends.foreign.safe_attr import attribute
+from amends.foreign.without_text import without_text
 
 __all__ = ["READERS"]
 
@@ -47,9 +48,13 @@ def _sqlite(exc: BaseException) -> Fault | None:
 
 def _websocket(exc: BaseException) -> Fault | None:
     received = attribute(exc, "rcvd")
-    number = attribute(received, "code")
-    meaning = codes.WEBSOCKET.get(number) if isinstance(number, int) else None
-    return None if meaning is None else fault_of(meaning, details={"websocket": number})
+    number, reason = attribute(received, "code"), attribute(received, "reason")
+    if not isinstance(number, int):
+        return None
+    from amends.vendors.closes import read_close
+
+    fault = read_close(int(number), reason if isinstance(reason, str) else "")
+    return None if fault is None else without_text(fault)
 
 
 def _redis(exc: BaseException) -> Fault | None:

@@ -18,6 +18,7 @@ __all__ = [
     "INTERNAL",
     "INVALID",
     "IN_PROGRESS",
+    "LOST",
     "NOT_FOUND",
     "NOT_READY",
     "OVERLOADED",
@@ -43,6 +44,8 @@ QUOTA = Kind("QUOTA_EXCEEDED", _TERMINAL, _USER, _NO)
 """A quota of a long period, credit or a spending limit is used up."""
 OVERLOADED = Kind("OVERLOADED", _TRANSIENT)
 UNAVAILABLE = Kind("SERVICE_UNAVAILABLE", _TRANSIENT)
+LOST = Kind("SERVICE_UNAVAILABLE", _TRANSIENT, _CALLER, _MAYBE)
+"""The connection ended; what was sent on it may have had its effect."""
 CONTEXT = Kind("CONTEXT_TOO_LONG", _CORRECTABLE, _CALLER, _NO)
 TOO_LARGE = Kind("CONTENT_TOO_LARGE", _CORRECTABLE, _CALLER, _NO)
 """The request can never fit: its size, or the amount asked for, is above a fixed limit."""

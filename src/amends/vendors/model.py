@@ -52,6 +52,8 @@ class Vendor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Response headers that only this service sends; one that ends with `-` is a prefix."""
     statuses: Mapping[int, Kind] = {}
     """Statuses that mean something else here than in general."""
+    closes: Mapping[int, Kind] = {}
+    """WebSocket close codes of its sockets."""
     keys: Key | None = None
     computes: tuple[str, ...] = ()
     """Ends of the paths of routes that only compute (chat, embeddings, search), and with a slash at the end, parts of them."""

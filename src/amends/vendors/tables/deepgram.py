@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amends.vendors.kinds import BAD_KEY, FORBIDDEN, QUOTA, RATE
+from amends.vendors.kinds import BAD_KEY, FORBIDDEN, INVALID, LOST, QUOTA, RATE
 from amends.vendors.model import Vendor, words
 
 __all__ = ["VENDOR"]
@@ -16,7 +16,11 @@ VENDOR = Vendor(
         (RATE, "TOO_MANY_REQUESTS"),
         (BAD_KEY, "INVALID_AUTH"),
         (FORBIDDEN, "INSUFFICIENT_PERMISSIONS"),
+        # The reasons of close frames: undecodable audio; nothing was sent for too long, by either side.
+        (INVALID, "DATA-0000"),
+        (LOST, "NET-0000 NET-0001"),
     ),
     headers=("dg-request-id", "dg-error"),
+    closes={1008: INVALID, 1011: LOST},
     computes=("/v1/listen", "/v1/speak"),
 )

@@ -7,6 +7,7 @@ from amends.vendors.kinds import (
     CONFLICT,
     FORBIDDEN,
     INVALID,
+    LOST,
     NOT_FOUND,
     OVERLOADED,
     QUOTA,
@@ -33,5 +34,14 @@ VENDOR = Vendor(
         (CONFLICT, "50027 40060"),
     ),
     headers=("x-ratelimit-scope", "x-ratelimit-global", "x-ratelimit-bucket"),
+    closes={
+        # Discord's table says whether to reconnect: it does after a wrong opcode or payload too.
+        **dict.fromkeys((4000, 4001, 4002, 4003, 4005, 4007, 4009), LOST),
+        4004: BAD_KEY,
+        4008: RATE,
+        **dict.fromkeys((4010, 4011, 4012, 4013), INVALID),
+        # An intent that is not enabled for the application.
+        4014: FORBIDDEN,
+    },
     numbers=True,
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from amends.vendors.kinds import (
     BAD_KEY,
+    CONFLICT,
     FORBIDDEN,
     INTERNAL,
     INVALID,
+    LOST,
     NOT_FOUND,
     RATE,
     TOO_LARGE,
@@ -31,4 +33,13 @@ VENDOR = Vendor(
         (UNAVAILABLE, "SERVICE_AVAILABILITY"),
     ),
     unless={"FORBIDDEN": FORBIDDEN, "INTERNAL_SERVER_ERROR": INTERNAL, "NOT_FOUND": NOT_FOUND},
+    # The protocol graphql-transport-ws.
+    closes={
+        **dict.fromkeys((4400, 4406, 4429), INVALID),
+        4401: BAD_KEY,
+        4403: FORBIDDEN,
+        **dict.fromkeys((4408, 4504), LOST),
+        4409: CONFLICT,
+        4500: INTERNAL,
+    },
 )

@@ -1,0 +1,94 @@
+"""WebSocket close codes, from real sockets and as values."""
+
+import asyncio
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed
+
+from amends import Operation, decide, extract, from_exception
+from amends.vendors.closes import REGISTERED, read_close
+from amends.vendors.registry import NAMES, vendor
+
+
+async def closed_with(code: int, reason: str) -> ConnectionClosed:
+    """Return what a client of a server that closes with this code receives."""
+
+    async def handler(connection):
+        await connection.close(code, reason)
+
+    async with serve(handler, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with connect(f"ws://127.0.0.1:{port}") as client:
+            with pytest.raises(ConnectionClosed) as caught:
+                await client.recv()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("code", "sender", "expected"),
+    [
+        (4004, "discord", ("UNAUTHENTICATED", "correctable")),
+        (4004, "twitch", ("SERVICE_UNAVAILABLE", "transient")),
+        (4004, "pusher", ("QUOTA_EXCEEDED", "terminal")),
+        (4004, "assemblyai", ("NOT_FOUND", "correctable")),
+        (4004, None, ("SERVICE_UNAVAILABLE", "transient")),
+        (1013, None, ("OVERLOADED", "transient")),
+        (1008, None, ("PERMISSION_DENIED", "terminal")),
+    ],
+)
+def test_a_number_means_what_the_service_says(code, sender, expected):
+    """The same number of five services, from the exception that websockets raises."""
+    error = asyncio.run(closed_with(code, "see the reference"))
+    fault = extract(error, vendor=sender)
+    assert (fault.code, fault.recovery) == expected
+    assert fault.details == {"code": str(code)}
+    assert fault.origin.path == "close"
+    assert extract(error.rcvd, vendor=sender) == fault
+
+
+def test_the_text_of_an_exception_stays_inside():
+    """`from_exception` knows no service and shows no reason; the number is a fact."""
+    fault = from_exception(asyncio.run(closed_with(4001, "token s3cret is wrong")))
+    assert fault.code == "SERVICE_UNAVAILABLE"
+    assert fault.details == {"code": "4001"}
+    assert "s3cret" not in repr(fault)
+
+
+@pytest.mark.parametrize(
+    ("reason", "sender", "code", "word"),
+    [
+        ("NET-0001", "deepgram", "SERVICE_UNAVAILABLE", "NET-0001"),
+        ("DATA-0000", "deepgram", "VALIDATION_ERROR", "DATA-0000"),
+        ("invalid_request_error.insufficient_quota", "openai", "QUOTA_EXCEEDED", "insufficient_quota"),
+        ("You exceeded your quota: insufficient_quota", "openai", "SERVICE_UNAVAILABLE", "1001"),
+    ],
+)
+def test_a_reason_counts_only_if_it_is_one_code_word(reason, sender, code, word):
+    """Prose never decides, also if it has a code word in it."""
+    fault = extract({"close_code": 1001, "reason": reason}, vendor=sender)
+    assert (fault.code, fault.details["code"]) == (code, word)
+
+
+def test_a_normal_end_is_no_failure():
+    """1000 means that the purpose of the connection was fulfilled."""
+    assert read_close(1000) is None
+    assert extract({"close_code": 1000, "reason": "bye"}) is None
+    assert extract(asyncio.run(closed_with(1000, ""))) is None
+
+
+def test_rate_limits_are_retried_and_used_up_money_is_not():
+    """The decision, over all tables."""
+    for name in NAMES:
+        for code, kind in vendor(name).closes.items():
+            decision = decide(read_close(code, "", name), operation=Operation(idempotent=True))
+            assert (decision.action == "retry") == (kind.recovery in {"transient", "uncertain"}), (name, code)
+    assert all(1001 <= code <= 3999 for code in REGISTERED)
+
+
+@pytest.mark.parametrize("code", [None, True, "4004", 4004.5, [], {}, 10**400, float("nan"), -1])
+def test_other_values_are_no_close_code(code):
+    """A decoder returns a bounded fault or none, and never raises."""
+    fault = extract({"close_code": code, "reason": "x" * 1_000_000})
+    assert fault is None or len(fault.message) <= 123
