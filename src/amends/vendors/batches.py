@@ -16,9 +16,10 @@ from amends.core.fault import Fault, Origin
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
 from amends.vendors.evidence import Evidence
-from amends.vendors.reading import build, read
+from amends.vendors.kinds import INTERNAL
+from amends.vendors.reading import build, read, read_bare
 
-__all__ = ["bulk", "in_batch", "in_collection", "in_list", "multipart", "partial"]
+__all__ = ["bulk", "in_batch", "in_collection", "in_lines", "in_list", "multipart", "partial"]
 
 Waiter = Callable[[Mapping[str, str]], "float | None"]
 
@@ -54,6 +55,16 @@ def in_batch(body: dict[str, object], quoted: Waiter | None) -> Fault | None:
                 _refused(item) for item in items[:1000] if isinstance(item, dict) and item.get("ErrorCode")
             ]
             return _of_parts(faults, len(items)) if faults else None
+    entries = body.get("entries")
+    if body.get(".tag") == "complete" and isinstance(entries, list):
+        # Dropbox.
+        faults = [
+            found
+            for item in entries[:1000]
+            if isinstance(item, dict) and item.get(".tag") == "failure"
+            if (found := read(409, {}, {"error": item.get("failure")}, vendor="dropbox")) is not None
+        ]
+        return _of_parts(faults, len(entries)) if faults else None
     failed, done = body.get("Failed"), body.get("Successful", [])
     if isinstance(failed, list) and isinstance(done, list):
         # SQS and SNS.
@@ -149,6 +160,29 @@ def in_list(items: list[object], quoted: Waiter | None) -> Fault | None:
 
 def _is_answer(item: object) -> bool:
     return isinstance(item, dict) and isinstance(item.get("code"), int) and isinstance(item.get("body"), str)
+
+
+def in_lines(text: str) -> Fault | None:
+    """Return the fault of the results of a batch of OpenAI or Anthropic: a line per request, with its `custom_id`."""
+    faults, total = [], 0
+    for line in text.splitlines()[:10_000]:
+        try:
+            item = read_json(line)
+        except Unreadable:
+            continue
+        if not isinstance(item, dict) or "custom_id" not in item:
+            continue
+        total += 1
+        result, response = item.get("result"), item.get("response")
+        error = result.get("error") if isinstance(result, dict) else item.get("error")
+        status = response.get("status_code") if isinstance(response, dict) else None
+        if isinstance(response, dict) and isinstance(status, int) and 400 <= status <= 599:
+            faults.append(_part(status, response.get("body"), None))
+        elif isinstance(error, dict) and any(each is not None for each in error.values()):
+            inner = error if isinstance(error.get("error"), dict) else {"error": error}
+            found = read_bare(inner)
+            faults.append(found or build(INTERNAL, None, Evidence(), None, None, None, None))
+    return _of_parts(faults[:1000], total) if faults else None
 
 
 _WAIT_LINE = re.compile(r"(?im)^retry-after:[ \t]*([^\r\n]{1,64})")

@@ -196,7 +196,7 @@ _BY_FIELD = frozenset({"errors", "details", "parameters"})
 def _first_field(value: dict[Any, object], *, plain: bool) -> str | None:
     """Return the first name whose value lists what is wrong with it; with `plain`, also if it is a text."""
     for name, item in value.items():
-        if isinstance(name, str) and name not in _MEMBERS and name != "_errors":
+        if isinstance(name, str) and (name not in _MEMBERS or _complains(item)) and name != "_errors":
             if isinstance(item, list) or (plain and isinstance(item, str)):
                 return name
             if isinstance(item, dict):
@@ -204,6 +204,12 @@ def _first_field(value: dict[Any, object], *, plain: bool) -> str | None:
                 inner = None if "_errors" in item else _first_field(item, plain=False)
                 return name if inner is None else f"{name}.{inner}"
     return next((name for name in value if isinstance(name, str)), None) if plain else None
+
+
+def _complains(value: object) -> bool:
+    """Whether a value lists what is wrong with a field. Zendesk: {"details": {"name": [{"description": "…"}]}}."""
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and "description" in first
 
 
 def _several(body: dict[str, object], evidence: Evidence) -> None:
@@ -448,6 +454,26 @@ _LIMIT_WAITS = (
 )
 
 
+def _data(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
+    """Add what `data` beside an error says: a limit, the parameters that are wrong (WordPress), or the errors (Zoho)."""
+    if isinstance(value, list):
+        first = value[0] if value else None
+        if isinstance(first, dict) and first.get("status") == "error":
+            collect(first, evidence, rank, depth + 1)
+        return
+    _limit(name, value, evidence, rank, depth)
+    wrong = value.get("params") if isinstance(value, dict) else None
+    if evidence.field is None and isinstance(wrong, dict):
+        evidence.field = next((each for each in wrong if isinstance(each, str)), None)
+
+
+def _context(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
+    """Add the field that Box names: {"context_info": {"errors": [{"reason": "…", "name": "folder"}]}}."""
+    errors = value.get("errors") if isinstance(value, dict) else None
+    if evidence.field is None and isinstance(errors, list):
+        evidence.field = _field_of(errors)
+
+
 def _whole(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     """Mark a member whose meaning depends on others: see `_several`."""
 
@@ -464,7 +490,7 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("issue", "error_subcode", "subcode", "subErrorCode", "subErrorType"), (_word, 8)),
     **dict.fromkeys(("reason", "subCategory"), (_word, 20)),
     **dict.fromkeys(
-        ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "ECODE"),
+        ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "ECODE", "o:errorCode"),
         (_word, 19),
     ),
     "errorClass": (_word, 21),
@@ -505,14 +531,15 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(
         ("param", "field", "target", "parameter", "pointer", "location", "property", "path"), (_field, 0)
     ),
-    **dict.fromkeys(("fields", "propertyName", "fieldName"), (_field, 0)),
+    **dict.fromkeys(("fields", "propertyName", "fieldName", "api_name"), (_field, 0)),
     **dict.fromkeys(
         ("request_id", "requestId", "RequestId", "request-id", "debug_id", "correlationId", "fbtrace_id"),
         (_trace, 0),
     ),
     **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_trace, 0)),
     **dict.fromkeys(
-        ("RequestID", "pspReference", "requestID", "x_request_id", "traceID", "trackingId"), (_trace, 0)
+        ("RequestID", "pspReference", "requestID", "x_request_id", "traceID", "trackingId", "log_id"),
+        (_trace, 0),
     ),
     **dict.fromkeys(
         ("doc_url", "documentation_url", "more_info", "moreInfo", "help", "helpUrl", "docs"), (_page, 0)
@@ -544,7 +571,9 @@ ROLES: dict[str, tuple[_Add, int]] = {
         ("retry-after", "Retry-After", "retry_after_secs", "reset_in", "resetIn", "rate_reset", "backoff"),
         (_wait, 0),
     ),
-    **dict.fromkeys(("rate_limit", "rateLimit", "rate", "data"), (_limit, 0)),
+    **dict.fromkeys(("rate_limit", "rateLimit", "rate"), (_limit, 0)),
+    "data": (_data, 0),
+    "context_info": (_context, 0),
     **dict.fromkeys((*_MILLISECONDS, *_INSTANTS), (_wait, 0)),
     **dict.fromkeys(
         ("retryable", "isRetryable", "is_retryable", "retriable", "is_transient", "shouldRetry"),
@@ -563,6 +592,7 @@ NESTED: dict[str, int] = {
     "Error": 0,
     "errors": -12,
     "error_details": -30,
+    "o:errorDetails": -30,
     "error_data": 0,
     "error_extra": 0,
     "reason": 0,

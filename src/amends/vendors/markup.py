@@ -22,7 +22,10 @@ _MESSAGE = re.compile(
     r"<(?:\w+:)?(?:Message|message|faultstring|exceptionMessage)(?:\s[^<>]*)?>\s*([^<>]{1,1000}?)\s*<"
 )
 _REQUEST = re.compile(r"<(?:RequestId|RequestID|requestId|x-ms-request-id)>\s*([^<>]{1,128}?)\s*<")
+_ATTRIBUTE = re.compile(r"<Error code=[\"'](\w{1,32})[\"']")
+"""QuickBooks: <Fault type="SERVICE"><Error code="3001">."""
 _EDGE = re.compile(r"cf-error-code[\"']?\s*>\s*(\d{3,4})\s*<|^\s*error code: (\d{3,4})\s*$")
+_CALLERS = frozenset({"Client", "Sender"})
 _RANKS = {
     "exceptionCode": 10,
     "errorCode": 12,
@@ -50,6 +53,12 @@ def collect(text: str, evidence: Evidence) -> str | None:
         word = token(value.rpartition(":")[2])
         if word is not None:
             evidence.ranked.append((_RANKS.get(name, 30), word))
+            if name == "faultcode" and word.partition(".")[0] in _CALLERS:
+                # SOAP sends the caller's mistakes under 500, too.
+                evidence.ranked += [(25, part) for part in word.split(".")[:0:-1]]
+                evidence.ranked.append((90, "@soap-caller"))
+    for value in _ATTRIBUTE.findall(text)[:8]:
+        evidence.ranked.append((12, value))
     message = _MESSAGE.search(text)
     if message is not None:
         evidence.message = message[1]

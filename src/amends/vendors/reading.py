@@ -57,7 +57,7 @@ _TRACES = {
 
 _TRACE_ENDS = (
     *("request-id", "requestid", "trace-id", "traceid", "correlation-id", "trackingid"),
-    *("call-id", "-reqid", "-req-id"),
+    *("call-id", "-reqid", "-req-id", "-logid", "tracetoken"),
 )
 """Ends of the names of other headers with a request id."""
 

@@ -26,17 +26,18 @@ _NAMES = (
     "stripe adyen paypal square plaid",
     "slack twilio sendgrid discord twitch pusher telegram zoom intercom postmark resend mandrill",
     "notion atlassian salesforce hubspot zendesk linear airtable figma spotify dropbox box monday",
-    "clickup docusign",
+    "clickup docusign zoho",
     "cloudflare kubernetes elasticsearch databricks snowflake clickhouse heroku digitalocean vercel",
     "okta supabase",
     "x reddit meta linkedin",
-    "shopify xero quickbooks ebay binance yelp newsapi marketo",
-    "oauth grpc connect graphql x402 edge",
+    "shopify xero quickbooks netsuite ebay binance kraken etherscan alphavantage yelp newsapi marketo",
+    "oauth grpc connect graphql soap x402 edge",
 )
 NAMES: tuple[str, ...] = tuple(name for line in _NAMES for name in line.split())
 """The names of all vendors. Each has a module of its name in `tables`."""
 
 _ALIASES = {
+    "wecom": "wechat",
     "gemini": "google",
     "vertex": "google",
     "google-cloud": "google",

@@ -7,13 +7,14 @@ with `errors[]`, an object whose `error` has only null members. Those are not re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
 from amends.core.instants import bounded
-from amends.vendors.batches import bulk, in_batch, in_collection, in_list, multipart, partial
+from amends.vendors.batches import bulk, in_batch, in_collection, in_lines, in_list, multipart, partial
 from amends.vendors.evidence import Evidence, collect
 from amends.vendors.grpc import read_trailers
 from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
@@ -72,6 +73,8 @@ def read_success(
         if "multipart/mixed" in fields.get("content-type", ""):
             return multipart(text, quoted)
         head = text[:4096].lstrip("\ufeff \t\r\n")
+        if head.startswith("{") and '"custom_id"' in head:
+            return in_lines(text)
         if head.startswith(("data:", "event:", "id:", "retry:", ":", "{", "[")):
             return read_stream(text, vendor=vendor, now=now)
         return None
@@ -104,7 +107,7 @@ def read_success(
             evidence = collect(document, Evidence())
             words = evidence.words()
             fault = build(_default(body), evidence.status, evidence, vendor, first_word(words), None, None)
-        return _as_success(fault)
+        return _with_phrase(_as_success(fault))
     if "jsonrpc" in body and isinstance(body.get("error"), dict):
         return _jsonrpc(body["error"])
     return _user_errors(body)
@@ -115,6 +118,16 @@ def _as_success(fault: Fault | None) -> Fault | None:
     if fault is None or fault.status is None or fault.status >= 400:
         return fault
     return replace(fault, status=None)
+
+
+def _with_phrase(fault: Fault | None) -> Fault | None:
+    """Return the fault with its code as sent, if that is a phrase with spaces (see `_by_members`)."""
+    word = None if fault is None else (fault.details or {}).get("code")
+    if fault is None or not isinstance(word, str) or "_" not in word:
+        return fault
+    return (
+        replace(fault, details={"code": fault.message}) if fault.message.replace(" ", "_") == word else fault
+    )
 
 
 def _default(body: dict[str, object]) -> Kind:
@@ -165,7 +178,7 @@ def _document(body: dict[str, object], vendor: str | None) -> dict[str, object] 
     if isinstance(response, dict) and _is_error(response.get("Error")) and "RequestId" in response:
         # Tencent Cloud.
         return body
-    numbered = _numbered(body)
+    numbered = _numbered(body) or _by_members(body, vendor)
     if numbered is not None:
         return numbered
     inner = body.get("json")
@@ -213,6 +226,38 @@ def _numbered(body: dict[str, object]) -> dict[str, object] | None:
     return None
 
 
+def _by_members(body: dict[str, object], vendor: str | None) -> dict[str, object] | None:
+    """Return the error of services whose failures have members of their own."""
+    error, status, result = body.get("error"), body.get("status_code"), body.get("result")
+    if isinstance(body.get("error_code"), str) and "error_message" in body and isinstance(status, int):
+        # monday.com writes the status into the body.
+        return body if 400 <= status <= 599 else None
+    if isinstance(error, list) and error and isinstance(error[0], str) and _KRAKEN.match(error[0]):
+        return _phrase(error[0])
+    if isinstance(result, str) and body.get("status") == "0" and body.get("message") == "NOTOK":
+        # Etherscan lists the texts of its results.
+        return _phrase(result)
+    if vendor == "alphavantage":
+        member = next((name for name in ("Note", "Information", "Error Message") if name in body), None)
+        if member is not None:
+            return {"error": {"code": f"@{member.replace(' ', '')}", "message": body[member]}}
+    if vendor == "aws" and len(body) == 1:
+        # An event of a stream, as botocore returns it: {"throttlingException": {"message": "…"}}.
+        name, value = next(iter(body.items()))
+        if name.endswith("Exception") and isinstance(value, dict) and "message" in value:
+            return {"__type": name[0].upper() + name[1:], **value}
+    if vendor == "discord" and isinstance(body.get("code"), int) and "retry_after" in body:
+        # 202: an index is being built.
+        return body
+    return None
+
+
+def _phrase(text: str) -> dict[str, object]:
+    """Return the error of a documented code that has spaces in it, which is looked up with underscores."""
+    return {"error": {"code": text[:96].replace(" ", "_"), "message": text}}
+
+
+_KRAKEN = re.compile("E[A-Z][A-Za-z]{1,24}:")
 _BLOCKED = frozenset(("SAFETY", "IMAGE_SAFETY", "BLOCKLIST", "MODEL_ARMOR", "JAILBREAK"))
 """Gemini's published block reasons, without those whose word says nothing (`OTHER`)."""
 
@@ -264,7 +309,9 @@ def _with_errors(
     if isinstance(data, dict) and any(value is not None for value in data.values()):
         return partial(faults)
     first = next((each for each in faults if each.code == "RATE_LIMITED"), faults[0])
-    return replace(first, errors=tuple(faults) if len(faults) > 1 else ())
+    # Braintree sends the request id beside the errors.
+    beside = collect({"extensions": body.get("extensions")}, Evidence()).trace_id
+    return replace(first, trace_id=first.trace_id or beside, errors=tuple(faults) if len(faults) > 1 else ())
 
 
 def _problem_of_x(item: dict[str, object]) -> Fault:

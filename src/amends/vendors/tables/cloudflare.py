@@ -33,7 +33,7 @@ VENDOR = Vendor(
         # The API and Workers AI.
         (replace(RATE, wait=300.0), "971 10429"),
         (OVERLOADED, "3040"),
-        (QUOTA, "3036"),
+        (QUOTA, "3036 4006"),
         (TIMEOUT, "3007"),
         (NOT_FOUND, "7003 5007 1001"),
         (BAD_KEY, "10000 9109 6003 9106"),

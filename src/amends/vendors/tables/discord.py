@@ -9,6 +9,7 @@ from amends.vendors.kinds import (
     INVALID,
     LOST,
     NOT_FOUND,
+    NOT_READY,
     OVERLOADED,
     QUOTA,
     RATE,
@@ -25,6 +26,7 @@ VENDOR = Vendor(
     words=words(
         (RATE, "20028 20016 20022 31001 40062"),
         (OVERLOADED, "130000"),
+        (NOT_READY, "110000"),
         (BAD_KEY, "40001 50014"),
         (FORBIDDEN, "50001 50013 50007 40007"),
         (NOT_FOUND, "10003 10004 10008 10011 10013 10014 10015"),

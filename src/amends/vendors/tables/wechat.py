@@ -12,7 +12,7 @@ VENDOR = Vendor(
     title="WeChat, WeCom and DingTalk",
     docs="https://developers.weixin.qq.com/doc/offiaccount/Getting_Started/Global_Return_Code.html",
     words=words(
-        (RATE, "45011 45033 90018 90002 88"),
+        (RATE, "45011 45033 90018 90002 88 130101"),
         (QUOTA, "45009"),
         (EXPIRED, "42001 42007 40014 41001"),
         (BAD_KEY, "40001 40013 40125 61004"),
