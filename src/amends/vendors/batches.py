@@ -19,7 +19,7 @@ from amends.vendors.evidence import Evidence
 from amends.vendors.kinds import INTERNAL
 from amends.vendors.reading import build, read, read_bare
 
-__all__ = ["bulk", "in_batch", "in_collection", "in_lines", "in_list", "multipart", "partial"]
+__all__ = ["bulk", "in_batch", "in_collection", "in_lines", "in_list", "multipart", "of_calls", "partial"]
 
 Waiter = Callable[[Mapping[str, str]], "float | None"]
 
@@ -163,13 +163,20 @@ def _is_answer(item: object) -> bool:
 
 
 def in_lines(text: str) -> Fault | None:
-    """Return the fault of the results of a batch of OpenAI or Anthropic: a line per request, with its `custom_id`."""
-    faults, total = [], 0
+    """Return the fault of the results of a batch of model calls: a line for each."""
+    items: list[object] = []
     for line in text.splitlines()[:10_000]:
         try:
-            item = read_json(line)
+            items.append(read_json(line))
         except Unreadable:
             continue
+    return of_calls(items)
+
+
+def of_calls(items: list[object]) -> Fault | None:
+    """Return the fault of the results of a batch of OpenAI or Anthropic, each with the `custom_id` of its request."""
+    faults, total = [], 0
+    for item in items:
         if not isinstance(item, dict) or "custom_id" not in item:
             continue
         total += 1

@@ -474,6 +474,12 @@ def _context(name: str, value: object, evidence: Evidence, rank: int, depth: int
         evidence.field = _field_of(errors)
 
 
+def _meta(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
+    """Add the field that Twirp names: {"meta": {"argument": "size"}}."""
+    if isinstance(value, dict):
+        _field("argument", value.get("argument"), evidence, rank, depth)
+
+
 def _whole(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
     """Mark a member whose meaning depends on others: see `_several`."""
 
@@ -574,6 +580,7 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("rate_limit", "rateLimit", "rate"), (_limit, 0)),
     "data": (_data, 0),
     "context_info": (_context, 0),
+    "meta": (_meta, 0),
     **dict.fromkeys((*_MILLISECONDS, *_INSTANTS), (_wait, 0)),
     **dict.fromkeys(
         ("retryable", "isRetryable", "is_retryable", "retriable", "is_transient", "shouldRetry"),
@@ -599,6 +606,7 @@ NESTED: dict[str, int] = {
     "sys": 0,
     "innererror": -100,
     "innerError": -100,
+    "inner_error": -100,
     "details": -50,
     "detail": -5,
     "metadata": -60,

@@ -16,6 +16,7 @@ from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
 from amends.vendors.evidence import Evidence, collect
 from amends.vendors.grpc import read_trailers
+from amends.vendors.jsonrpc import read_error
 from amends.vendors.markup import is_error_document
 from amends.vendors.reading import read, read_bare
 
@@ -96,6 +97,9 @@ def is_after_output(value: object) -> bool:
 
 def fault_of(error: dict[str, object], vendor: str | None, now: Clock | None) -> Fault | None:
     """Return the fault of an event that `failure_in` returned."""
+    inner = error.get("error")
+    if "jsonrpc" in error and isinstance(inner, dict) and (answer := read_error(inner)) is not None:
+        return answer
     found = read_bare(error, vendor=vendor, now=now)
     if found is not None:
         return found

@@ -14,10 +14,20 @@ from msgspec.structs import replace
 
 from amends.core.fault import Fault
 from amends.core.instants import bounded
-from amends.vendors.batches import bulk, in_batch, in_collection, in_lines, in_list, multipart, partial
+from amends.vendors.batches import (
+    bulk,
+    in_batch,
+    in_collection,
+    in_lines,
+    in_list,
+    multipart,
+    of_calls,
+    partial,
+)
 from amends.vendors.evidence import Evidence, collect
 from amends.vendors.grpc import read_trailers
-from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
+from amends.vendors.jsonrpc import read_error
+from amends.vendors.kinds import INTERNAL, INVALID
 from amends.vendors.markup import is_error_document, part_failed
 from amends.vendors.meaning import by_words, first_word
 from amends.vendors.model import Kind
@@ -37,15 +47,9 @@ _OAUTH = frozenset(
     {"error", "error_description", "error_uri", "interval", "error_codes", "timestamp", "trace_id"}
 )
 _OAUTH_MORE = frozenset({"correlation_id", "suberror", "claims", "message"})
+_FLAGS = frozenset("\0\1\2\3")
+"""The first characters of Connect's envelopes, in a body that was decoded as text."""
 _MAPS = frozenset({"OVER_QUERY_LIMIT", "OVER_DAILY_LIMIT", "REQUEST_DENIED", "INVALID_REQUEST"})
-_JSONRPC = {
-    -32700: INVALID,
-    -32600: INVALID,
-    -32601: NOT_FOUND,
-    -32602: INVALID,
-    -32005: RATE,
-    -32603: INTERNAL,
-}
 
 
 def read_success(
@@ -60,8 +64,14 @@ def read_success(
     status = fields.get("grpc-status")
     if status is not None and status != "0":
         return read_trailers(fields)
+    if "x-amz-function-error" in fields and isinstance(body, dict):
+        # Lambda: the function failed; the answer is what it raised.
+        evidence = collect(body, Evidence())
+        word = first_word(evidence.words()) or fields["x-amz-function-error"]
+        return build(INTERNAL, None, evidence, "aws", word, None, trace_of(fields))
     if isinstance(body, (bytes, str)):
-        found = read_binary(body, vendor=vendor, now=now) if isinstance(body, bytes) else None
+        binary = body if isinstance(body, bytes) else body.encode() if body[:1] in _FLAGS else None
+        found = None if binary is None else read_binary(binary, vendor=vendor, now=now)
         if found is not None:
             return found
         text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
@@ -95,7 +105,7 @@ def read_success(
         found = _with_errors(body, vendor or sender_of(fields), fields, now)
         if found is not None:
             return replace(found, trace_id=found.trace_id or trace_of(fields))
-    batch = in_batch(body, quoted)
+    batch = of_calls([body]) if "custom_id" in body else in_batch(body, quoted)
     if batch is not None:
         return batch
     document = _document(body, vendor)
@@ -109,7 +119,7 @@ def read_success(
             fault = build(_default(body), evidence.status, evidence, vendor, first_word(words), None, None)
         return _with_phrase(_as_success(fault))
     if "jsonrpc" in body and isinstance(body.get("error"), dict):
-        return _jsonrpc(body["error"])
+        return read_error(body["error"])
     return _user_errors(body)
 
 
@@ -260,16 +270,6 @@ def _phrase(text: str) -> dict[str, object]:
 _KRAKEN = re.compile("E[A-Z][A-Za-z]{1,24}:")
 _BLOCKED = frozenset(("SAFETY", "IMAGE_SAFETY", "BLOCKLIST", "MODEL_ARMOR", "JAILBREAK"))
 """Gemini's published block reasons, without those whose word says nothing (`OTHER`)."""
-
-
-def _jsonrpc(error: dict[str, object]) -> Fault | None:
-    code = error.get("code")
-    if not isinstance(code, int) or isinstance(code, bool):
-        return None
-    evidence = Evidence()
-    message = error.get("message")
-    evidence.message = message if isinstance(message, str) else ""
-    return build(_JSONRPC.get(code, INTERNAL), None, evidence, "jsonrpc", str(code), None, None)
 
 
 def _with_errors(

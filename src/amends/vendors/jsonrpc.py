@@ -1,0 +1,35 @@
+"""Errors of JSON-RPC that carry none of our formats, inside successful answers and streams."""
+
+from __future__ import annotations
+
+from amends.core.fault import Fault
+from amends.vendors.evidence import Evidence
+from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
+from amends.vendors.reading import build
+
+__all__ = ["read_error"]
+
+_NUMBERS = {
+    -32700: INVALID,
+    -32600: INVALID,
+    -32601: NOT_FOUND,
+    -32602: INVALID,
+    -32005: RATE,
+    -32603: INTERNAL,
+}
+
+
+def read_error(error: dict[str, object]) -> Fault | None:
+    """
+    Return the fault of an error object, or None if it has no number.
+
+    >>> read_error({"code": -32602, "message": "Unknown tool"}).code
+    'VALIDATION_ERROR'
+    """
+    code = error.get("code")
+    if not isinstance(code, int) or isinstance(code, bool) or abs(code) > 10**9:
+        return None
+    evidence = Evidence()
+    message = error.get("message")
+    evidence.message = message if isinstance(message, str) else ""
+    return build(_NUMBERS.get(code, INTERNAL), None, evidence, "jsonrpc", str(code), None, None)
