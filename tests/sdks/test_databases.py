@@ -369,7 +369,7 @@ CLOSES = [
     (1008, "permission", {}),
     (1009, None, {"recovery": "correctable", "executed": "no"}),
     (1011, "internal", {}),
-    (1012, "refused", {}),
+    (1012, "lost", {}),
     (1013, None, {"recovery": "transient"}),
     (3000, "credentials", {}),
     (3003, "permission", {}),
