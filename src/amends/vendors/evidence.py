@@ -207,7 +207,13 @@ def _first_field(value: dict[Any, object], *, plain: bool) -> str | None:
 
 
 def _complains(value: object) -> bool:
-    """Whether a value lists what is wrong with a field. Zendesk: {"details": {"name": [{"description": "…"}]}}."""
+    """
+    Whether a value lists what is wrong with a field.
+
+    Zendesk: {"details": {"name": [{"description": "…"}]}}; Discord: {"errors": {"name": {"_errors": […]}}}.
+    """
+    if isinstance(value, dict):
+        return "_errors" in value
     first = value[0] if isinstance(value, list) and value else None
     return isinstance(first, dict) and "description" in first
 
@@ -613,6 +619,8 @@ NESTED: dict[str, int] = {
     "extensions": -26,
     "parameters": 0,
     "root_cause": -15,
+    # FHIR: an OperationOutcome.
+    "issue": 0,
     "fault": 0,
     "Fault": 0,
     "limit": 0,

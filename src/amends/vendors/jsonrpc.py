@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amends.core.fault import Fault
 from amends.vendors.evidence import Evidence
-from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
+from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE, SIGN_IN
 from amends.vendors.reading import build
 
 __all__ = ["read_error"]
@@ -16,6 +16,8 @@ _NUMBERS = {
     -32602: INVALID,
     -32005: RATE,
     -32603: INTERNAL,
+    # MCP: a person has to open a page, for example to sign in.
+    -32042: SIGN_IN,
 }
 
 

@@ -50,7 +50,14 @@ _TRACES = {
                 "x-ds-trace-id",
                 "x-transaction-id",
             ),
-            *("x-dropbox-request-id", "x-notion-request-id", "x-fb-trace-id", "dg-request-id", "cf-ray"),
+            *(
+                "x-dropbox-request-id",
+                "x-notion-request-id",
+                "x-fb-trace-id",
+                "dg-request-id",
+                "intuit_tid",
+                "cf-ray",
+            ),
         )
     )
 }

@@ -26,7 +26,7 @@ _NAMES = (
     "stripe adyen paypal square plaid",
     "slack twilio sendgrid discord twitch pusher telegram zoom intercom postmark resend mandrill",
     "notion atlassian salesforce hubspot zendesk linear airtable figma spotify dropbox box monday",
-    "clickup docusign zoho",
+    "clickup docusign zoho mediawiki",
     "cloudflare kubernetes elasticsearch databricks snowflake clickhouse heroku digitalocean vercel",
     "okta supabase",
     "x reddit meta linkedin",

@@ -120,7 +120,8 @@ def read_success(
         return _with_phrase(_as_success(fault))
     if "jsonrpc" in body and isinstance(body.get("error"), dict):
         return read_error(body["error"])
-    return _user_errors(body)
+    wrong = _user_errors(body)
+    return None if wrong is None else replace(wrong, trace_id=trace_of(fields))
 
 
 def _as_success(fault: Fault | None) -> Fault | None:
