@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     from amends.audit.surfaces.text import lines
     from amends.commands.console import emit, json_bytes, wants_json
     from amends.commands.view import painter
-    from amends.errors.cli import UsageError
+    from amends.errors.cli import UsageError, ValidationError
 
     if args.write_baseline and args.baseline is None:
         raise UsageError(
@@ -111,8 +111,16 @@ def run(args: argparse.Namespace) -> int:
             field="--baseline",
             suggestions=["Name it: --baseline accepted.txt --write-baseline"],
         )
+    try:
+        accepted = () if args.baseline is None else read_baseline(args.baseline)
+    except UnicodeDecodeError as error:
+        raise ValidationError(
+            f"{args.baseline} is not text in UTF-8",
+            field="--baseline",
+            suggestions=["Check the path, or write it again with --write-baseline"],
+        ) from error
     evidence = conceal(_observe(args), _secrets(args))
-    report = score(evidence, () if args.baseline is None else read_baseline(args.baseline))
+    report = score(evidence, accepted)
     _check_reached(report.evidence)
     if args.write_baseline:
         write_baseline(args.baseline, score(evidence).findings)
@@ -132,17 +140,20 @@ def _token(args: argparse.Namespace) -> str | None:
 
 
 def _secrets(args: argparse.Namespace) -> list[str]:
-    """Return the credentials that were given, which no report may have."""
+    """Return the credentials that were given, which no report may have. MCP servers take some in their query."""
+    from urllib.parse import parse_qsl, urlsplit
+
     if args.kind == "arcp":
         return [_token(args) or ""]
-    return [value for _, value in args.header]
+    queried = parse_qsl(urlsplit(args.url).query) if args.kind == "mcp" and args.url else []
+    return [value for _, value in [*args.header, *queried]]
 
 
 def _observe(args: argparse.Namespace) -> Evidence:
     if args.kind == "arcp":
         from amends.audit.surfaces.arcp import observe_arcp
 
-        return asyncio.run(observe_arcp(args.url, token=_token(args)))
+        return asyncio.run(observe_arcp(_checked(args.url, ("ws", "wss")), token=_token(args)))
     headers = dict(args.header)
     if args.kind == "a2a":
         from amends.audit.surfaces.a2a import observe_a2a
@@ -176,7 +187,7 @@ def _server(args: argparse.Namespace) -> tuple[str, list[str]]:
     from amends.errors.cli import NotFoundError
 
     if args.url is not None and args.url.startswith(("http://", "https://")):
-        return args.url, []
+        return _checked(args.url, query=True), []
     given = [*([] if args.url is None else [args.url]), *args.argv]
     command = command_after_dashes(given if given[:1] == ["--"] else ["--", *given], "amends audit mcp")
     if shutil.which(command[0]) is None:
@@ -188,14 +199,34 @@ def _server(args: argparse.Namespace) -> tuple[str, list[str]]:
     return "", command
 
 
-def _checked(url: str | None) -> str:
+def _checked(url: str | None, schemes: tuple[str, str] = ("http", "https"), *, query: bool = False) -> str:
+    """Return an address. Reports have it, so it has no password; paths are appended to it, so it has no query."""
+    from urllib.parse import urlsplit
+
     from amends.errors.cli import ValidationError
 
-    if url is None or not url.startswith(("http://", "https://")):
+    try:
+        parts = urlsplit(url or "")
+        named = parts.scheme in schemes and bool(parts.hostname)
+    except ValueError:  # no URL
+        named = False
+    if url is None or not named:
         raise ValidationError(
-            "the audit needs an http: or https: address",
+            f"the audit needs an address with {schemes[0]}: or {schemes[1]}:",
             field="URL",
-            suggestions=["Give it, for example http://127.0.0.1:8000"],
+            suggestions=[f"Give it, for example {schemes[0]}://127.0.0.1:8000"],
+        )
+    if "@" in parts.netloc:
+        raise ValidationError(
+            "the address has a user or a password",
+            field="URL",
+            suggestions=["Give them as a header: --header 'Authorization: Basic …'"],
+        )
+    if parts.fragment or (parts.query and not query):
+        raise ValidationError(
+            "the address has a query or a fragment",
+            field="URL",
+            suggestions=["Give the base URL, and credentials with --header"],
         )
     return url
 

@@ -23,7 +23,8 @@ from amends.audit.surfaces.jsonrpc import (
 )
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, Proxy, between, gateway_to, repeated
 from amends.audit.surfaces.wsgi import AnyApp
-from amends.core.redaction import find
+from amends.core.redaction import SECRETS, redact
+from amends.recovery.events import plain_url
 
 __all__ = ["observe_mcp"]
 
@@ -65,18 +66,20 @@ async def observe_mcp(
             evidence.answers.extend(await _command_through_proxy(command, budget))
         return evidence
     parts = urlsplit(url)
-    path = parts.path or "/mcp"
+    path, target = parts.path or "/mcp", plain_url(url)
+    if parts.query:
+        path = f"{path}?{parts.query}"  # some services take their key there
     async with (
         _lifespan(app),
         Exchange(f"{parts.scheme}://{parts.netloc}", headers, app, budget=budget) as exchange,
     ):
         http = HttpPeer(exchange, path, {"MCP-Protocol-Version": PROTOCOL})
-        evidence = await _observe(http, url, writes=writes)
+        evidence = await _observe(http, target, writes=writes)
         if not _answered(evidence):
             return evidence
         http.headers["Mcp-Session-Id"] = "amends-audit-unknown"
         lost = await probe(
-            http, "unknown-session", "tools/list", {}, about="in a session that does not exist", target=url
+            http, "unknown-session", "tools/list", {}, about="in a session that does not exist", target=target
         )
         evidence.answers.append(
             not_probed("unknown-session", "the server has no sessions") if lost.outcome == "success" else lost
@@ -88,10 +91,7 @@ async def observe_mcp(
 
 def _shown(command: Sequence[str]) -> str:
     """Return the command for the report, without credentials in its arguments."""
-    text = shlex.join(command)
-    for leak in reversed([one for one in find(text) if one.kind == "token"]):
-        text = f"{text[: leak.start]}[redacted]{text[leak.end :]}"
-    return text
+    return redact(shlex.join(command), kinds=SECRETS)
 
 
 def _answered(evidence: Evidence) -> bool:
