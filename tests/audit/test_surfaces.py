@@ -482,6 +482,26 @@ def test_ordinary_answers_have_no_leaks():
         )
 
 
+@pytest.mark.parametrize(
+    ("fields", "status", "body", "met"),
+    [
+        ([], 400, {"message": "params/id must be integer"}, None),  # Fastify
+        ([], 400, {"field": "id"}, True),
+        ([], 404, {"field": "id"}, True),
+        ([], 500, {"message": "Internal Server Error"}, False),
+        (["id"], 400, {"message": "params/id must be integer"}, True),
+        (["id"], 400, {"message": "Bad Request"}, False),
+        (["id"], 401, {"message": "Unauthorized"}, None),
+    ],
+)
+def test_a_value_whose_name_is_not_known(fields, status, body, met):
+    """A text may name it, so it is no finding that none does; a member names it certainly."""
+    response = {"status": status, "headers": {}, "body": body}
+    failure = answered("wrong-type", "GET /items/x", response, failed=True, body=str(body), fields=fields)
+    report = score(Evidence(surface="http", target="x", answers=[failure]))
+    assert answers(report)["field"] is met
+
+
 def run(*argv):
     done = amends("audit", *argv)
     return done.returncode, done.stdout.decode()

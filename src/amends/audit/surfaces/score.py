@@ -217,21 +217,28 @@ def _field(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
     """
     A refusal for another reason, such as missing credentials, cannot name the value; an unknown path names itself.
 
-    The 404 of an error page that does not exist counts only if it names the value: the pages may be files.
+    The name of a value in the path of an example, or of the code of an error page, is not known. Its refusal counts as
+    a yes if a member names it, and else as nothing, because a text such as "id must be a number" may name it.
     """
     invalid = [pair for pair in pairs if pair[0].probe in ABOUT_INPUT]
-    about_input = [pair for pair in invalid if _status(pair[0]) not in _OTHER_REASONS]
-    about_input += [
-        (one, reading)
-        for one, reading in pairs
-        if one.probe == UNKNOWN_CODE and (reading.field or _status(one) not in _OTHER_REASONS)
-    ]
+    codes = [pair for pair in pairs if pair[0].probe == UNKNOWN_CODE]
+    about_input = [pair for pair in [*invalid, *codes] if _shows_field(*pair)]
     if not about_input:
         if invalid and all(_status(one) == _NO_PATH for one, _ in invalid):
             return True, "invalid values were refused as unknown paths", []
+        if any(_status(one) not in _OTHER_REASONS for one, _ in invalid):
+            return None, "the name of the value that was wrong is not known: give --openapi FILE", []
         if any(one.probe in ABOUT_INPUT and one.because == NO_INPUT for one in evidence.answers):
             return True, NO_INPUT, []
     return _every(about_input, lambda reading: reading.field, "no invalid value could be sent")
+
+
+def _shows_field(answer: Answer, reading: Reading) -> bool:
+    """Return whether the answer to an invalid value shows that it is named, or that it is not."""
+    status = _status(answer)
+    if not answer.fields and (reading.field or (isinstance(status, int) and status < 500)):
+        return reading.field
+    return status not in _OTHER_REASONS
 
 
 def _status(answer: Answer) -> object:
