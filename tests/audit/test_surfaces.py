@@ -482,6 +482,18 @@ def test_ordinary_answers_have_no_leaks():
         )
 
 
+def test_questions_that_did_not_come_up(audit_http):
+    """No report says yes to a question that nothing was asked about."""
+    report = audit_http(api(ours=True))
+    idle = [one.id for one in report.questions if not one.came_up]
+    assert (report.score, idle) == (3, ["when", "once"])
+    shown = "\n".join(lines(report, Painter(on=False)))
+    (met,) = [line for line in shown.splitlines() if " met: " in line]
+    assert not {"when", "once"} & set(met.replace(",", "").split())
+    assert "did not come up: when (no failure may be retried), once" in shown
+    assert html(report).count("<td>–</td>") == 2
+
+
 @pytest.mark.parametrize(
     ("fields", "status", "body", "met"),
     [

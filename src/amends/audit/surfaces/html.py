@@ -22,7 +22,8 @@ _MET = {True: "yes", False: "no", None: "?"}
 def html(report: SurfaceReport) -> str:
     """Return the page."""
     questions = "".join(
-        f"<tr class='{'unknown' if one.met is None else _MET[one.met]}'><td>{one.level}</td><td>{_MET[one.met]}</td>"
+        f"<tr class='{'unknown' if one.met is None or not one.came_up else _MET[one.met]}'><td>{one.level}</td>"
+        f"<td>{_MET[one.met] if one.came_up else '–'}</td>"
         f"<td>{_shown(one.asks)}</td><td>{_shown(one.because)}</td></tr>"
         for one in report.questions
     )

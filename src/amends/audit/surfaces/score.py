@@ -52,6 +52,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     asks: str
     met: bool | None
     because: str
+    came_up: bool = True
+    """False if nothing was seen that the question is about; then it does not lower the score."""
 
 
 class SurfaceReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +107,14 @@ def score(evidence: Evidence, accepted: Sequence[str] = ()) -> SurfaceReport:
             if finding.key in accepted:
                 met, because = True, "accepted in the baseline"
         asked.append(
-            Asked(id=question.id, level=question.level, asks=question.asks, met=met, because=because)
+            Asked(
+                id=question.id,
+                level=question.level,
+                asks=question.asks,
+                met=met,
+                because=because,
+                came_up=because not in _DID_NOT_COME_UP,
+            )
         )
     counted = [one for one in findings if one.key not in accepted]
     leaked = any(one.id == "leak" for one in counted)
@@ -131,6 +140,9 @@ def score(evidence: Evidence, accepted: Sequence[str] = ()) -> SurfaceReport:
     )
 
 
+_NO_RETRY = "no failure may be retried"
+_NO_WRITE = "no write with a key was sent"
+_DID_NOT_COME_UP = frozenset({_NO_RETRY, _NO_WRITE, NO_INPUT})
 _OF_EVERY_FAILURE = frozenset({"retry-all", "executed", "consistent", "docs", "trace"})
 """Questions whose yes needs an answer to every probe."""
 _UNPROBED = frozenset({"not-probed", "no-answer"})
@@ -209,7 +221,7 @@ def _when(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
     """Answers that may be retried need a wait. If there was none, the question does not come up."""
     retriable = [pair for pair in pairs if pair[1].retriable]
     if not retriable:
-        return True, "no failure may be retried", []
+        return True, _NO_RETRY, []
     return _every(retriable, lambda reading: reading.wait, "")
 
 
@@ -258,7 +270,7 @@ def _once(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
     """Needs --writes. If no write takes a key, the question does not come up."""
     repeats = [one for one in evidence.answers if one.outcome in REPEATS and one.probe == _WRITE]
     bad = [one for one in repeats if one.outcome == "stuck"]
-    return not bad, "executed once" if repeats else "no write with a key was sent", bad
+    return not bad, "executed once" if repeats else _NO_WRITE, bad
 
 
 def _extends(shape: str, smaller: str) -> bool:
