@@ -519,6 +519,20 @@ def run(*argv):
     return done.returncode, done.stdout.decode()
 
 
+def test_options_of_an_mcp_audit(tmp_path):
+    """They may come before or after the address; nothing else may come after it."""
+    page = tmp_path / "page.html"
+    with serve(server(ours=False).streamable_http_app()) as url:
+        address = f"{url}/mcp"
+        for argv in ([address, "--fail-under", "3", "--html"], ["--fail-under", "3", "--html"]):
+            last = [] if address in argv else [address]
+            assert run("mcp", *argv, str(page), *last)[0] == 1
+            assert page.read_text().startswith("<!doctype html>")
+            page.unlink()
+        assert run("mcp", address, "--fail-under", "9")[0] == 2
+        assert run("mcp", address, "ls")[0] == 3
+
+
 def test_the_command(tmp_path):
     """`amends audit http` over a socket: JSON and text, --fail-under, --sarif, a file that is no OpenAPI document."""
     with serve(api(ours=False)) as url:

@@ -77,7 +77,32 @@ def add_surfaces(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         parser.add_argument("--html", metavar="FILE", type=Path, help="write the report as an HTML page")
         parser.add_argument("--sarif", metavar="FILE", type=Path, help="write the findings as SARIF")
         parser.set_defaults(run=run)
-    mcp.add_argument("argv", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    mcp.add_argument("argv", nargs=argparse.REMAINDER, action=_Rest, help=argparse.SUPPRESS)
+
+
+class _Rest(argparse.Action):
+    """What follows the first word: the rest of a command, or options after an address."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """Parse options that come after an address as if they came before it."""
+        rest = list(map(str, values)) if isinstance(values, list) else []
+        url = namespace.url
+        if not rest or url is None or not _is_address(url):
+            namespace.argv = rest
+            return
+        parser.parse_args([*rest, url], namespace)
+        if namespace.argv:
+            parser.error(f"unrecognized arguments: {' '.join([namespace.url, *namespace.argv[:-1]])}")
+
+
+def _is_address(text: str) -> bool:
+    return text.startswith(("http://", "https://"))
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -186,7 +211,7 @@ def _server(args: argparse.Namespace) -> tuple[str, list[str]]:
     from amends.commands.console import command_after_dashes
     from amends.errors.cli import NotFoundError
 
-    if args.url is not None and args.url.startswith(("http://", "https://")):
+    if args.url is not None and _is_address(args.url):
         return _checked(args.url, query=True), []
     given = [*([] if args.url is None else [args.url]), *args.argv]
     command = command_after_dashes(given if given[:1] == ["--"] else ["--", *given], "amends audit mcp")
