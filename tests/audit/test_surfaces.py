@@ -519,6 +519,30 @@ def run(*argv):
     return done.returncode, done.stdout.decode()
 
 
+def test_a_version_that_does_not_exist(audit_mcp):
+    """MCP's SDK refuses it; a server that does not look at it is not probed."""
+    report = audit_mcp(server(ours=True))
+    outcomes = {one.probe: (one.outcome, one.response) for one in report.evidence.answers}
+    outcome, response = outcomes["unsupported-version"]
+    assert (report.score, outcome, response["error"]["code"]) == (3, "failure", -32602)
+
+    async def lenient(scope, receive, send):
+        body = b'{"jsonrpc": "2.0", "id": null, "result": {"capabilities": {}}}'
+        frame = json.loads((await receive())["body"])
+        start = {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-type", b"application/json")],
+        }
+        await send(start)
+        await send(
+            {"type": "http.response.body", "body": body.replace(b"null", str(frame.get("id", 0)).encode())}
+        )
+
+    reasons = audit_mcp(lenient).not_probed
+    assert "unsupported-version: the server answers in any version" in reasons
+
+
 def test_options_of_an_mcp_audit(tmp_path):
     """They may come before or after the address; nothing else may come after it."""
     page = tmp_path / "page.html"

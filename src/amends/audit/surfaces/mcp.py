@@ -29,6 +29,7 @@ from amends.recovery.events import plain_url
 __all__ = ["observe_mcp"]
 
 PROTOCOL = "2025-11-25"
+_VERSION = "MCP-Protocol-Version"
 _HELLO = {
     "protocolVersion": PROTOCOL,
     "capabilities": {},
@@ -73,20 +74,35 @@ async def observe_mcp(
         _lifespan(app),
         Exchange(f"{parts.scheme}://{parts.netloc}", headers, app, budget=budget) as exchange,
     ):
-        http = HttpPeer(exchange, path, {"MCP-Protocol-Version": PROTOCOL})
+        http = HttpPeer(exchange, path, {_VERSION: PROTOCOL})
         evidence = await _observe(http, target, writes=writes)
         if not _answered(evidence):
             return evidence
-        http.headers["Mcp-Session-Id"] = "amends-audit-unknown"
-        lost = await probe(
-            http, "unknown-session", "tools/list", {}, about="in a session that does not exist", target=target
-        )
-        evidence.answers.append(
-            not_probed("unknown-session", "the server has no sessions") if lost.outcome == "success" else lost
-        )
+        evidence.answers.append(await _unsupported_version(http, target))
+        evidence.answers.append(await _unknown_session(http, target))
         evidence.answers.extend(await without_credentials(exchange, path, "initialize", _HELLO))
         evidence.answers.extend(await _through_proxy(exchange, path))
         return evidence
+
+
+async def _unsupported_version(peer: HttpPeer, target: str) -> Answer:
+    """Send a request of a protocol version that does not exist."""
+    peer.headers[_VERSION] = "1999-01-01"
+    about = "of a version that does not exist"
+    answer = await probe(peer, "unsupported-version", "tools/list", {}, about=about, target=target)
+    peer.headers[_VERSION] = PROTOCOL
+    return _unless_answered(answer, "the server answers in any version")
+
+
+async def _unknown_session(peer: HttpPeer, target: str) -> Answer:
+    peer.headers["Mcp-Session-Id"] = "amends-audit-unknown"
+    about = "in a session that does not exist"
+    answer = await probe(peer, "unknown-session", "tools/list", {}, about=about, target=target)
+    return _unless_answered(answer, "the server has no sessions")
+
+
+def _unless_answered(answer: Answer, because: str) -> Answer:
+    return not_probed(answer.probe, because) if answer.outcome == "success" else answer
 
 
 def _shown(command: Sequence[str]) -> str:
@@ -107,7 +123,7 @@ async def _through_proxy(exchange: Exchange, path: str) -> list[Answer]:
         if found is None:
             return [not_probed(name, MISSING) for name in _NAMES]
         through, proxy = found
-        peer = HttpPeer(through, path, {"MCP-Protocol-Version": PROTOCOL})
+        peer = HttpPeer(through, path, {_VERSION: PROTOCOL})
         method, answers = await _disturb(peer, proxy)
         if answers[0].outcome != "not-probed":
             answers.append(await _forgotten(peer, proxy, method))

@@ -14,7 +14,7 @@ __all__ = ["Asked", "Finding", "SurfaceReport", "score"]
 
 BYTES_PER_TOKEN = 4
 _OF_PROTOCOL = "JSON-RPC error"
-_OF_HTTP = frozenset({"unknown-session", "no-credentials", "expired-credentials"})
+_OF_HTTP = frozenset({"unknown-session", "unsupported-version", "no-credentials", "expired-credentials"})
 """Probes of MCP and A2A that HTTP answers, below the protocol."""
 _NO_PATH = 404
 _OTHER_REASONS = frozenset({401, 403, 404, 405, 406, 413, 415, 429, 501, 503})
