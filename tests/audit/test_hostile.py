@@ -201,6 +201,20 @@ def test_addresses_that_are_refused(kind, url, says):
     assert "violets" not in error["message"]
 
 
+def test_an_address_that_only_redirects():
+    """As that of a site which moved to https: the address is wrong, and the report says so."""
+
+    async def moved(scope, receive, send):
+        headers = [(b"location", b"https://127.0.0.1:1/")]
+        await send({"type": "http.response.start", "status": 308, "headers": headers})
+        await send({"type": "http.response.body"})
+
+    with serve(moved) as url:
+        code, out = run("http", url, "--json")
+    assert (code, json.loads(out)["error"]["field"]) == (2, "URL")
+    assert "redirected with 308" in out
+
+
 def test_a_baseline_that_is_no_text(tmp_path):
     """Before anything is sent."""
     (tmp_path / "accepted.txt").write_bytes(b"\xff\xfe")

@@ -286,11 +286,17 @@ def _first_server(document: object) -> str | None:
 
 def _check_reached(evidence: Evidence) -> None:
     """A service that answered nothing at all was not audited."""
-    from amends.errors.cli import ServiceUnavailableError
+    from amends.errors.cli import ServiceUnavailableError, ValidationError
 
     sent = [one for one in evidence.answers if one.outcome != "not-probed"]
     if all(one.outcome == "no-answer" for one in sent):
         reason = next((one.because for one in [*sent, *evidence.answers]), "no probe was sent")
+        if reason.startswith("redirected"):
+            raise ValidationError(
+                f"{evidence.target} {reason}",
+                field="URL",
+                suggestions=["Name the address that it redirects to, for example with https:"],
+            )
         raise ServiceUnavailableError(
             f"{evidence.target} did not answer ({reason})",
             suggestions=["Check the address, and that the service is running"],
