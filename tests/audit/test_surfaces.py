@@ -367,6 +367,8 @@ def test_reports(audit_http, tmp_path):
     write_baseline(path, report.findings)
     again = score(report.evidence, read_baseline(path))
     assert (again.score, again.findings, len(again.accepted)) == (3, [], len(report.findings))
+    (met,) = [line for line in lines(again, Painter(on=False)) if " met: " in line]
+    assert not {one.id for one in report.findings} & set(met.replace(",", "").split())  # accepted is not met
     assert score(msgspec.json.decode(msgspec.json.encode(report.evidence), type=Evidence)) == report
 
 

@@ -10,9 +10,11 @@ from amends.audit.surfaces.evidence import ABOUT_INPUT, NO_INPUT, REPEATS, UNKNO
 from amends.audit.surfaces.questions import QUESTIONS, Question
 from amends.audit.surfaces.reading import Reading, read
 
-__all__ = ["Asked", "Finding", "SurfaceReport", "score"]
+__all__ = ["ACCEPTED", "Asked", "Finding", "SurfaceReport", "score"]
 
 BYTES_PER_TOKEN = 4
+ACCEPTED = "accepted in the baseline"
+"""Why a question with a finding does not lower the score."""
 _OF_PROTOCOL = "JSON-RPC error"
 _OF_HTTP = frozenset({"unknown-session", "unsupported-version", "no-credentials", "expired-credentials"})
 """Probes of MCP and A2A that HTTP answers, below the protocol."""
@@ -105,7 +107,7 @@ def score(evidence: Evidence, accepted: Sequence[str] = ()) -> SurfaceReport:
             finding = _finding(question, guilty, because)
             findings.append(finding)
             if finding.key in accepted:
-                met, because = True, "accepted in the baseline"
+                met, because = True, ACCEPTED
         asked.append(
             Asked(
                 id=question.id,
