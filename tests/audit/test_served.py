@@ -251,7 +251,8 @@ PAGE = PlainTextResponse("Nothing is here.")
     [
         (lambda _: problem(404, field="name"), None, (3, 3), True),
         (lambda _: problem(404), None, (1, 3), True),  # the pages may be files
-        (lambda _: problem(422), None, (1, 1), True),  # it validates, and does not say what
+        (lambda _: problem(422), None, (1, 3), True),  # its text may name the value
+        (lambda _: problem(500), None, (1, 1), True),  # it does not refuse it
         (lambda _: PAGE, None, (1, 3), True),  # every path has a page
         (lambda _: problem(404, field="name"), "{}/problems#not-found", (1, 3), False),
         (lambda _: problem(404, field="name"), "{}/problems/?code=not-found", (1, 3), False),
@@ -259,7 +260,18 @@ PAGE = PlainTextResponse("Nothing is here.")
         (lambda _: problem(404, field="name"), "about:blank", (1, 2), False),
         (lambda _: Response(status_code=307, headers={"location": "/"}), None, (1, 3), True),
     ],
-    ids=["named", "not named", "422", "accepted", "fragment", "query", "dead link", "no link", "redirect"],
+    ids=[
+        "named",
+        "not named",
+        "422",
+        "500",
+        "accepted",
+        "fragment",
+        "query",
+        "dead link",
+        "no link",
+        "redirect",
+    ],
 )
 def test_the_pages_of_another_service(missing, link, expected, asked):
     """What counts for our pages counts for all; a refusal that names nothing is no yes."""

@@ -367,6 +367,8 @@ def test_reports(audit_http, tmp_path):
     write_baseline(path, report.findings)
     again = score(report.evidence, read_baseline(path))
     assert (again.score, again.findings, len(again.accepted)) == (3, [], len(report.findings))
+    (met,) = [line for line in lines(again, Painter(on=False)) if " met: " in line]
+    assert not {one.id for one in report.findings} & set(met.replace(",", "").split())  # accepted is not met
     assert score(msgspec.json.decode(msgspec.json.encode(report.evidence), type=Evidence)) == report
 
 
@@ -482,9 +484,79 @@ def test_ordinary_answers_have_no_leaks():
         )
 
 
+def test_questions_that_did_not_come_up(audit_http):
+    """No report says yes to a question that nothing was asked about."""
+    report = audit_http(api(ours=True))
+    idle = [one.id for one in report.questions if not one.came_up]
+    assert (report.score, idle) == (3, ["when", "once"])
+    shown = "\n".join(lines(report, Painter(on=False)))
+    (met,) = [line for line in shown.splitlines() if " met: " in line]
+    assert not {"when", "once"} & set(met.replace(",", "").split())
+    assert "did not come up: when (no failure may be retried), once" in shown
+    assert html(report).count("<td>–</td>") == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "body", "met"),
+    [
+        ([], 400, {"message": "params/id must be integer"}, None),  # Fastify
+        ([], 400, {"field": "id"}, True),
+        ([], 404, {"field": "id"}, True),
+        ([], 500, {"message": "Internal Server Error"}, False),
+        (["id"], 400, {"message": "params/id must be integer"}, True),
+        (["id"], 400, {"message": "Bad Request"}, False),
+        (["id"], 401, {"message": "Unauthorized"}, None),
+    ],
+)
+def test_a_value_whose_name_is_not_known(fields, status, body, met):
+    """A text may name it, so it is no finding that none does; a member names it certainly."""
+    response = {"status": status, "headers": {}, "body": body}
+    failure = answered("wrong-type", "GET /items/x", response, failed=True, body=str(body), fields=fields)
+    report = score(Evidence(surface="http", target="x", answers=[failure]))
+    assert answers(report)["field"] is met
+
+
 def run(*argv):
     done = amends("audit", *argv)
     return done.returncode, done.stdout.decode()
+
+
+def test_a_version_that_does_not_exist(audit_mcp):
+    """MCP's SDK refuses it; a server that does not look at it is not probed."""
+    report = audit_mcp(server(ours=True))
+    outcomes = {one.probe: (one.outcome, one.response) for one in report.evidence.answers}
+    outcome, response = outcomes["unsupported-version"]
+    assert (report.score, outcome, response["error"]["code"]) == (3, "failure", -32602)
+
+    async def lenient(scope, receive, send):
+        body = b'{"jsonrpc": "2.0", "id": null, "result": {"capabilities": {}}}'
+        frame = json.loads((await receive())["body"])
+        start = {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-type", b"application/json")],
+        }
+        await send(start)
+        await send(
+            {"type": "http.response.body", "body": body.replace(b"null", str(frame.get("id", 0)).encode())}
+        )
+
+    reasons = audit_mcp(lenient).not_probed
+    assert "unsupported-version: the server answers in any version" in reasons
+
+
+def test_options_of_an_mcp_audit(tmp_path):
+    """They may come before or after the address; nothing else may come after it."""
+    page = tmp_path / "page.html"
+    with serve(server(ours=False).streamable_http_app()) as url:
+        address = f"{url}/mcp"
+        for argv in ([address, "--fail-under", "3", "--html"], ["--fail-under", "3", "--html"]):
+            last = [] if address in argv else [address]
+            assert run("mcp", *argv, str(page), *last)[0] == 1
+            assert page.read_text().startswith("<!doctype html>")
+            page.unlink()
+        assert run("mcp", address, "--fail-under", "9")[0] == 2
+        assert run("mcp", address, "ls")[0] == 3
 
 
 def test_the_command(tmp_path):

@@ -35,6 +35,11 @@ from amends.http.bodies import fault_from_body, may_rewrite
         (403, "application/json", b'{"status_code":403,"detail":"x","extra":{"mine":1}}', None),
         (403, "application/json", b'{"status_code":403,"detail":"x","extra":[{"mine":1}]}', None),
         (403, "application/json", b'{"status_code":403,"detail":{"mine":1}}', None),
+        (403, "application/json", b'{"title": "403 Forbidden"}', "This caller may not do that"),
+        (403, "application/json", b'{"title": "403 Forbidden", "description": "Ask Ann"}', "Ask Ann"),
+        (403, "application/json", b'{"title": "Closed", "description": "Ask Ann"}', None),
+        (403, "application/json", b'{"title": "403 Forbidden", "description": 7}', None),
+        (403, "application/json", b'{"title": "403 Forbidden", "code": 7}', None),
     ],
 )
 def test_unstructured_bodies(status, kind, body, detail):

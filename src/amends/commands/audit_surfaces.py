@@ -77,7 +77,32 @@ def add_surfaces(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         parser.add_argument("--html", metavar="FILE", type=Path, help="write the report as an HTML page")
         parser.add_argument("--sarif", metavar="FILE", type=Path, help="write the findings as SARIF")
         parser.set_defaults(run=run)
-    mcp.add_argument("argv", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    mcp.add_argument("argv", nargs=argparse.REMAINDER, action=_Rest, help=argparse.SUPPRESS)
+
+
+class _Rest(argparse.Action):
+    """What follows the first word: the rest of a command, or options after an address."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """Parse options that come after an address as if they came before it."""
+        rest = list(map(str, values)) if isinstance(values, list) else []
+        url = namespace.url
+        if not rest or url is None or not _is_address(url):
+            namespace.argv = rest
+            return
+        parser.parse_args([*rest, url], namespace)
+        if namespace.argv:
+            parser.error(f"unrecognized arguments: {' '.join([namespace.url, *namespace.argv[:-1]])}")
+
+
+def _is_address(text: str) -> bool:
+    return text.startswith(("http://", "https://"))
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -103,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     from amends.audit.surfaces.text import lines
     from amends.commands.console import emit, json_bytes, wants_json
     from amends.commands.view import painter
-    from amends.errors.cli import UsageError
+    from amends.errors.cli import UsageError, ValidationError
 
     if args.write_baseline and args.baseline is None:
         raise UsageError(
@@ -111,8 +136,16 @@ def run(args: argparse.Namespace) -> int:
             field="--baseline",
             suggestions=["Name it: --baseline accepted.txt --write-baseline"],
         )
+    try:
+        accepted = () if args.baseline is None else read_baseline(args.baseline)
+    except UnicodeDecodeError as error:
+        raise ValidationError(
+            f"{args.baseline} is not text in UTF-8",
+            field="--baseline",
+            suggestions=["Check the path, or write it again with --write-baseline"],
+        ) from error
     evidence = conceal(_observe(args), _secrets(args))
-    report = score(evidence, () if args.baseline is None else read_baseline(args.baseline))
+    report = score(evidence, accepted)
     _check_reached(report.evidence)
     if args.write_baseline:
         write_baseline(args.baseline, score(evidence).findings)
@@ -132,17 +165,20 @@ def _token(args: argparse.Namespace) -> str | None:
 
 
 def _secrets(args: argparse.Namespace) -> list[str]:
-    """Return the credentials that were given, which no report may have."""
+    """Return the credentials that were given, which no report may have. MCP servers take some in their query."""
+    from urllib.parse import parse_qsl, urlsplit
+
     if args.kind == "arcp":
         return [_token(args) or ""]
-    return [value for _, value in args.header]
+    queried = parse_qsl(urlsplit(args.url).query) if args.kind == "mcp" and args.url else []
+    return [value for _, value in [*args.header, *queried]]
 
 
 def _observe(args: argparse.Namespace) -> Evidence:
     if args.kind == "arcp":
         from amends.audit.surfaces.arcp import observe_arcp
 
-        return asyncio.run(observe_arcp(args.url, token=_token(args)))
+        return asyncio.run(observe_arcp(_checked(args.url, ("ws", "wss")), token=_token(args)))
     headers = dict(args.header)
     if args.kind == "a2a":
         from amends.audit.surfaces.a2a import observe_a2a
@@ -175,8 +211,8 @@ def _server(args: argparse.Namespace) -> tuple[str, list[str]]:
     from amends.commands.console import command_after_dashes
     from amends.errors.cli import NotFoundError
 
-    if args.url is not None and args.url.startswith(("http://", "https://")):
-        return args.url, []
+    if args.url is not None and _is_address(args.url):
+        return _checked(args.url, query=True), []
     given = [*([] if args.url is None else [args.url]), *args.argv]
     command = command_after_dashes(given if given[:1] == ["--"] else ["--", *given], "amends audit mcp")
     if shutil.which(command[0]) is None:
@@ -188,14 +224,34 @@ def _server(args: argparse.Namespace) -> tuple[str, list[str]]:
     return "", command
 
 
-def _checked(url: str | None) -> str:
+def _checked(url: str | None, schemes: tuple[str, str] = ("http", "https"), *, query: bool = False) -> str:
+    """Return an address. Reports have it, so it has no password; paths are appended to it, so it has no query."""
+    from urllib.parse import urlsplit
+
     from amends.errors.cli import ValidationError
 
-    if url is None or not url.startswith(("http://", "https://")):
+    try:
+        parts = urlsplit(url or "")
+        named = parts.scheme in schemes and bool(parts.hostname)
+    except ValueError:  # no URL
+        named = False
+    if url is None or not named:
         raise ValidationError(
-            "the audit needs an http: or https: address",
+            f"the audit needs an address with {schemes[0]}: or {schemes[1]}:",
             field="URL",
-            suggestions=["Give it, for example http://127.0.0.1:8000"],
+            suggestions=[f"Give it, for example {schemes[0]}://127.0.0.1:8000"],
+        )
+    if "@" in parts.netloc:
+        raise ValidationError(
+            "the address has a user or a password",
+            field="URL",
+            suggestions=["Give them as a header: --header 'Authorization: Basic …'"],
+        )
+    if parts.fragment or (parts.query and not query):
+        raise ValidationError(
+            "the address has a query or a fragment",
+            field="URL",
+            suggestions=["Give the base URL, and credentials with --header"],
         )
     return url
 
@@ -230,11 +286,17 @@ def _first_server(document: object) -> str | None:
 
 def _check_reached(evidence: Evidence) -> None:
     """A service that answered nothing at all was not audited."""
-    from amends.errors.cli import ServiceUnavailableError
+    from amends.errors.cli import ServiceUnavailableError, ValidationError
 
     sent = [one for one in evidence.answers if one.outcome != "not-probed"]
     if all(one.outcome == "no-answer" for one in sent):
         reason = next((one.because for one in [*sent, *evidence.answers]), "no probe was sent")
+        if reason.startswith("redirected"):
+            raise ValidationError(
+                f"{evidence.target} {reason}",
+                field="URL",
+                suggestions=["Name the address that it redirects to, for example with https:"],
+            )
         raise ServiceUnavailableError(
             f"{evidence.target} did not answer ({reason})",
             suggestions=["Check the address, and that the service is running"],

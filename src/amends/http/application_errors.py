@@ -36,6 +36,7 @@ from amends.http.responses import RawResponse, Settings, error_response
 __all__ = [
     "CLIENT_DISCONNECTED",
     "INTERNAL",
+    "PHRASES",
     "exception_response",
     "fault_for",
     "fault_from_status",
@@ -55,7 +56,7 @@ CLIENT_DISCONNECTED = Fault(
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_DETAIL = 500
 """Characters of a framework's detail text; a longer text is replaced by the code's own message."""
-_PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
+PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 def exception_response(
@@ -176,7 +177,7 @@ def fault_from_status(status: int, detail: str | None = None) -> Fault:
 
 
 def _is_phrase(status: int, detail: str) -> bool:
-    return detail.strip().rstrip(".").lower() == _PHRASES.get(status)
+    return detail.strip().rstrip(".").lower() == PHRASES.get(status, "").lower()
 
 
 def with_header_wait(fault: Fault, headers: Mapping[str, str] | None) -> Fault:

@@ -1,9 +1,9 @@
 """
 Read the error responses that frameworks produce by themselves, so that they can be sent as problem documents.
 
-Only unstructured forms are read: an empty body, plain text, an HTML page that the client did not ask for, and
-`{"detail": …}` as FastAPI, Litestar and Django REST framework write it. A body that the application designed is left
-alone.
+Only unstructured forms are read: an empty body, plain text, an HTML page that the client did not ask for,
+`{"detail": …}` as FastAPI, Litestar and Django REST framework write it, and Falcon's `{"title": "404 Not Found"}`. A body
+that the application designed is left alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from amends.core.fault import Fault
-from amends.http.application_errors import fault_from_status
+from amends.http.application_errors import PHRASES, fault_from_status
 from amends.http.request_info import HTML, preferred_form
 from amends.http.validation import Mistake, fault_from_validation, pydantic_mistake
 
@@ -67,7 +67,12 @@ def _fault_from_json(status: int, body: bytes) -> Fault | None:
         return None
     if value in ({}, None):
         return fault_from_status(status)
-    if not isinstance(value, dict) or "detail" not in value:
+    if not isinstance(value, dict):
+        return None
+    if _is_status_line(status, value.get("title")) and set(value) <= {"title", "description"}:
+        description = value.get("description", "")
+        return fault_from_status(status, description) if isinstance(description, str) else None
+    if "detail" not in value:
         return None
     if value.get("status_code") == status and set(value) <= {"status_code", "detail", "extra"}:
         return _fault_from_litestar(status, value)
@@ -79,6 +84,11 @@ def _fault_from_json(status: int, body: bytes) -> Fault | None:
     if isinstance(detail, list) and detail and all(_is_validation_error(item) for item in detail):
         return fault_from_validation(map(pydantic_mistake, detail), status)
     return None
+
+
+def _is_status_line(status: int, title: object) -> bool:
+    """Return whether a title is the status and its phrase, as Falcon writes it: "404 Not Found"."""
+    return title == f"{status} {PHRASES.get(status)}"
 
 
 def _fault_from_litestar(status: int, value: dict[str, object]) -> Fault | None:

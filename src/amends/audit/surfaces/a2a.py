@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from amends.audit.surfaces.evidence import Answer, Evidence, answered, not_probed
+from amends.audit.surfaces.evidence import Answer, Evidence, answered, as_text, not_probed
 from amends.audit.surfaces.exchange import Exchange
 from amends.audit.surfaces.jsonrpc import HttpPeer, again, as_mapping, probe, without_credentials
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, between
@@ -60,7 +60,7 @@ async def observe_a2a(
             )
             if peer.status in _NO_ENDPOINT and not _is_rpc(answers[0]):
                 missing = not_probed(called, f"POST {path} answered {peer.status}{named}")
-                return Evidence(surface="a2a", target=url, answers=[missing], version=name)
+                return Evidence(surface="a2a", target=plain_url(url), answers=[missing], version=name)
         answers.append(await _broken(peer, url))
         if not version.startswith("0"):
             peer.headers["A2A-Version"] = "99.0"
@@ -78,7 +78,7 @@ async def observe_a2a(
         answers += await without_credentials(exchange, path, names.get, {"id": "amends-audit-unknown"})
         if any(one.outcome in {"failure", "success"} for one in answers):
             answers += await _through_proxy(exchange, peer, path, names)
-        return Evidence(surface="a2a", target=url, answers=answers, version=name)
+        return Evidence(surface="a2a", target=plain_url(url), answers=answers, version=name)
 
 
 _NO_ENDPOINT = frozenset({404, 405})
@@ -160,7 +160,7 @@ async def _broken(peer: HttpPeer, target: str) -> Answer:
         return Answer(probe="broken-json", sent="POST", outcome="no-answer", because=type(error).__name__)
     status = response.get("status")
     failed = "error" in response or (isinstance(status, int) and status >= 400)
-    body = str(response.get("error") or response.get("body") or response)
+    body = as_text(response.get("error") or response.get("body") or response)
     return answered(
         "broken-json",
         "POST {broken",

@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from amends.audit.surfaces.evidence import Answer, Evidence, answered, not_probed
+from amends.audit.surfaces.evidence import Answer, Evidence, answered, as_text, not_probed
 from amends.audit.surfaces.exchange import TIMEOUT, USER_AGENT, Budget, OutOfProbesError, document
 from amends.audit.surfaces.proxy import MISSING, ProxySocket, gateway_to, repeated
+from amends.recovery.events import plain_url
 
 try:
     from websockets.asyncio.client import connect
-    from websockets.exceptions import ConnectionClosed
+    from websockets.exceptions import ConnectionClosed, InvalidStatus
 except ImportError as missing:
     raise ImportError("amends audit arcp needs an extra: pip install 'amends[arcp]'") from missing
 
@@ -46,7 +47,7 @@ async def observe_arcp(url: str, *, token: str | None = None) -> Evidence:
     if token is None:
         needs = "needs --token: a session"
         answers += [not_probed(name, needs) for name in ("unknown-agent", "lost-session", *_DISTURBED)]
-        return Evidence(surface="arcp", target=url, answers=answers)
+        return Evidence(surface="arcp", target=plain_url(url), answers=answers)
     version = ""
     try:
         async with _open(url) as socket:
@@ -55,10 +56,8 @@ async def observe_arcp(url: str, *, token: str | None = None) -> Evidence:
             answers += [await session.probe(name, kind, payload) for name, kind, payload in _CALLS]
             version = session.version
     except Exception as error:  # noqa: BLE001 - the token is not accepted, or the runtime does not answer any more
-        answers.append(
-            Answer(probe="session", sent="session.hello", outcome="no-answer", because=_said(error))
-        )
-        return Evidence(surface="arcp", target=url, answers=answers)
+        answers.append(_unopened("session", "session.hello", error))
+        return Evidence(surface="arcp", target=plain_url(url), answers=answers)
     resumed = {"session_id": "sess_amends_audit", "resume_token": "amends-audit", "last_event_seq": 0}
     lost = _hello(token, resumed)
     answers.append(
@@ -67,7 +66,7 @@ async def observe_arcp(url: str, *, token: str | None = None) -> Evidence:
     if answers[-1].outcome == "success":
         answers[-1] = not_probed("lost-session", "the runtime opened a new session instead")
     answers += await _through_proxy(url, token, budget)
-    return Evidence(surface="arcp", target=url, answers=answers, version=version)
+    return Evidence(surface="arcp", target=plain_url(url), answers=answers, version=version)
 
 
 _JOB = "job_amends_audit"
@@ -159,14 +158,37 @@ def _hello(token: str | None, resume: Mapping[str, object] | None = None) -> byt
     return _frame("session.hello", payload)
 
 
+class _Connect(connect):
+    """Connects to the named address only: the token must not get to the target of a redirect."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        """Return the redirect as what it is, a failure."""
+        return exc
+
+
 def _open(url: str) -> connect:
-    return connect(url, open_timeout=TIMEOUT, close_timeout=1, user_agent_header=USER_AGENT, max_size=1 << 20)
+    return _Connect(
+        url,
+        open_timeout=TIMEOUT,
+        close_timeout=1,
+        user_agent_header=USER_AGENT,
+        max_size=1 << 20,
+        proxy=None,
+    )
+
+
+def _unopened(name: str, sent: str, error: Exception) -> Answer:
+    """Return the entry of a connection that could not be opened, or that nothing was answered on."""
+    status = error.response.status_code if isinstance(error, InvalidStatus) else 0
+    if 300 <= status < 400:
+        return not_probed(name, f"redirected with {status}, which is not followed")
+    return Answer(probe=name, sent=sent, outcome="no-answer", because=_said(error))
 
 
 async def _opening(url: str, name: str, sent: str, frame: bytes, budget: Budget) -> Answer:
     """Send a first frame that must be refused, and return what is answered before the connection is closed."""
     try:
-        budget.spend()
+        await budget.spend_slowly()
         async with budget.within(TIMEOUT), _open(url) as socket:
             await socket.send(frame.decode())
             received = document(await socket.recv())
@@ -175,7 +197,7 @@ async def _opening(url: str, name: str, sent: str, frame: bytes, budget: Budget)
     except OutOfProbesError:
         return not_probed(name, "the audit's limit was reached")
     except Exception as error:  # noqa: BLE001 - no connection, or no answer in time
-        return Answer(probe=name, sent=sent, outcome="no-answer", because=type(error).__name__)
+        return _unopened(name, sent, error)
     return _answer(name, sent, received, url)
 
 
@@ -191,14 +213,13 @@ def _closed(name: str, sent: str, closed: ConnectionClosed, url: str) -> Answer:
 def _answer(name: str, sent: str, received: object, url: str) -> Answer:
     kind = received.get("type") if isinstance(received, Mapping) else None
     payload = received.get("payload") if isinstance(received, Mapping) else None
-    body = msgspec.json.encode(payload).decode("utf-8", "replace")
     failed = kind in _ERRORS or (isinstance(payload, Mapping) and "code" in payload)
     return answered(
         name,
         sent,
         received,
         failed=failed,
-        body=body,
+        body=as_text(payload),
         target=url,
         because="" if failed else f"answered with {kind}",
     )
@@ -230,7 +251,7 @@ class _Session:
             ConnectionRefusedError: the runtime refused it.
 
         """
-        self._budget.spend()
+        await self._budget.spend_slowly()
         async with self._budget.within(TIMEOUT):
             await self._socket.send(hello.decode())
             welcome = document(await self._socket.recv())
@@ -265,11 +286,12 @@ class _Session:
 
     async def order(self, kind: str, payload: dict[str, object]) -> str:
         """Send a request, and do not read its answer."""
+        await self._budget.spend_slowly()
         await self._socket.send(_frame(kind, payload, session_id=self._id).decode())
         return ""
 
     async def _call(self, kind: str, payload: dict[str, object]) -> Mapping[str, object]:
-        self._budget.spend()
+        await self._budget.spend_slowly()
         async with self._budget.within(TIMEOUT):
             await self._socket.send(_frame(kind, payload, session_id=self._id).decode())
             while True:

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from amends.core.redaction import URL_MEMBERS, find, redact, redact_value
+from amends.core.redaction import SECRETS, URL_MEMBERS, find, redact, redact_value
 from amends.core.text import strip
+from amends.core.wire import compact
 
 __all__ = [
     "ABOUT_INPUT",
@@ -20,6 +21,7 @@ __all__ = [
     "Answer",
     "Evidence",
     "answered",
+    "as_text",
     "conceal",
     "not_probed",
     "texts",
@@ -77,8 +79,12 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def conceal(evidence: Evidence, secrets: Sequence[str]) -> Evidence:
-    """Return the evidence without the values of credentials that were sent, which a service may repeat in any member."""
-    text = msgspec.json.encode(evidence).decode()
+    """
+    Return the evidence without the values of credentials that were sent, which a service may repeat in any member.
+
+    Lone surrogates, which no encoder accepts, are replaced, too.
+    """
+    text = as_text(msgspec.to_builtins(evidence))
     for secret in secrets:
         for part in (secret, secret.rpartition(" ")[2]):
             if len(part) >= SHORTEST_SECRET:
@@ -86,9 +92,14 @@ def conceal(evidence: Evidence, secrets: Sequence[str]) -> Evidence:
     return msgspec.json.decode(text, type=Evidence)
 
 
-def not_probed(probe: str, because: str) -> Answer:
-    """Return the entry of a probe that could not be sent."""
-    return Answer(probe=probe, sent="", outcome="not-probed", because=because)
+def as_text(value: object) -> str:
+    """Return a value as compact JSON; a text as it is."""
+    return value if isinstance(value, str) else (compact(value) or b"").decode("utf-8", "replace")
+
+
+def not_probed(probe: str, because: str, sent: str = "") -> Answer:
+    """Return the entry of a probe that could not be sent, or whose answer says nothing."""
+    return Answer(probe=probe, sent=redact(sent, kinds=SECRETS), outcome="not-probed", because=because)
 
 
 def answered(
@@ -118,7 +129,7 @@ def answered(
     """
     return Answer(
         probe=probe,
-        sent=sent[:200],
+        sent=redact(sent, kinds=SECRETS)[:200],
         outcome="failure" if failed else "success",
         because=because,
         response=redact_value(response),

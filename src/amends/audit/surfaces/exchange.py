@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypedDict, Unpack
@@ -12,8 +13,9 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from amends._version import __version__
-from amends.audit.surfaces.evidence import Answer, answered
+from amends.audit.surfaces.evidence import Answer, answered, not_probed
 from amends.audit.surfaces.wsgi import AnyApp, as_asgi
+from amends.core.redaction import SECRETS, redact
 from amends.core.wire import TOO_DEEP, Unreadable
 from amends.core.wire import read as read_json
 
@@ -30,6 +32,7 @@ __all__ = [
     "ProbeOptions",
     "Reply",
     "SendOptions",
+    "decompressed",
     "document",
     "httpx",
 ]
@@ -70,6 +73,17 @@ class Budget:
         if self._probes <= 0 or not self.left:
             raise OutOfProbesError
         self._probes -= 1
+
+    async def spend_slowly(self) -> None:
+        """
+        Count one request over a network or a pipe, and wait as long as the rate needs.
+
+        Raises:
+            OutOfProbesError: there were too many, or they took too long.
+
+        """
+        self.spend()
+        await asyncio.sleep(1 / PER_SECOND)
 
     def within(self, seconds: float) -> asyncio.Timeout:
         """Return a time-out of so many seconds, or of what is left."""
@@ -112,6 +126,28 @@ def document(body: bytes | str) -> object:
     except Unreadable:
         return None
     return None if value is TOO_DEEP else value
+
+
+def decompressed(body: bytes, coding: str) -> bytes:
+    """
+    Return a compressed body, up to the limit. What is not gzip or deflate stays as it is.
+
+    No compression is asked for, because libraries decompress without a limit: 1 MB can become 1 GB.
+
+    >>> import gzip
+    >>> decompressed(gzip.compress(b"{}"), "gzip")
+    b'{}'
+    """
+    if coding.strip().lower() not in {"gzip", "deflate"}:
+        return body
+    try:
+        return zlib.decompressobj(_EITHER).decompress(body, MAX_BODY + 1)
+    except zlib.error:
+        return body
+
+
+_EITHER = zlib.MAX_WBITS | 32
+"""With the header of gzip or of zlib."""
 
 
 class SendOptions(TypedDict, total=False):
@@ -204,10 +240,12 @@ class Exchange:
             httpx.TransportError, TimeoutError: no response.
 
         """
-        self.budget.spend()
         if self._paced:
-            await asyncio.sleep(1 / PER_SECOND)
+            await self.budget.spend_slowly()
+        else:
+            self.budget.spend()
         sent = {"User-Agent": USER_AGENT, "Accept": "application/json, */*;q=0.5"}
+        sent["Accept-Encoding"] = "identity"
         sent |= (self.headers if credentials else {}) | dict(headers or {})
         async with self.budget.within(patience):
             request = self._client.build_request(
@@ -215,15 +253,16 @@ class Exchange:
             )
             response = await self._client.send(request, stream=True)
             try:
+                coding = response.headers.get("content-encoding", "")
                 body = b""
-                async for chunk in response.aiter_bytes():
+                async for chunk in response.aiter_raw() if coding else response.aiter_bytes():
                     body += chunk
                     if len(body) > MAX_BODY:
                         break
             finally:
                 await response.aclose()
         received = {name.lower(): value for name, value in response.headers.items()}
-        return Reply(response.status_code, received, body[:MAX_BODY])
+        return Reply(response.status_code, received, decompressed(body, coding)[:MAX_BODY])
 
     async def probe(
         self,
@@ -251,14 +290,12 @@ class Exchange:
         try:
             reply = await self.send(method, path, **options)
         except OutOfProbesError:
-            return Answer(
-                probe=name, sent=sent, outcome="not-probed", because="the audit's limit was reached"
-            )
+            return not_probed(name, "the audit's limit was reached", sent)
         except Exception as error:  # noqa: BLE001 - any failure of the client is an answer that did not come
-            return Answer(probe=name, sent=sent, outcome="no-answer", because=type(error).__name__)
+            shown = redact(sent, kinds=SECRETS)
+            return Answer(probe=name, sent=shown, outcome="no-answer", because=type(error).__name__)
         if 300 <= reply.status < 400:
-            because = f"redirected with {reply.status}, which is not followed"
-            return Answer(probe=name, sent=sent, outcome="not-probed", because=because)
+            return not_probed(name, f"redirected with {reply.status}, which is not followed", sent)
         failed = reply.status >= 400
         return answered(
             name,

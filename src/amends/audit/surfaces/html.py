@@ -9,6 +9,7 @@ from amends.audit.surfaces.evidence import Answer
 from amends.audit.surfaces.score import Finding, SurfaceReport
 from amends.audit.surfaces.text import distinct, headline
 from amends.audit.views import STYLE
+from amends.core.text import strip
 
 __all__ = ["html"]
 
@@ -21,16 +22,17 @@ _MET = {True: "yes", False: "no", None: "?"}
 def html(report: SurfaceReport) -> str:
     """Return the page."""
     questions = "".join(
-        f"<tr class='{'unknown' if one.met is None else _MET[one.met]}'><td>{one.level}</td><td>{_MET[one.met]}</td>"
-        f"<td>{escape(one.asks)}</td><td>{escape(one.because)}</td></tr>"
+        f"<tr class='{'unknown' if one.met is None or not one.came_up else _MET[one.met]}'><td>{one.level}</td>"
+        f"<td>{_MET[one.met] if one.came_up else '–'}</td>"
+        f"<td>{_shown(one.asks)}</td><td>{_shown(one.because)}</td></tr>"
         for one in report.questions
     )
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
-        f"<title>Audit: {escape(report.target)}</title><style>{STYLE}{_WRAPPED}</style></head><body>"
-        f"<h1><code>{escape(report.target)}</code></h1><p>{escape(report.version)}</p>"
-        f"<p class='score'>{escape(headline(report))}</p><p>{escape(report.because)}</p>"
+        f"<title>Audit: {_shown(report.target)}</title><style>{STYLE}{_WRAPPED}</style></head><body>"
+        f"<h1><code>{_shown(report.target)}</code></h1><p>{_shown(report.version)}</p>"
+        f"<p class='score'>{_shown(headline(report))}</p><p>{_shown(report.because)}</p>"
         f"<h2>Findings</h2>{''.join(map(_finding, distinct(report.findings))) or '<p>None.</p>'}"
         "<h2>Questions</h2><table><tr><th>level</th><th>met</th><th>question</th><th>observed</th></tr>"
         f"{questions}</table><p>A model reads {report.bytes:,} bytes (about {report.tokens:,} tokens) for all failures, "
@@ -39,21 +41,26 @@ def html(report: SurfaceReport) -> str:
     )
 
 
+def _shown(text: str) -> str:
+    """Return a text from outside as HTML, without characters that are invisible or reorder the others."""
+    return escape(strip(text))
+
+
 def _list(title: str, items: Sequence[str]) -> str:
     if not items:
         return ""
-    return f"<h2>{title}</h2><ul>{''.join(f'<li>{escape(each)}</li>' for each in items)}</ul>"
+    return f"<h2>{title}</h2><ul>{''.join(f'<li>{_shown(each)}</li>' for each in items)}</ul>"
 
 
 def _finding(one: Finding) -> str:
     return (
-        f"<h3>{escape(one.asks)} no</h3><p>{escape(', '.join(one.probes))}</p>"
-        f"<pre>{escape(one.evidence)}</pre><p><b>Fix:</b> {escape(one.fix)} <small>{escape(one.clause)}</small></p>"
+        f"<h3>{_shown(one.asks)} no</h3><p>{_shown(', '.join(one.probes))}</p>"
+        f"<pre>{_shown(one.evidence)}</pre><p><b>Fix:</b> {_shown(one.fix)} <small>{_shown(one.clause)}</small></p>"
     )
 
 
 def _answer(one: Answer) -> str:
     return (
-        f"<details><summary><b>{escape(one.probe)}</b> {escape(one.outcome)} {escape(one.because)}</summary>"
-        f"<p><code>{escape(one.sent)}</code></p><pre>{escape(one.text)}</pre></details>"
+        f"<details><summary><b>{_shown(one.probe)}</b> {_shown(one.outcome)} {_shown(one.because)}</summary>"
+        f"<p><code>{_shown(one.sent)}</code></p><pre>{_shown(one.text)}</pre></details>"
     )

@@ -29,6 +29,7 @@ from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, Proxy, between, r
 from amends.audit.surfaces.wsgi import AnyApp
 from amends.core.redaction import redact
 from amends.http.key_support import REPLAYED
+from amends.recovery.events import plain_url
 
 __all__ = ["audit_http", "observe_http"]
 
@@ -115,7 +116,7 @@ async def observe_http(
             if rate_limit
             else not_probed("rate-limit", "needs --rate-limit: up to 60 GET requests")
         )
-        return Evidence(surface="http", target=exchange.base, answers=answers)
+        return Evidence(surface="http", target=plain_url(exchange.base), answers=answers)
 
 
 def audit_http(url: str, **options: Unpack[HttpOptions]) -> Evidence:

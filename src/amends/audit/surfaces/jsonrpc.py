@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 import msgspec
 
-from amends.audit.surfaces.evidence import Answer, answered, not_probed
+from amends.audit.surfaces.evidence import Answer, answered, as_text, not_probed
 from amends.audit.surfaces.exchange import TIMEOUT, Budget, Exchange, OutOfProbesError, Reply, document
 from amends.audit.surfaces.proxy import DISTURBANCES, Proxy, repeated
 
@@ -129,12 +129,18 @@ class ProcessPeer:
         except TimeoutError:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            # asyncio waits for the end of the output, too, which it does not read while much of it is left.
+            assert process.stdout is not None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2):
+                    while await process.stdout.read(MAX_LINE):
+                        pass
+                    await process.wait()
 
     async def call(self, method: str, params: object) -> object:
         """Send a request, and read lines until its response arrives."""
         number = next(self._ids)
-        self._budget.spend()
+        await self._budget.spend_slowly()
         await self._write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         assert self._process is not None
         stdout = self._process.stdout
@@ -180,11 +186,10 @@ async def probe(
         return Answer(probe=name, sent=sent, outcome="no-answer", because=type(error).__name__)
     said = as_mapping(response)
     body = said.get("error") or said.get("result") or said.get("body") or response
-    text = body if isinstance(body, str) else msgspec.json.encode(body).decode("utf-8", "replace")
     failed = _failed(response)
     because = "" if failed else expected
     return answered(
-        name, sent, response, failed=failed, body=text, target=target, because=because, fields=fields
+        name, sent, response, failed=failed, body=as_text(body), target=target, because=because, fields=fields
     )
 
 

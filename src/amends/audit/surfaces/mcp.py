@@ -23,11 +23,13 @@ from amends.audit.surfaces.jsonrpc import (
 )
 from amends.audit.surfaces.proxy import DISTURBANCES, MISSING, Proxy, between, gateway_to, repeated
 from amends.audit.surfaces.wsgi import AnyApp
-from amends.core.redaction import find
+from amends.core.redaction import SECRETS, redact
+from amends.recovery.events import plain_url
 
 __all__ = ["observe_mcp"]
 
 PROTOCOL = "2025-11-25"
+_VERSION = "MCP-Protocol-Version"
 _HELLO = {
     "protocolVersion": PROTOCOL,
     "capabilities": {},
@@ -65,33 +67,47 @@ async def observe_mcp(
             evidence.answers.extend(await _command_through_proxy(command, budget))
         return evidence
     parts = urlsplit(url)
-    path = parts.path or "/mcp"
+    path, target = parts.path or "/mcp", plain_url(url)
+    if parts.query:
+        path = f"{path}?{parts.query}"  # some services take their key there
     async with (
         _lifespan(app),
         Exchange(f"{parts.scheme}://{parts.netloc}", headers, app, budget=budget) as exchange,
     ):
-        http = HttpPeer(exchange, path, {"MCP-Protocol-Version": PROTOCOL})
-        evidence = await _observe(http, url, writes=writes)
+        http = HttpPeer(exchange, path, {_VERSION: PROTOCOL})
+        evidence = await _observe(http, target, writes=writes)
         if not _answered(evidence):
             return evidence
-        http.headers["Mcp-Session-Id"] = "amends-audit-unknown"
-        lost = await probe(
-            http, "unknown-session", "tools/list", {}, about="in a session that does not exist", target=url
-        )
-        evidence.answers.append(
-            not_probed("unknown-session", "the server has no sessions") if lost.outcome == "success" else lost
-        )
+        evidence.answers.append(await _unsupported_version(http, target))
+        evidence.answers.append(await _unknown_session(http, target))
         evidence.answers.extend(await without_credentials(exchange, path, "initialize", _HELLO))
         evidence.answers.extend(await _through_proxy(exchange, path))
         return evidence
 
 
+async def _unsupported_version(peer: HttpPeer, target: str) -> Answer:
+    """Send a request of a protocol version that does not exist."""
+    peer.headers[_VERSION] = "1999-01-01"
+    about = "of a version that does not exist"
+    answer = await probe(peer, "unsupported-version", "tools/list", {}, about=about, target=target)
+    peer.headers[_VERSION] = PROTOCOL
+    return _unless_answered(answer, "the server answers in any version")
+
+
+async def _unknown_session(peer: HttpPeer, target: str) -> Answer:
+    peer.headers["Mcp-Session-Id"] = "amends-audit-unknown"
+    about = "in a session that does not exist"
+    answer = await probe(peer, "unknown-session", "tools/list", {}, about=about, target=target)
+    return _unless_answered(answer, "the server has no sessions")
+
+
+def _unless_answered(answer: Answer, because: str) -> Answer:
+    return not_probed(answer.probe, because) if answer.outcome == "success" else answer
+
+
 def _shown(command: Sequence[str]) -> str:
     """Return the command for the report, without credentials in its arguments."""
-    text = shlex.join(command)
-    for leak in reversed([one for one in find(text) if one.kind == "token"]):
-        text = f"{text[: leak.start]}[redacted]{text[leak.end :]}"
-    return text
+    return redact(shlex.join(command), kinds=SECRETS)
 
 
 def _answered(evidence: Evidence) -> bool:
@@ -107,7 +123,7 @@ async def _through_proxy(exchange: Exchange, path: str) -> list[Answer]:
         if found is None:
             return [not_probed(name, MISSING) for name in _NAMES]
         through, proxy = found
-        peer = HttpPeer(through, path, {"MCP-Protocol-Version": PROTOCOL})
+        peer = HttpPeer(through, path, {_VERSION: PROTOCOL})
         method, answers = await _disturb(peer, proxy)
         if answers[0].outcome != "not-probed":
             answers.append(await _forgotten(peer, proxy, method))

@@ -12,6 +12,8 @@ __all__ = ["Operation", "operations"]
 _METHODS = ("get", "post", "put", "patch", "delete")
 _TYPED = frozenset({"integer", "number", "boolean", "object", "array"})
 MAX_OPERATIONS = 200
+MAX_VALUES = 1000
+"""Values of an example."""
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +97,7 @@ def _of_path(document: Mapping[str, object], path: str, item: Mapping[str, objec
             wrong_body=_wrong_body(document, schema),
             required_members=tuple(map(str, _list(schema.get("required")))),
             json_body=isinstance(body, Mapping),
-            valid_body=_example(document, schema) if schema else None,
+            valid_body=_valid_body(document, schema) if schema else None,
             takes_key=any(place == "header" and name.lower() == "idempotency-key" for place, name in schemas),
             secured=bool(security) and {} not in security,
             credentials=_credential_header(document, security),
@@ -125,8 +127,19 @@ def _wrong_body(document: Mapping[str, object], schema: Mapping[str, object]) ->
     return wrong or None
 
 
-def _example(document: Mapping[str, object], schema: Mapping[str, object], depth: int = 0) -> object:
+def _valid_body(document: Mapping[str, object], schema: Mapping[str, object]) -> object:
+    """Return a body that fits the schema; None if it needs too many values, as one that contains itself does."""
+    left = iter(range(MAX_VALUES))
+    body = _example(document, schema, left)
+    return None if next(left, None) is None else body
+
+
+def _example(
+    document: Mapping[str, object], schema: Mapping[str, object], left: Iterator[int], depth: int = 0
+) -> object:
     """Return a value that fits a schema, as far as its types, examples and required members say."""
+    if next(left, None) is None:
+        return None
     for name in ("example", "default", "const"):
         if name in schema:
             return schema[name]
@@ -139,7 +152,7 @@ def _example(document: Mapping[str, object], schema: Mapping[str, object], depth
     if isinstance(properties, Mapping) and depth < 8:
         required = set(map(str, _list(schema.get("required"))))
         return {
-            str(name): _example(document, _resolved(document, each), depth + 1)
+            str(name): _example(document, _resolved(document, each), left, depth + 1)
             for name, each in properties.items()
             if str(name) in required
         }

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Literal, Self
 
 from amends.audit.surfaces.evidence import Answer
-from amends.audit.surfaces.exchange import MAX_BODY, Exchange, httpx
+from amends.audit.surfaces.exchange import MAX_BODY, Exchange, decompressed, httpx
 from amends.core.policy import Policy
 from amends.http.asgi_types import App, Message, Receive, Scope
 
@@ -72,14 +72,14 @@ class Proxy(httpx.AsyncBaseTransport):
             await _first(task, answer.complete)
         finally:
             await self._leave(task, answer)
-        self.last = httpx.Response(answer.status or 500, headers=answer.headers, content=bytes(answer.body))
+        self.last = answer.response()
         if self.mode == "lost-answer":
             raise httpx.ReadError("the proxy lost the answer", request=request)
         return self.last
 
     async def _leave(self, task: asyncio.Future[None], answer: _Received) -> None:
         """Close the connection, and wait for the application's end."""
-        left = not answer.complete.is_set()
+        left = not answer.complete.is_set() or answer.too_large
         answer.complete.set()
         if not (left and self._cancels):
             await asyncio.wait([task], timeout=_END)
@@ -125,11 +125,25 @@ class _Received:
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], list(message.get("headers", ()))
         elif message["type"] == "http.response.body":
-            self.body += message.get("body", b"")
+            if not self.too_large:
+                self.body += message.get("body", b"")
             if self.body or not message.get("more_body", False):
                 self.begun.set()
-            if not message.get("more_body", False) or len(self.body) > MAX_BODY:
+            if not message.get("more_body", False) or self.too_large:
                 self.complete.set()
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the rest is not read."""
+        return len(self.body) > MAX_BODY
+
+    def response(self) -> httpx.Response:
+        """Return it as the client's library has it, decompressed."""
+        coding = dict(self.headers).get(b"content-encoding", b"").decode("latin-1")
+        headers = [(name, value) for name, value in self.headers if name != b"content-encoding"]
+        return httpx.Response(
+            self.status or 500, headers=headers, content=decompressed(bytes(self.body), coding)
+        )
 
 
 def _receiver(body: bytes, answer: _Received) -> Receive:

@@ -10,11 +10,13 @@ from amends.audit.surfaces.evidence import ABOUT_INPUT, NO_INPUT, REPEATS, UNKNO
 from amends.audit.surfaces.questions import QUESTIONS, Question
 from amends.audit.surfaces.reading import Reading, read
 
-__all__ = ["Asked", "Finding", "SurfaceReport", "score"]
+__all__ = ["ACCEPTED", "Asked", "Finding", "SurfaceReport", "score"]
 
 BYTES_PER_TOKEN = 4
+ACCEPTED = "accepted in the baseline"
+"""Why a question with a finding does not lower the score."""
 _OF_PROTOCOL = "JSON-RPC error"
-_OF_HTTP = frozenset({"unknown-session", "no-credentials", "expired-credentials"})
+_OF_HTTP = frozenset({"unknown-session", "unsupported-version", "no-credentials", "expired-credentials"})
 """Probes of MCP and A2A that HTTP answers, below the protocol."""
 _NO_PATH = 404
 _OTHER_REASONS = frozenset({401, 403, 404, 405, 406, 413, 415, 429, 501, 503})
@@ -52,6 +54,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     asks: str
     met: bool | None
     because: str
+    came_up: bool = True
+    """False if nothing was seen that the question is about; then it does not lower the score."""
 
 
 class SurfaceReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,9 +107,16 @@ def score(evidence: Evidence, accepted: Sequence[str] = ()) -> SurfaceReport:
             finding = _finding(question, guilty, because)
             findings.append(finding)
             if finding.key in accepted:
-                met, because = True, "accepted in the baseline"
+                met, because = True, ACCEPTED
         asked.append(
-            Asked(id=question.id, level=question.level, asks=question.asks, met=met, because=because)
+            Asked(
+                id=question.id,
+                level=question.level,
+                asks=question.asks,
+                met=met,
+                because=because,
+                came_up=because not in _DID_NOT_COME_UP,
+            )
         )
     counted = [one for one in findings if one.key not in accepted]
     leaked = any(one.id == "leak" for one in counted)
@@ -131,6 +142,9 @@ def score(evidence: Evidence, accepted: Sequence[str] = ()) -> SurfaceReport:
     )
 
 
+_NO_RETRY = "no failure may be retried"
+_NO_WRITE = "no write with a key was sent"
+_DID_NOT_COME_UP = frozenset({_NO_RETRY, _NO_WRITE, NO_INPUT})
 _OF_EVERY_FAILURE = frozenset({"retry-all", "executed", "consistent", "docs", "trace"})
 """Questions whose yes needs an answer to every probe."""
 _UNPROBED = frozenset({"not-probed", "no-answer"})
@@ -209,7 +223,7 @@ def _when(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
     """Answers that may be retried need a wait. If there was none, the question does not come up."""
     retriable = [pair for pair in pairs if pair[1].retriable]
     if not retriable:
-        return True, "no failure may be retried", []
+        return True, _NO_RETRY, []
     return _every(retriable, lambda reading: reading.wait, "")
 
 
@@ -217,21 +231,28 @@ def _field(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
     """
     A refusal for another reason, such as missing credentials, cannot name the value; an unknown path names itself.
 
-    The 404 of an error page that does not exist counts only if it names the value: the pages may be files.
+    The name of a value in the path of an example, or of the code of an error page, is not known. Its refusal counts as
+    a yes if a member names it, and else as nothing, because a text such as "id must be a number" may name it.
     """
     invalid = [pair for pair in pairs if pair[0].probe in ABOUT_INPUT]
-    about_input = [pair for pair in invalid if _status(pair[0]) not in _OTHER_REASONS]
-    about_input += [
-        (one, reading)
-        for one, reading in pairs
-        if one.probe == UNKNOWN_CODE and (reading.field or _status(one) not in _OTHER_REASONS)
-    ]
+    codes = [pair for pair in pairs if pair[0].probe == UNKNOWN_CODE]
+    about_input = [pair for pair in [*invalid, *codes] if _shows_field(*pair)]
     if not about_input:
         if invalid and all(_status(one) == _NO_PATH for one, _ in invalid):
             return True, "invalid values were refused as unknown paths", []
+        if any(_status(one) not in _OTHER_REASONS for one, _ in invalid):
+            return None, "the name of the value that was wrong is not known: give --openapi FILE", []
         if any(one.probe in ABOUT_INPUT and one.because == NO_INPUT for one in evidence.answers):
             return True, NO_INPUT, []
     return _every(about_input, lambda reading: reading.field, "no invalid value could be sent")
+
+
+def _shows_field(answer: Answer, reading: Reading) -> bool:
+    """Return whether the answer to an invalid value shows that it is named, or that it is not."""
+    status = _status(answer)
+    if not answer.fields and (reading.field or (isinstance(status, int) and status < 500)):
+        return reading.field
+    return status not in _OTHER_REASONS
 
 
 def _status(answer: Answer) -> object:
@@ -251,7 +272,7 @@ def _once(evidence: Evidence, pairs: Sequence[Pair]) -> Checked:
     """Needs --writes. If no write takes a key, the question does not come up."""
     repeats = [one for one in evidence.answers if one.outcome in REPEATS and one.probe == _WRITE]
     bad = [one for one in repeats if one.outcome == "stuck"]
-    return not bad, "executed once" if repeats else "no write with a key was sent", bad
+    return not bad, "executed once" if repeats else _NO_WRITE, bad
 
 
 def _extends(shape: str, smaller: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from amends.audit.surfaces.score import Finding, SurfaceReport
+from amends.audit.surfaces.score import ACCEPTED, Finding, SurfaceReport
 from amends.audit.views import count
 from amends.core.text import strip
 
@@ -39,11 +39,14 @@ def lines(report: SurfaceReport, paint: Callable[..., str]) -> list[str]:
         shown.append(f"{paint('✗', 'red')} {_cut(rest)}")
     if not findings:
         shown.append(f"  {_cut(strip(report.because))}")
-    met = [one.id for one in report.questions if one.met is True]
+    met = [one.id for one in report.questions if one.met and one.came_up and one.because != ACCEPTED]
     if met:
         shown.append(f"{paint('✓', 'green')} {_cut(f'{len(met)} met: {_listed(met)}')}")
     for one in [each for each in report.questions if each.met is None]:
         shown.append(f"{paint('?', 'yellow')} {_cut(f'{one.asks} {strip(one.because)}')}")
+    idle = [f"{one.id} ({one.because})" for one in report.questions if not one.came_up]
+    if idle:
+        shown.append(f"  {_cut(f'did not come up: {_listed(idle)}')}")
     if report.accepted:
         shown.append(paint(f"  accepted in the baseline: {count(len(report.accepted), 'finding')}", "dim"))
     if report.not_probed:
