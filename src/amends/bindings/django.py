@@ -84,14 +84,14 @@ class ProblemMiddleware:
         """Handle one request."""
         if self._async:
             return self._acall(request)
-        token = CURRENT.set(lambda: (_request_info(request), self.settings))
+        token = CURRENT.set((_request_info, request, self.settings))
         try:
             return self._rewrite(request, self.get_response(request))
         finally:
             CURRENT.reset(token)
 
     async def _acall(self, request: HttpRequest) -> HttpResponse:
-        token = CURRENT.set(lambda: (_request_info(request), self.settings))
+        token = CURRENT.set((_request_info, request, self.settings))
         try:
             return self._rewrite(request, await self.get_response(request))
         finally:

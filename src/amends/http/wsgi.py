@@ -18,8 +18,8 @@ def request_info(environ: Mapping[str, Any]) -> RequestInfo:
     """Return the parts of a request that an error response depends on."""
     return RequestInfo(
         method=environ["REQUEST_METHOD"],
-        path=_decoded(environ.get("PATH_INFO", "")) or "/",
-        root=_decoded(environ.get("SCRIPT_NAME", "")),
+        path="/" + _decoded(environ.get("PATH_INFO", "")).lstrip("/"),
+        root=_decoded(environ.get("SCRIPT_NAME", "")).rstrip("/"),
         scheme=environ.get("wsgi.url_scheme", "http"),
         host=environ.get("HTTP_HOST", ""),
         server=environ.get("SERVER_NAME", ""),
