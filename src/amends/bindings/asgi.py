@@ -156,6 +156,11 @@ class _Failure(msgspec.Struct):
         if self.phase == _REPLACED:
             return
         if kind == "http.response.start":
+            if FAULT in self.scope:
+                # An exception handler of a binding has made this response.
+                self.phase = _PASSING
+                await self.forward(message)
+                return
             if message["status"] == 500:
                 self.behind = handled_exception(self.around)
                 if self.behind is not None and self._is_typed(self.behind):
