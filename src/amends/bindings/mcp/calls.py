@@ -131,7 +131,10 @@ class Calls:
 
     def traced(self, operation: Operation) -> Operation:
         """Return the operation with the trace of the request or task that is being handled, if there is one."""
-        trace = None if operation.trace_id else id_of(incoming())
+        parent = incoming()
+        if parent is None or operation.trace_id:
+            return operation
+        trace = id_of(parent)
         return operation if trace is None else replace(operation, trace_id=trace)
 
     def run(
