@@ -31,8 +31,4 @@ def current_request() -> tuple[RequestInfo, Settings]:
     return read(request), settings
 
 
-def _traceparent() -> str | None:
-    return None if CURRENT.get() is None else current_request()[0].traceparent
-
-
-tracing.SOURCES.append(_traceparent)
+tracing.add_source(CURRENT, lambda current: current[0](current[1]).traceparent)
