@@ -139,8 +139,8 @@ class Calls:
 
     def run(
         self,
-        attempt: Callable[..., Awaitable[T]],
-        *args: object,
+        attempt: Callable[[], Awaitable[T]],
+        *,
         operation: Operation,
         policy: Policy | None = None,
     ) -> Awaitable[T]:
@@ -149,7 +149,6 @@ class Calls:
 
         Args:
             attempt: makes one attempt within `seconds_left`, raises FaultError.
-            args: its arguments.
             operation: whether a repeat is safe.
             policy: replaces the client's policy.
 
@@ -159,7 +158,6 @@ class Calls:
         """
         return arecover(
             attempt,
-            *args,
             policy=policy or self.policy,
             upstream=self._upstreams.of(operation.name),
             operation=operation,

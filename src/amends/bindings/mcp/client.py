@@ -270,9 +270,8 @@ class Client(mcp.Client):
                 made = await self.effects.acall(name, run, arguments or {}, key=key, again=again, direct=True)
                 result: Any = restore(made)
             else:
-                result = await self._calls.run(
-                    self._attempt, mcp.Client.call_tool, request, options, operation=operation, policy=policy
-                )
+                attempt = partial(self._attempt, mcp.Client.call_tool, request, options)
+                result = await self._calls.run(attempt, operation=operation, policy=policy)
         except FaultError as error:
             return self._give_up(error, raises or self.raises)  # type: ignore[no-any-return]
         if isinstance(result, PassThrough):
@@ -289,9 +288,8 @@ class Client(mcp.Client):
         """Call a tool inside an effect, with the key of the effect."""
         key = current_key()
         keyed = options if key is None else _with_meta(options, {META_KEY: key})
-        return self._calls.run(
-            self._attempt, mcp.Client.call_tool, request, keyed, operation=operation, policy=policy
-        )
+        attempt = partial(self._attempt, mcp.Client.call_tool, request, keyed)
+        return self._calls.run(attempt, operation=operation, policy=policy)
 
     async def _list_operations(self) -> ToolOperations | PassThrough:
         async def list_operations(client: mcp.Client) -> ToolOperations:
@@ -345,7 +343,7 @@ class Client(mcp.Client):
         self._current()
         try:
             result: T | PassThrough = await self._calls.run(
-                self._attempt, method, args, options, operation=self._calls.traced(READ)
+                partial(self._attempt, method, args, options), operation=self._calls.traced(READ)
             )
         except FaultError as error:
             return self._give_up(error, self.raises)  # type: ignore[no-any-return]

@@ -209,14 +209,17 @@ class Guard:
         return guarded
 
     def _guarded(self, method: str, handler: Handler) -> Handler:
+        ledger = self._ledger if method == TOOL else None
+        change = self._change.get(method)
+
         async def guarded(ctx: Context, params: object) -> HandlerResult:
             call = _Call(ctx.meta)
             token = _CALL.set(call)
             try:
-                if method == TOOL and self._ledger is not None:
-                    result = await self._call_once(self._ledger, handler, call, ctx, params)
-                else:
+                if ledger is None:
                     result = await handler(ctx, params)
+                else:
+                    result = await self._call_once(ledger, handler, call, ctx, params)
             except _Classified as classified:
                 return await self._answer(classified.failure, method, ctx, params)
             except asyncio.CancelledError as exc:
@@ -237,7 +240,6 @@ class Guard:
                 _CALL.reset(token)
             if call.failure is not None and getattr(result, "is_error", False):
                 return await self._answer(call.failure, method, ctx, params)
-            change = self._change.get(method)
             return result if change is None else change(self, result)
 
         return guarded
