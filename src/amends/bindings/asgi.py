@@ -27,14 +27,13 @@ from amends.http.application_errors import (
     fault_for,
     is_expected,
     unwrap_group,
-    with_header_wait,
 )
 from amends.http.asgi import FAULT, LATE, exception_answer, header, request_info, send_response
 from amends.http.asgi_types import App, Message, Receive, Scope, Send
-from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
+from amends.http.bodies import LIMIT, fault_from_body, may_rewrite, rewrite
 from amends.http.current import CURRENT
 from amends.http.handled import begin_request, handled_exception, watch_quart
-from amends.http.responses import LOG, Settings, error_response, quote_path
+from amends.http.responses import LOG, Settings, quote_path
 from amends.serving.tracing import trace_id
 
 __all__ = ["Problems"]
@@ -237,17 +236,17 @@ class _Failure(msgspec.Struct):
 
     async def _rewrite(self, cause: BaseException | None) -> bool:
         """Send the framework's error response as a problem document; return False if it must stay as it is."""
-        headers = _decoded(self.start["headers"])
-        fields = {name.lower(): value for name, value in headers}
-        fault = fault_from_body(self.start["status"], fields.get("content-type", ""), self.held)
-        if fault is None:
-            return False
-        if cause is not None:
-            fault = fault_for(unwrap_group(cause), self.scope["method"], self.settings)
-        fault = self.scope[FAULT] = with_header_wait(fault, fields)
-        response = error_response(
-            fault, request_info(self.scope), self.settings, headers=headers, cause=cause
+        found = rewrite(
+            self.start["status"],
+            _decoded(self.start["headers"]),
+            self.held,
+            request_info(self.scope),
+            self.settings,
+            cause,
         )
+        if found is None:
+            return False
+        self.scope[FAULT], response = found
         await send_response(self.scope, self.forward, response)
         return True
 

@@ -42,11 +42,11 @@ from amends.http.application_errors import (
     unwrap_group,
 )
 from amends.http.asgi import FAULT
+from amends.http.bodies import rewrite
 from amends.http.current import CURRENT
 from amends.http.request_info import HTML, RequestInfo, preferred_form
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.http.validation import fault_from_validation
-from amends.http.wsgi import rewrite
 
 __all__ = ["ProblemMiddleware", "check_form", "exception_handler"]
 
