@@ -361,6 +361,47 @@ async def test_no_response_is_a_failure_and_a_disconnect_is_not(caplog):
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+@pytest.mark.parametrize(
+    ("before", "raised", "last"),
+    [
+        ((), False, "http.response.body"),
+        (("http.response.early_hint",), False, "http.response.body"),
+        (("http.response.start", "http.response.push"), True, "http.response.push"),
+        (("http.response.start", "http.response.part", "http.response.push"), True, "http.response.push"),
+        (("http.response.start", "http.response.body"), False, "http.response.body"),
+        (
+            ("http.response.start", "http.response.body", "http.response.trailers"),
+            False,
+            "http.response.trailers",
+        ),
+    ],
+)
+async def test_a_failure_is_answered_until_the_response_begins(before, raised, last):
+    """Messages of extensions do not begin a response. A failure in the middle of it reaches the server, one after it does not."""
+    sent = []
+
+    async def app(scope, receive, send):
+        for kind in before:
+            part = kind.endswith("part")
+            await send(
+                {"type": kind.replace("part", "body"), "status": 200, "headers": [], "more_body": part}
+            )
+        raise NotFoundError("There is no such order")
+
+    async def send(message):
+        sent.append(message)
+
+    asked = Problems(app)({"type": "http", "method": "GET", "path": "/", "headers": []}, None, send)
+    if raised:
+        with pytest.raises(NotFoundError):
+            await asked
+    else:
+        await asked
+    assert sent[-1]["type"] == last
+    began = [message["status"] for message in sent if message["type"] == "http.response.start"]
+    assert began == [200 if "http.response.start" in before else 404]
+
+
 async def test_cancellation_passes():
     """A cancellation by the server is raised and not answered."""
 

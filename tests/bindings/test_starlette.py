@@ -12,7 +12,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.testclient import TestClient
 
 from amends.bindings.starlette import install
-from amends.errors import ConflictError
+from amends.errors import ConflictError, InternalError
 
 
 async def conflict(request):
@@ -127,6 +127,21 @@ async def test_handlers_of_the_application_are_kept():
 
     app = application(exception_handlers={ConflictError: mine})
     assert (await get("/conflict", app=app)).status_code == 299
+
+
+async def test_a_typed_error_with_status_500_is_answered_once(caplog):
+    """The log line and the response have the same trace id."""
+
+    async def fail(request):
+        raise InternalError("The stock is not known")
+
+    app = Starlette(routes=[Route("/", fail)])
+    install(app)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
+        response = await client.get("/")
+    assert (response.status_code, response.json()["detail"]) == (500, "The stock is not known")
+    (line,) = [record for record in caplog.records if record.name == "amends.http"]
+    assert line.trace_id == response.json()["trace_id"]
 
 
 async def test_streams_and_websockets_pass():

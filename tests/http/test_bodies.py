@@ -1,8 +1,12 @@
 """Reading error bodies that frameworks write."""
 
+import httpx2
 import pytest
 
-from amends.http.bodies import fault_from_body, may_rewrite
+from amends.bindings.asgi import Problems
+from amends.http.bodies import LIMIT, fault_from_body, may_rewrite, rewrite
+from amends.http.request_info import RequestInfo
+from amends.http.responses import Settings
 
 
 @pytest.mark.parametrize(
@@ -74,3 +78,67 @@ def test_which_responses_are_looked_into():
     assert may_rewrite(500, "application/json", None, "Identity") is True
     assert may_rewrite(500, "text/html", "text/html") is False
     assert may_rewrite(500, "image/png", None) is False
+
+
+def test_responses_of_sync_frameworks():
+    """A large body and an application's own body are kept; a wait in the headers is also in the body (P3)."""
+    request, settings = RequestInfo(), Settings()
+    assert rewrite(400, [("Content-Type", "text/plain")], b"x" * 70000, request, settings) is None
+    assert rewrite(400, [("Content-Type", "image/png")], b"", request, settings) is None
+    assert rewrite(400, [("Content-Type", "application/json")], b'{"mine":1}', request, settings) is None
+    _, found = rewrite(
+        503, [("Retry-After", "7"), ("X-Mine", "1"), ("Vary", "Origin")], b"", request, settings
+    )
+    assert b'"retry_after_ms":7000' in found.body
+    assert dict(found.headers)["X-Mine"] == "1"
+    assert dict(found.headers)["vary"] == "Accept, Origin"
+
+
+def test_compressed_bodies():
+    """A compressed HTML page is replaced along with its body headers; other compressed bodies are kept."""
+    packed = [("Content-Encoding", "gzip"), ("ETag", "x"), ("X-Mine", "1")]
+    _, page = rewrite(
+        404, [("Content-Type", "text/html"), *packed], b"\x1f\x8b...", RequestInfo(), Settings()
+    )
+    assert {"content-encoding", "etag"}.isdisjoint(name.lower() for name, _ in page.headers)
+    assert ("X-Mine", "1") in page.headers
+    assert (
+        rewrite(404, [("Content-Type", "text/plain"), *packed], b"\x1f\x8b...", RequestInfo(), Settings())
+        is None
+    )
+
+
+async def test_compressed_bodies_over_asgi():
+    """The ASGI middleware follows the same rules."""
+
+    async def app(scope, receive, send):
+        kind = b"text/html" if scope["path"] == "/page" else b"text/plain"
+        headers = [(b"content-type", kind), (b"content-encoding", b"x-none")]
+        await send({"type": "http.response.start", "status": 404, "headers": headers})
+        await send({"type": "http.response.body", "body": b"compressed"})
+
+    transport = httpx2.ASGITransport(app=Problems(app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+        assert (await client.get("/page")).json()["code"] == "NOT_FOUND"
+        assert (await client.get("/text")).content == b"compressed"
+
+
+def test_a_success_is_not_rewritten():
+    """Only statuses from 400 are rewritten."""
+    assert rewrite(200, [("content-type", "text/plain")], b"", RequestInfo(), Settings()) is None
+
+
+@pytest.mark.parametrize(("size", "kept"), [(LIMIT, False), (LIMIT + 1, True)])
+async def test_a_large_body_is_the_applications_own(size, kept):
+    """Also if it is sent in one message."""
+
+    async def app(scope, receive, send):
+        await send(
+            {"type": "http.response.start", "status": 404, "headers": [(b"content-type", b"text/plain")]}
+        )
+        await send({"type": "http.response.body", "body": b"x" * size})
+
+    transport = httpx2.ASGITransport(app=Problems(app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+        response = await client.get("/")
+    assert (response.headers["content-type"] == "text/plain") is kept

@@ -10,10 +10,10 @@ def test_the_current_request():
     empty = current_request()
     assert empty[0].path == ""
     assert empty[1].pages is None
-    request, settings = RequestInfo(path="/a"), Settings()
-    for found, expected in [((request, settings), "/a"), (None, "")]:
-        before = CURRENT.set(lambda found=found: found)
-        try:
-            assert current_request()[0].path == expected
-        finally:
-            CURRENT.reset(before)
+    settings = Settings()
+    before = CURRENT.set((lambda path: RequestInfo(path=path), "/a", settings))
+    try:
+        assert current_request() == (RequestInfo(path="/a"), settings)
+    finally:
+        CURRENT.reset(before)
+    assert current_request() == empty

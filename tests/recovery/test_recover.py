@@ -172,7 +172,7 @@ def test_interrupts_pass_through_at_once(clock, interrupt, shared):
         assert upstream.snapshot().calls == 3
 
 
-def test_patched_standard_clocks_are_used(run, monkeypatch):
+def test_patched_standard_sleeps_are_used(run, monkeypatch):
     """Patching `time.sleep` or `asyncio.sleep` is enough, and the bounds hold although no time passes."""
     waits = []
 
@@ -181,11 +181,10 @@ def test_patched_standard_clocks_are_used(run, monkeypatch):
 
     monkeypatch.setattr(time, "sleep", waits.append)
     monkeypatch.setattr(asyncio, "sleep", asleep)
-    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
     error = failure(run, Script(Fault(code="RATE_LIMITED", retry_after=100), repeat=True))
     assert error.decision.reason == "wait-too-long"
     assert len(waits) == 2
-    assert error.history[0].started == 5.0
+    assert sum(waits) >= 200
 
 
 def test_an_interrupt_ends_a_wait(clock):

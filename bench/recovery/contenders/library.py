@@ -17,7 +17,7 @@ from bench.recovery.wire import LostError, Response
 
 def clocks(loop: VirtualLoop) -> AbstractContextManager[Any]:
     """Patch the library's clock. It sleeps with asyncio, which needs no patch."""
-    return CLOCK.using(now=loop.time)
+    return CLOCK.using(now=loop.time, wall=loop.wall_time)
 
 
 def _client(process: Process) -> Perform:

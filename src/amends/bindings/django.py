@@ -42,11 +42,11 @@ from amends.http.application_errors import (
     unwrap_group,
 )
 from amends.http.asgi import FAULT
+from amends.http.bodies import rewrite
 from amends.http.current import CURRENT
 from amends.http.request_info import HTML, RequestInfo, preferred_form
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.http.validation import fault_from_validation
-from amends.http.wsgi import rewrite
 
 __all__ = ["ProblemMiddleware", "check_form", "exception_handler"]
 
@@ -84,14 +84,14 @@ class ProblemMiddleware:
         """Handle one request."""
         if self._async:
             return self._acall(request)
-        token = CURRENT.set(lambda: (_request_info(request), self.settings))
+        token = CURRENT.set((_request_info, request, self.settings))
         try:
             return self._rewrite(request, self.get_response(request))
         finally:
             CURRENT.reset(token)
 
     async def _acall(self, request: HttpRequest) -> HttpResponse:
-        token = CURRENT.set(lambda: (_request_info(request), self.settings))
+        token = CURRENT.set((_request_info, request, self.settings))
         try:
             return self._rewrite(request, await self.get_response(request))
         finally:

@@ -288,7 +288,7 @@ class Recovering:
 
         try:
             traced = self._calls.traced(operation)
-            result = await self._calls.run(self._attempt, call, operation=traced, policy=policy)
+            result = await self._calls.run(partial(self._attempt, call), operation=traced, policy=policy)
         except FaultError as error:
             failed = getattr(error, "result", None)
             if raises or failed is None:
@@ -310,7 +310,7 @@ class Recovering:
 
         self._require_entered()
         operation = self._calls.traced(READ)
-        return result_or_raise(await self._calls.run(self._attempt, call, operation=operation))
+        return result_or_raise(await self._calls.run(partial(self._attempt, call), operation=operation))
 
     def _require_entered(self) -> None:
         if session_task(self) is None:

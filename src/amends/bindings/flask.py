@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 try:
-    from flask import Flask, Response, has_request_context, request
+    from flask import Flask, Response, request
     from werkzeug.exceptions import HTTPException
 except ImportError as missing:
     raise ImportError("amends.bindings.flask needs Flask: pip install flask") from missing
@@ -31,8 +31,8 @@ from amends.http.application_errors import (
 )
 from amends.http.asgi import FAULT
 from amends.http.current import CURRENT
-from amends.http.request_info import RequestInfo
 from amends.http.responses import RawResponse, Settings, error_response
+from amends.http.wsgi import request_info
 
 __all__ = ["install"]
 
@@ -88,7 +88,9 @@ def install(
         headers = [(name, value) for name, value in exc.get_headers() if name.lower() != "content-type"]
         fault = with_header_wait(fault_from_status(status, detail), dict(headers))
         request.environ[FAULT] = fault
-        return _response(error_response(fault, _request_info(), settings, headers=headers, cause=original))
+        return _response(
+            error_response(fault, request_info(request.environ), settings, headers=headers, cause=original)
+        )
 
     def handle_exception(exc: Exception) -> Response:
         if not is_typed(exc) and any(
@@ -96,13 +98,11 @@ def install(
         ):
             # Flask calls the application's handler for 500.
             raise exc
-        request.environ[FAULT], found = exception_response(exc, _request_info(), settings)
+        request.environ[FAULT], found = exception_response(exc, request_info(request.environ), settings)
         return _response(found)
 
     def remember_request() -> None:
-        request.environ[_REMEMBERED] = CURRENT.set(
-            lambda: (_request_info(), settings) if has_request_context() else None
-        )
+        request.environ[_REMEMBERED] = CURRENT.set((request_info, request.environ, settings))
 
     def forget_request(_: BaseException | None) -> None:
         token = request.environ.pop(_REMEMBERED, None)
@@ -119,20 +119,6 @@ def install(
         if kind not in registered:
             app.register_error_handler(kind, handle_exception)  # type: ignore[arg-type]
     return settings
-
-
-def _request_info() -> RequestInfo:
-    headers = request.headers
-    return RequestInfo(
-        method=request.method,
-        path=request.path,
-        root=request.root_path.rstrip("/"),
-        scheme=request.scheme,
-        host=headers.get("Host", ""),
-        server=request.environ.get("SERVER_NAME", ""),
-        accept=headers.get("Accept"),
-        traceparent=headers.get("traceparent"),
-    )
 
 
 def _response(found: RawResponse) -> Response:

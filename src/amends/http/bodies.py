@@ -8,14 +8,23 @@ that the application designed is left alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from amends.core.fault import Fault
-from amends.http.application_errors import PHRASES, fault_from_status
-from amends.http.request_info import HTML, preferred_form
+from amends.http.application_errors import (
+    PHRASES,
+    fault_for,
+    fault_from_status,
+    unwrap_group,
+    with_header_wait,
+)
+from amends.http.request_info import HTML, RequestInfo, preferred_form
+from amends.http.responses import RawResponse, Settings, error_response
 from amends.http.validation import Mistake, fault_from_validation, pydantic_mistake
 
-__all__ = ["LIMIT", "fault_from_body", "may_rewrite"]
+__all__ = ["LIMIT", "fault_from_body", "may_rewrite", "rewrite"]
 
 LIMIT = 65536
 """Bytes of a body that are read; a larger one is taken for the application's own."""
@@ -41,6 +50,35 @@ def may_rewrite(status: int, content_type: str, accept: str | None, encoding: st
         # A compressed body cannot be read here, and frameworks do not compress short error texts.
         return False
     return media_type in {"", "text/plain", "application/json"}
+
+
+def rewrite(
+    status: int,
+    headers: Iterable[tuple[str, str]],
+    body: bytes,
+    request: RequestInfo,
+    settings: Settings,
+    cause: BaseException | None = None,
+) -> tuple[Fault, RawResponse] | None:
+    """
+    Return the fault and the problem document to send instead of an unstructured error response; None to keep it.
+
+    `cause` is the exception that the framework answered with this response.
+    """
+    given = list(headers)
+    fields = {name.lower(): value for name, value in given}
+    content_type = fields.get("content-type", "")
+    if len(body) > LIMIT and not content_type.startswith("text/html"):
+        return None
+    if not may_rewrite(status, content_type, request.accept, fields.get("content-encoding")):
+        return None
+    fault = fault_from_body(status, content_type, body)
+    if fault is None:
+        return None
+    if cause is not None:
+        fault = fault_for(unwrap_group(cause), request.method, settings)
+    fault = with_header_wait(fault, fields)
+    return fault, error_response(fault, request, settings, headers=given, cause=cause)
 
 
 def fault_from_body(status: int, content_type: str, body: bytes) -> Fault | None:

@@ -150,7 +150,6 @@ class Call:
         """When the deadline of the operation is over, on the recovery clock; None without one. Known in an attempt."""
         self.timeout: float | None = None
         """The seconds that the last attempt may take."""
-        self._trace = None if headers.get(TRACE) else continued_trace()
         self.kept_open: list[Callable[[], object]] = []
         """Closes failed responses whose bodies may be returned. The next attempt closes them."""
         self._failed: object = None
@@ -197,7 +196,7 @@ class Call:
             name=f"{self.method} {self.origin.partition('://')[2]}",
             key=self.key if honoured else None,
             url=f"{self.origin}{self.path}",
-            trace_id=self._logged_trace(),
+            trace_id=self._begin_trace(),
         )
         if around is not None and (around.read_only or around.idempotent):
             # The surrounding operation decides over the method, for example for a POST that only searches.
@@ -208,12 +207,12 @@ class Call:
             return declared
         return _RequestOperation(**msgspec.structs.asdict(declared), proved=self._honours_keys)
 
-    def _logged_trace(self) -> str:
-        """Return the trace id that the attempts send, for logs."""
+    def _begin_trace(self) -> str:
+        """Choose the trace that the attempts send, unless the request has one, and return its id, for logs."""
+        given = self.headers.get(TRACE)
+        self._trace = None if given else continued_trace()
         span = current_span()
-        if span is None and self._trace is not None:
-            return self._trace
-        return trace_id_of(span, self.headers.get(TRACE))
+        return self._trace if span is None and self._trace is not None else trace_id_of(span, given)
 
     def _honours_keys(self) -> bool:
         """Return whether the service is known to honour keys; what the user says about it comes first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
 from amends.http.request_info import RequestInfo
 from amends.http.responses import Settings
@@ -11,23 +12,23 @@ from amends.serving import tracing
 
 __all__ = ["CURRENT", "current_request"]
 
-CURRENT: ContextVar[Callable[[], tuple[RequestInfo, Settings] | None] | None] = ContextVar(
+CURRENT: ContextVar[tuple[Callable[[Any], RequestInfo], object, Settings] | None] = ContextVar(
     "amends_http_current", default=None
 )
-"""Set by the server bindings; returns the request and the settings when they are needed."""
+"""
+Set by the server bindings: the framework's request, the function that reads it, and the application's settings.
+
+The request is read only if its description is needed: most requests succeed.
+"""
 
 
 def current_request() -> tuple[RequestInfo, Settings]:
     """Return the current request and the application's settings, or empty ones outside of a request."""
-    find = CURRENT.get()
-    found = None if find is None else find()
-    return found or (RequestInfo(path=""), Settings(pages=None))
+    found = CURRENT.get()
+    if found is None:
+        return RequestInfo(path=""), Settings(pages=None)
+    read, request, settings = found
+    return read(request), settings
 
 
-def _traceparent() -> str | None:
-    find = CURRENT.get()
-    found = None if find is None else find()
-    return None if found is None else found[0].traceparent
-
-
-tracing.SOURCES.append(_traceparent)
+tracing.add_source(CURRENT, lambda current: current[0](current[1]).traceparent)

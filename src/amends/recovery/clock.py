@@ -27,9 +27,9 @@ class Clock:
     __slots__ = ("apark", "asleep", "draw", "now", "park", "sleep", "wall")
 
     def __init__(self) -> None:
-        self.now: Callable[[], float] = _now
+        self.now: Callable[[], float] = time.monotonic
         """The time in seconds. Only differences between two readings have a meaning."""
-        self.wall: Callable[[], float] = _wall
+        self.wall: Callable[[], float] = time.time
         """Seconds since the epoch, for what several processes share."""
         self.draw: Callable[[], float] = _draw
         """A random number from 0 to 1, for jitter."""
@@ -55,16 +55,8 @@ class Clock:
                 setattr(self, name, part)
 
 
-# `time.monotonic`, `time.sleep` and `asyncio.sleep` are looked up at each call: a test that patches them patches this
-# clock too. `random` and `asyncio` are imported at the first call, so that a program that needs neither loads neither.
-
-
-def _now() -> float:
-    return time.monotonic()
-
-
-def _wall() -> float:
-    return time.time()
+# `time.sleep` and `asyncio.sleep` are looked up at each call: a test that patches them patches this clock too.
+# `random` and `asyncio` are imported at the first call, so that a program that needs neither loads neither.
 
 
 def _draw() -> float:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from os import urandom
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 __all__ = [
-    "SOURCES",
+    "add_source",
     "continued_trace",
     "current_span",
     "handling",
@@ -37,6 +37,8 @@ __all__ = [
     "traceparent",
 ]
 
+T = TypeVar("T")
+
 # W3C Trace Context: version, trace id, parent id, flags. Version ff and an id of zeros are invalid.
 _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
@@ -44,8 +46,20 @@ _TRACEPARENT = re.compile(
 
 
 _HANDLED: ContextVar[str | None] = ContextVar("amends_traceparent", default=None)
-SOURCES: list[Callable[[], str | None]] = []
-"""Functions that return the `traceparent` of the request that is being handled, of modules that keep the request anyway."""
+_SOURCES: list[tuple[ContextVar[Any], Callable[[Any], object]]] = []
+
+
+def add_source(request: ContextVar[T | None], read: Callable[[T], object], *, first: bool = False) -> None:
+    """
+    Find the `traceparent` in a context variable that a module keeps anyway.
+
+    Args:
+        request: the request that is being handled, or None.
+        read: returns the `traceparent` of a request.
+        first: look here before the sources that were added earlier.
+
+    """
+    _SOURCES.insert(0 if first else len(_SOURCES), (request, read))
 
 
 class handling:  # noqa: N801 - used as a verb
@@ -77,9 +91,10 @@ def incoming() -> str | None:
     """
     found = _HANDLED.get()
     if found is None:
-        for source in SOURCES:
-            parent = source()
-            if id_of(parent) is not None:
+        for request, read in _SOURCES:
+            handled = request.get()
+            parent = None if handled is None else read(handled)
+            if isinstance(parent, str) and id_of(parent) is not None:
                 return parent
     return found
 

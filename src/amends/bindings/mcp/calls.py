@@ -131,13 +131,16 @@ class Calls:
 
     def traced(self, operation: Operation) -> Operation:
         """Return the operation with the trace of the request or task that is being handled, if there is one."""
-        trace = None if operation.trace_id else id_of(incoming())
+        parent = incoming()
+        if parent is None or operation.trace_id:
+            return operation
+        trace = id_of(parent)
         return operation if trace is None else replace(operation, trace_id=trace)
 
     def run(
         self,
-        attempt: Callable[..., Awaitable[T]],
-        *args: object,
+        attempt: Callable[[], Awaitable[T]],
+        *,
         operation: Operation,
         policy: Policy | None = None,
     ) -> Awaitable[T]:
@@ -146,7 +149,6 @@ class Calls:
 
         Args:
             attempt: makes one attempt within `seconds_left`, raises FaultError.
-            args: its arguments.
             operation: whether a repeat is safe.
             policy: replaces the client's policy.
 
@@ -156,7 +158,6 @@ class Calls:
         """
         return arecover(
             attempt,
-            *args,
             policy=policy or self.policy,
             upstream=self._upstreams.of(operation.name),
             operation=operation,

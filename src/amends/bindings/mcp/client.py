@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
 import mcp
@@ -61,6 +61,7 @@ from amends.recovery.upstream import Upstream
 
 __all__ = ["Client"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _SIGN_IN = 300.0
@@ -262,27 +263,33 @@ class Client(mcp.Client):
         if operation.trace_id:
             options = _with_meta(options, trace_meta(operation))
 
-        def call(client: mcp.Client, key: str | None = None) -> Awaitable[CallToolResult]:
-            more = options if key is None else _with_meta(options, {META_KEY: key})
-            return client.call_tool(name, arguments, read_timeout_seconds, progress_callback, **more)
-
+        request = name, arguments, read_timeout_seconds, progress_callback
         try:
             if self.effects is not None and covered:
-
-                def run() -> Awaitable[object]:
-                    # The key of the effect that runs here.
-                    keyed = partial(call, key=current_key())
-                    return self._calls.run(self._attempt, keyed, operation=operation, policy=policy)
-
+                run = partial(self._run_keyed, request, options, operation, policy)
                 made = await self.effects.acall(name, run, arguments or {}, key=key, again=again, direct=True)
                 result: Any = restore(made)
             else:
-                result = await self._calls.run(self._attempt, call, operation=operation, policy=policy)
+                attempt = partial(self._attempt, mcp.Client.call_tool, request, options)
+                result = await self._calls.run(attempt, operation=operation, policy=policy)
         except FaultError as error:
             return self._give_up(error, raises or self.raises)  # type: ignore[no-any-return]
         if isinstance(result, PassThrough):
             raise result.error
         return result  # type: ignore[no-any-return]
+
+    def _run_keyed(
+        self,
+        request: tuple[object, ...],
+        options: dict[str, Any],
+        operation: Operation,
+        policy: Policy | None,
+    ) -> Awaitable[object]:
+        """Call a tool inside an effect, with the key of the effect."""
+        key = current_key()
+        keyed = options if key is None else _with_meta(options, {META_KEY: key})
+        attempt = partial(self._attempt, mcp.Client.call_tool, request, keyed)
+        return self._calls.run(attempt, operation=operation, policy=policy)
 
     async def _list_operations(self) -> ToolOperations | PassThrough:
         async def list_operations(client: mcp.Client) -> ToolOperations:
@@ -290,36 +297,36 @@ class Client(mcp.Client):
             self._covered.update(tool.name for tool in tools if changes_something(tool))
             return operations_of(tools)
 
-        return await self._attempt(list_operations)
+        return await self._attempt(list_operations, (), {})
 
     async def list_tools(self, **options: Any) -> ListToolsResult:
         """As `mcp.Client.list_tools`, with recovery."""
-        result = await self._read(lambda client: client.list_tools(**options))
+        result = await self._read(mcp.Client.list_tools, **options)
         self._covered.update(tool.name for tool in result.tools if changes_something(tool))
         self._calls.add(operations_of(result.tools))
         return result
 
     async def list_resources(self, **options: Any) -> ListResourcesResult:
         """As `mcp.Client.list_resources`, with recovery."""
-        return await self._read(lambda client: client.list_resources(**options))
+        return await self._read(mcp.Client.list_resources, **options)
 
     async def list_resource_templates(self, **options: Any) -> ListResourceTemplatesResult:
         """As `mcp.Client.list_resource_templates`, with recovery."""
-        return await self._read(lambda client: client.list_resource_templates(**options))
+        return await self._read(mcp.Client.list_resource_templates, **options)
 
     async def list_prompts(self, **options: Any) -> ListPromptsResult:
         """As `mcp.Client.list_prompts`, with recovery."""
-        return await self._read(lambda client: client.list_prompts(**options))
+        return await self._read(mcp.Client.list_prompts, **options)
 
     async def read_resource(self, uri: str, **options: Any) -> ReadResourceResult:
         """As `mcp.Client.read_resource`, with recovery."""
-        return await self._read(lambda client: client.read_resource(uri, **options))
+        return await self._read(mcp.Client.read_resource, uri, **options)
 
     async def get_prompt(
         self, name: str, arguments: dict[str, str] | None = None, **options: Any
     ) -> GetPromptResult:
         """As `mcp.Client.get_prompt`, with recovery."""
-        return await self._read(lambda client: client.get_prompt(name, arguments, **options))
+        return await self._read(mcp.Client.get_prompt, name, arguments, **options)
 
     async def complete(
         self,
@@ -328,13 +335,15 @@ class Client(mcp.Client):
         context_arguments: dict[str, str] | None = None,
     ) -> CompleteResult:
         """As `mcp.Client.complete`, with recovery."""
-        return await self._read(lambda client: client.complete(ref, argument, context_arguments))
+        return await self._read(mcp.Client.complete, ref, argument, context_arguments)
 
-    async def _read(self, call: Callable[[mcp.Client], Awaitable[T]]) -> T:
+    async def _read(
+        self, method: Callable[Concatenate[mcp.Client, P], Awaitable[T]], *args: P.args, **options: P.kwargs
+    ) -> T:
         self._current()
         try:
             result: T | PassThrough = await self._calls.run(
-                self._attempt, call, operation=self._calls.traced(READ)
+                partial(self._attempt, method, args, options), operation=self._calls.traced(READ)
             )
         except FaultError as error:
             return self._give_up(error, self.raises)  # type: ignore[no-any-return]
@@ -346,9 +355,11 @@ class Client(mcp.Client):
             return error.result
         return return_or_raise(error, raises)
 
-    async def _attempt(self, call: Callable[[mcp.Client], Awaitable[T]]) -> T | PassThrough:
+    async def _attempt(
+        self, method: Callable[..., Awaitable[T]], args: tuple[object, ...], options: dict[str, Any]
+    ) -> T | PassThrough:
         """
-        Make one attempt, on an open connection and within its time.
+        Make one attempt, on an open connection and within its time: `method(client, *args, **options)`.
 
         Raises:
             FaultError: the attempt failed.
@@ -361,7 +372,7 @@ class Client(mcp.Client):
             with Limit(
                 self._deadlines, self._calls.limit if SCOPE.get() is None else self._calls.seconds_left()
             ):
-                result = await call(connection.client)
+                result = await method(connection.client, *args, **options)
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
             if is_elicitation(exc):
                 return PassThrough(exc)

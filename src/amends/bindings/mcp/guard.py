@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, TypeAlias, TypeVar
 
+import msgspec
 from mcp.server import Server
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import HandlerEntry
@@ -49,8 +50,8 @@ from amends.bindings.mcp.tool_declarations import (
 from amends.bindings.mcp.tool_effects import ToolEffects
 from amends.core.fault import Fault
 from amends.effects import Effects
+from amends.serving import tracing
 from amends.serving.server_errors import Failure, OwnErrors, classify_safely, fault_for, with_executed
-from amends.serving.tracing import handling
 
 __all__ = ["TOOL", "FindMissing", "Guard", "guard"]
 
@@ -131,16 +132,24 @@ def guard(
     return server
 
 
-class _Call:
+class _Call(msgspec.Struct):
     """One request that the guarded server is handling."""
 
+    meta: Mapping[str, object] | None
+    """The `_meta` of the request, which may hold a `traceparent`."""
     failure: Failure | None = None
     """What `call_tool` of the framework raised: the framework makes a result of it, which the guard replaces."""
-    wrapped = False
+    wrapped: bool = False
     """Whether a wrapped method of the framework is running. The author's code may call it again inside."""
 
 
 _CALL: ContextVar[_Call | None] = ContextVar("amends_mcp_call", default=None)
+
+
+# First, because a request over HTTP has headers of its own, which may be those of a gateway between.
+tracing.add_source(
+    _CALL, lambda call: None if call.meta is None else call.meta.get("traceparent"), first=True
+)
 
 
 class Guard:
@@ -200,15 +209,17 @@ class Guard:
         return guarded
 
     def _guarded(self, method: str, handler: Handler) -> Handler:
+        ledger = self._ledger if method == TOOL else None
+        change = self._change.get(method)
+
         async def guarded(ctx: Context, params: object) -> HandlerResult:
-            call = _Call()
+            call = _Call(ctx.meta)
             token = _CALL.set(call)
             try:
-                with handling((ctx.meta or {}).get("traceparent")):
-                    if method == TOOL and self._ledger is not None:
-                        result = await self._call_once(self._ledger, handler, call, ctx, params)
-                    else:
-                        result = await handler(ctx, params)
+                if ledger is None:
+                    result = await handler(ctx, params)
+                else:
+                    result = await self._call_once(ledger, handler, call, ctx, params)
             except _Classified as classified:
                 return await self._answer(classified.failure, method, ctx, params)
             except asyncio.CancelledError as exc:
@@ -229,7 +240,6 @@ class Guard:
                 _CALL.reset(token)
             if call.failure is not None and getattr(result, "is_error", False):
                 return await self._answer(call.failure, method, ctx, params)
-            change = self._change.get(method)
             return result if change is None else change(self, result)
 
         return guarded
