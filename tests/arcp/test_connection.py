@@ -11,7 +11,7 @@ from websockets.frames import Frame, Opcode
 from websockets.streams import StreamReader
 
 from amends.arcp.transports import ConnectionLost, asgi, memory, stdio, websocket
-from amends.arcp.transports.websocket import text_frame
+from amends.arcp.transports.text_frames import text_frame
 
 LIMIT = 1000
 
