@@ -215,7 +215,11 @@ _PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
 @lru_cache(maxsize=1)
 def _timestamp(now: int) -> str:
     """The first ten digits of an id: milliseconds. Cached, because ids of the same millisecond share them."""
-    return "".join(_PAIRS[now >> shift & 1023] for shift in (40, 30, 20, 10, 0))
+    pairs = _PAIRS
+    return (
+        f"{pairs[now >> 40 & 1023]}{pairs[now >> 30 & 1023]}{pairs[now >> 20 & 1023]}"
+        f"{pairs[now >> 10 & 1023]}{pairs[now & 1023]}"
+    )
 
 
 class _Messages:

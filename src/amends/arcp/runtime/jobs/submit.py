@@ -212,8 +212,7 @@ def _send_accepted(
     credentials = None if issued is None else issued.wire()
     payload = accepted_payload(spec, message.id, credentials, amounts_as_text=session.sdk == "python")
     session.send_message("job.accepted", payload, job_id=spec.job_id, trace=spec.trace)
-    if session.is_subscribed(feed):
-        feed.begin(waiting=waiting)
+    feed.begin(waiting=waiting)
 
 
 async def spec_from_request(
