@@ -8,6 +8,7 @@ import pytest
 from amends import Policy
 from amends.arcp import Limits, Runtime, connect
 from amends.arcp.transports import ConnectionLost, websocket
+from amends.arcp.transports.connection import pass_frames
 from amends.core.backoff import Backoff
 from amends.errors.arcp import (
     CancelledError,
@@ -68,6 +69,9 @@ class BreakingConnection:
         await self.spend()
         # A frame in transit is lost when the connection breaks.
         return frame if self.left > 0 else None
+
+    async def receive_into(self, take):
+        return await pass_frames(self, take)
 
     async def close(self, code=1000, reason=""):
         await self.connection.close(code, reason)

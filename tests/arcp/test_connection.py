@@ -119,6 +119,37 @@ async def test_frames_travel_in_order(over):
 
 
 @ALL
+async def test_frames_are_passed_to_a_function(over):
+    """In order, until it returns False or raises, whether they are there already or come later; then False at the end."""
+    got = []
+
+    def take(frame):
+        got.append(text(frame))
+        if text(frame) == "fail":
+            raise LookupError
+        return text(frame) != "stop"
+
+    sent = ["a", "stop", "b", "fail", "c", "stop"]
+    async with over(Echo()) as connection:
+        waiting = asyncio.create_task(connection.receive_into(take))
+        await asyncio.sleep(0)
+        await connection.send_all([one.encode() for one in sent])
+        assert await waiting
+        assert await connection.receive_into(take)
+        assert got == ["a", "a", "stop", "stop"]
+        with pytest.raises(LookupError):
+            await connection.receive_into(take)
+        with pytest.raises(LookupError):
+            await connection.receive_into(take)
+        assert await connection.receive_into(take)
+        assert text(await connection.receive()) == "stop"
+        assert got == ["a", "a", "stop", "stop", "b", "b", "fail", "fail", "c", "c", "stop"]
+        await connection.send(b"go")
+        assert not await connection.receive_into(lambda frame: frame == b"after")
+        assert not await connection.receive_into(take)
+
+
+@ALL
 async def test_closing_ends_both_sides(over):
     """Frames sent before are received, then always None; sending raises."""
     echo = Echo()

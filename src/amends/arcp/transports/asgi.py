@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
-from amends.arcp.transports.connection import ConnectionLost, Serves
+from amends.arcp.transports.connection import ConnectionLost, Serves, Take, pass_frames
 from amends.arcp.wire.envelope import MAX_FRAME
 
 __all__ = ["AsgiConnection", "Endpoint", "endpoint"]
@@ -69,6 +69,10 @@ class AsgiConnection:
             await self.close(1009)
             return None
         return frame
+
+    async def receive_into(self, take: Take) -> bool:
+        """Pass every frame to a function until that returns False."""
+        return await pass_frames(self, take)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close the WebSocket."""

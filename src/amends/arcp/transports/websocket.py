@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
+from amends.arcp.transports.connection import Connection, ConnectionLost, Serves, Take
 from amends.arcp.wire.envelope import MAX_FRAME
 
 try:
@@ -113,6 +113,10 @@ class WebSocketConnection:
     async def receive(self) -> bytes | None:
         """The next frame, or None if the connection has ended."""
         return await self._socket.receive_frame()
+
+    async def receive_into(self, take: Take) -> bool:
+        """Pass every frame to a function as soon as it arrives, until that returns False."""
+        return await self._socket.receive_into(take)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close the WebSocket; waits only briefly for the other side."""
