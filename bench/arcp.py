@@ -3,7 +3,7 @@ An echo job over WebSocket, client and runtime in one process: ours, the publish
 
 Ours and the SDK send the same three frames per job: submit, accepted, result, of 1,015 and 896 bytes together. The bare
 loop sends three shorter ones (344 bytes) with the same library and `json`: no session, no ids, no store. The floor sends our
-frames, with our encoding and our way to write to a socket, and each agent in a task of its own, but without sessions, limits,
+frames, with our encoding and our way to read and write a socket, and each agent in a task of its own, but without sessions, limits,
 logs and tables. None of them compresses its frames. CPU of both sides together; they take turns, and a round's ratios are
 taken within the round.
 """

@@ -9,8 +9,7 @@ import json
 import os
 from pathlib import Path
 
-from amends.arcp.transports import ConnectionLost
-from amends.arcp.transports.connection import pass_frames
+from amends.arcp.transports import Connection, ConnectionLost
 from tests.arcp.scripted import Scripted
 
 FILE = Path(__file__).parent / "recorded.jsonl"
@@ -66,7 +65,7 @@ class _Recorded:
         return frame
 
     async def receive_into(self, take):
-        return await pass_frames(self, take)
+        return await Connection.receive_into(self, take)
 
     def _keep(self, side, *frames):
         for frame in frames:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-__all__ = ["Connection", "ConnectionLost", "Serves", "Take", "pass_frames"]
+__all__ = ["Connection", "ConnectionLost", "Serves", "Take"]
 
 Take = Callable[[str | bytes], bool]
 """Takes a frame, without waiting. Returns whether it takes the next one too."""
@@ -89,19 +89,15 @@ class Connection(Protocol):
         """
         Pass every frame to a function until that returns False. Returns False if the connection has ended.
 
-        The transport may call the function as soon as a frame arrives, before the task that waits here runs again.
+        A transport may call the function as soon as a frame arrives, before the task that waits here runs again.
         """
+        while (frame := await self.receive()) is not None:
+            if not take(frame):
+                return True
+        return False
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close the connection; a second call has no effect. Returns within seconds, whatever the other side does."""
-
-
-async def pass_frames(connection: Connection, take: Take) -> bool:
-    """Implement `Connection.receive_into` by `Connection.receive`."""
-    while (frame := await connection.receive()) is not None:
-        if not take(frame):
-            return True
-    return False
 
 
 class Serves(Protocol):

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from amends.arcp.transports.connection import ConnectionLost, Take, pass_frames
+from amends.arcp.transports.connection import Connection, ConnectionLost
 from amends.arcp.wire.envelope import MAX_FRAME
 
 __all__ = ["MemoryConnection", "pair"]
@@ -45,7 +45,7 @@ class _Lane:
 
 
 @dataclass(eq=False)
-class MemoryConnection:
+class MemoryConnection(Connection):
     """One end of a pair."""
 
     _incoming: _Lane
@@ -102,10 +102,6 @@ class MemoryConnection:
             await self.close(1009)
             return None
         return frame
-
-    async def receive_into(self, take: Take) -> bool:
-        """Pass every frame to a function until that returns False."""
-        return await pass_frames(self, take)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close both directions. The other end can still read the frames that were sent before; this end cannot."""

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from amends.arcp.transports.connection import Connection, ConnectionLost, Serves, Take, pass_frames
+from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
 from amends.arcp.wire.envelope import MAX_FRAME
 
 __all__ = ["LineConnection", "command", "serve"]
@@ -28,7 +28,7 @@ _EXIT_TIMEOUT = 5.0
 """Seconds for a child to exit after its stdin was closed, and again after SIGTERM."""
 
 
-class LineConnection:
+class LineConnection(Connection):
     """A connection over lines of a reader and a writer."""
 
     noisy = True
@@ -85,10 +85,6 @@ class LineConnection:
             if line := line.strip():
                 return line
         return None
-
-    async def receive_into(self, take: Take) -> bool:
-        """Pass every frame to a function until that returns False."""
-        return await pass_frames(self, take)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close the pipe, and wait for the other side to end."""

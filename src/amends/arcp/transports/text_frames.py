@@ -1,8 +1,8 @@
 """
 Text frames of RFC 6455, written and read without the library's own steps per frame; the library does everything else.
 
-Nearly all data of a connection are unfragmented, uncompressed text frames. With the library's `send` and `recv` the three
-frames of an echo job take 45 µs more CPU (bench/arcp.py).
+Nearly all data of a connection are unfragmented, uncompressed text frames. If the library reads the three frames of an echo
+job, the job takes 165 µs of CPU instead of 131 (bench/arcp.py).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class FrameSocket(Connection, asyncio.BufferedProtocol):
     Pings and pongs are passed to the library. From the first other frame on (closing, fragmented, compressed, too large or
     malformed) the library gets all data: it reads or refuses them.
 
-    asyncio's other kind of protocol gets a new buffer of 256 KiB per read, which costs up to 15 µs.
+    A protocol without a buffer of its own gets 256 KiB of new memory for every read, which takes up to 15 µs.
     """
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -246,7 +246,8 @@ class FrameSocket(Connection, asyncio.BufferedProtocol):
         self._queued = 0
         if self._paused:
             self._paused = False
-            self.transport.resume_reading()
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
 
 
 class ServerSocket(FrameSocket, ServerConnection):

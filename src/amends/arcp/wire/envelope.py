@@ -12,6 +12,7 @@ Ids of jobs and sessions have 64 random bits, so that one id does not help to gu
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 from math import isfinite
@@ -80,6 +81,15 @@ _decode = msgspec.json.Decoder(Envelope, strict=False).decode
 _decode_object = msgspec.json.Decoder(dict[str, object]).decode
 _encode = msgspec.json.Encoder().encode
 
+write: Callable[[Envelope], bytes] = _encode
+"""
+Encode a message as a frame, in UTF-8 and on one line.
+
+Raises:
+    TypeError, ValueError: the payload is not a JSON value.
+
+"""
+
 _TOO_LARGE = Malformed("the frame is too large")
 _TOO_DEEP = Malformed("the frame is nested too deeply")
 _NO_JSON = Malformed("the frame is not a JSON object")
@@ -97,17 +107,6 @@ def envelope(
 ) -> Envelope:
     """Create a message with a new id."""
     return Envelope(VERSION, id or message_id(), type, session_id, trace_id, job_id, event_seq, payload)
-
-
-def write(message: Envelope) -> bytes:
-    """
-    Encode a message as a frame, in UTF-8 and on one line.
-
-    Raises:
-        TypeError, ValueError: the payload is not a JSON value.
-
-    """
-    return _encode(message)
 
 
 def read(data: str | bytes | bytearray, *, limit: int = MAX_FRAME) -> Envelope | Malformed:
