@@ -79,6 +79,8 @@ class FrameSocket(Connection, asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(_SMALLEST_READ))
         self._only_handshake: bool | None = None
         """Whether the library has received the head of the handshake and nothing else; None before that."""
+        self.direct = False
+        """Whether text frames are read here and may be written to the transport: the connection is open and only has such frames."""
         self._limit = 0
         """The most bytes of a frame; 0 while the library reads all data."""
         self._masked = isinstance(self, ServerConnection)
@@ -96,6 +98,7 @@ class FrameSocket(Connection, asyncio.BufferedProtocol):
         """Read text frames of up to `limit` bytes from now on, if the library has received nothing but the handshake."""
         if self._only_handshake:
             self._limit = limit
+            self.direct = True
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next read."""
@@ -151,9 +154,8 @@ class FrameSocket(Connection, asyncio.BufferedProtocol):
                     break
                 super().data_received(data[at:end])
             else:
-                self._limit = 0
+                self._leave_to_library()
                 super().data_received(data[at:])
-                self._wake(refused=False)
                 return
             at = end
         if at < size:
@@ -230,16 +232,24 @@ class FrameSocket(Connection, asyncio.BufferedProtocol):
             else:
                 self._waiter.set_exception(error)
 
-    def discard_frames(self) -> None:
-        """Discard unread frames and all that come, so that the other side's confirmation of a close is read."""
+    # -- the end
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close the connection. Unread frames are discarded, so that the other side's confirmation behind them is read."""
+        self.direct = False
         self._discards = True
         self._frames.clear()
         self._resume()
+        await super().close(code, reason)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wake the receiving task."""
         super().connection_lost(exc)
+        self._leave_to_library()
+
+    def _leave_to_library(self) -> None:
         self._limit = 0
+        self.direct = False
         self._wake(refused=False)
 
     def _resume(self) -> None:

@@ -122,7 +122,8 @@ def read(data: str | bytes | bytearray, *, limit: int = MAX_FRAME) -> Envelope |
         return _read_again(data)
     if len(data) > 2 * documents.MAX_DEPTH and _brackets(data) > documents.MAX_DEPTH and _deep(data):
         return _TOO_DEEP
-    return message if message.arcp[:1] == "1" and message.arcp[1:2] in {"", "."} else _other_version(message)
+    version = message.arcp
+    return message if version == VERSION or version.split(".", 1)[0] == "1" else _other_version(message)
 
 
 def payload_of(message: Envelope) -> dict[str, object] | None:
