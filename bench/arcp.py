@@ -3,7 +3,7 @@ An echo job over WebSocket, client and runtime in one process: ours, the publish
 
 Ours and the SDK send the same three frames per job: submit, accepted, result, of 1,015 and 896 bytes together. The bare
 loop sends three shorter ones (344 bytes) with the same library and `json`: no session, no ids, no store. The floor sends our
-frames, with our encoding and our way to write to a socket, and each agent in a task of its own, but without sessions, limits,
+frames, with our encoding and our way to read and write a socket, and each agent in a task of its own, but without sessions, limits,
 logs and tables. None of them compresses its frames. CPU of both sides together; they take turns, and a round's ratios are
 taken within the round.
 """
@@ -127,6 +127,7 @@ async def floor():
     from websockets.asyncio.client import connect
     from websockets.asyncio.server import serve
 
+    from amends.arcp.transports.text_frames import ClientSocket, ServerSocket
     from amends.arcp.transports.websocket import WebSocketConnection
     from amends.arcp.wire import envelope, new_id, now_text, read, read_payload, write
     from amends.arcp.wire import messages as m
@@ -153,9 +154,11 @@ async def floor():
             running.add(task)
             task.add_done_callback(running.discard)
 
-    async with serve(answer, "127.0.0.1", 0, compression=None) as server:
+    async with serve(answer, "127.0.0.1", 0, compression=None, create_connection=ServerSocket) as server:
         port = server.sockets[0].getsockname()[1]
-        async with connect(f"ws://127.0.0.1:{port}/", compression=None) as socket:
+        async with connect(
+            f"ws://127.0.0.1:{port}/", compression=None, create_connection=ClientSocket
+        ) as socket:
             connection, accepted, done = WebSocketConnection(socket), {}, {}
             loop = asyncio.get_running_loop()
 

@@ -24,6 +24,7 @@ from amends.arcp.errors import ARCPError, HeartbeatLostError
 from amends.arcp.runtime.entries import job_log
 from amends.arcp.runtime.ledger import read_entry
 from amends.arcp.transports import ConnectionLost, websocket
+from amends.arcp.transports.text_frames import ServerSocket
 
 TOKEN = "secret"
 LIMITS = Limits(
@@ -75,7 +76,12 @@ class World:
             await runtime.serve(websocket.WebSocketConnection(socket))
 
         # As in `websocket.serve`; simulated servers have no sockets from which it could read the port.
-        async with runtime, serve(handle, "0.0.0.0", 8000, compression=None, ping_interval=None):
+        async with (
+            runtime,
+            serve(
+                handle, "0.0.0.0", 8000, compression=None, ping_interval=None, create_connection=ServerSocket
+            ),
+        ):
             await asyncio.Event().wait()
 
     async def client(self, name, nodes):

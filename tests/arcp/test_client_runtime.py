@@ -7,7 +7,7 @@ import pytest
 
 from amends import Policy
 from amends.arcp import Limits, Runtime, connect
-from amends.arcp.transports import ConnectionLost, websocket
+from amends.arcp.transports import Connection, ConnectionLost, websocket
 from amends.core.backoff import Backoff
 from amends.errors.arcp import (
     CancelledError,
@@ -68,6 +68,9 @@ class BreakingConnection:
         await self.spend()
         # A frame in transit is lost when the connection breaks.
         return frame if self.left > 0 else None
+
+    async def receive_into(self, take):
+        return await Connection.receive_into(self, take)
 
     async def close(self, code=1000, reason=""):
         await self.connection.close(code, reason)

@@ -11,7 +11,7 @@ from websockets.frames import Frame, Opcode
 from websockets.streams import StreamReader
 
 from amends.arcp.transports import ConnectionLost, asgi, memory, stdio, websocket
-from amends.arcp.transports.websocket import text_frame
+from amends.arcp.transports.text_frames import text_frame
 
 LIMIT = 1000
 
@@ -116,6 +116,37 @@ async def test_frames_travel_in_order(over):
         got = [text(await connection.receive()) for _ in range(10)]
         assert got == ["ä", "ä", "b", "b", "c", "c", "d", "d", "e", "e"]
         assert connection.peer
+
+
+@ALL
+async def test_frames_are_passed_to_a_function(over):
+    """In order, until it returns False or raises, whether they are there already or come later; then False at the end."""
+    got = []
+
+    def take(frame):
+        got.append(text(frame))
+        if text(frame) == "fail":
+            raise LookupError
+        return text(frame) != "stop"
+
+    sent = ["a", "stop", "b", "fail", "c", "stop"]
+    async with over(Echo()) as connection:
+        waiting = asyncio.create_task(connection.receive_into(take))
+        await asyncio.sleep(0)
+        await connection.send_all([one.encode() for one in sent])
+        assert await waiting
+        assert await connection.receive_into(take)
+        assert got == ["a", "a", "stop", "stop"]
+        with pytest.raises(LookupError):
+            await connection.receive_into(take)
+        with pytest.raises(LookupError):
+            await connection.receive_into(take)
+        assert await connection.receive_into(take)
+        assert text(await connection.receive()) == "stop"
+        assert got == ["a", "a", "stop", "stop", "b", "b", "fail", "fail", "c", "c", "stop"]
+        await connection.send(b"go")
+        assert not await connection.receive_into(lambda frame: frame == b"after")
+        assert not await connection.receive_into(take)
 
 
 @ALL

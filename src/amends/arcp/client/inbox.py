@@ -10,6 +10,7 @@ import asyncio
 from asyncio import Future
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -48,7 +49,7 @@ class Inbox:
         self.requests = PendingRequests(settings.request_timeout)
 
     def receive(self, message: Envelope, size: int) -> Any:
-        """Handle a message about a job or an answer; returns an awaitable if the connection must wait."""
+        """Handle a message about a job or an answer; returns a function to await if the connection must wait."""
         type = message.type
         if type == "job.event":
             job = self.jobs.get(message.job_id or "") or self._unclaimed_job(message.job_id)
@@ -57,7 +58,7 @@ class Inbox:
             if not job.events.full:
                 job.add_event(message, size)
                 return None
-            return self._add_event_later(job, message, size)
+            return partial(self._add_event_later, job, message, size)
         if type in {"job.result", "job.error"}:
             return self._terminal(message)
         if type == "job.accepted":

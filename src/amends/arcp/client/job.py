@@ -157,26 +157,32 @@ class Outcome:
     def __init__(self) -> None:
         self.value: object = None
         self.fault: Fault | None = None
-        self._ended = asyncio.Event()
-
-    @property
-    def finished(self) -> bool:
+        self.finished = False
         """Whether the job has ended."""
-        return self._ended.is_set()
+        self._waiters: list[asyncio.Future[None]] = []
 
     def succeed(self, value: object) -> None:
         """End with a result."""
         self.value = value
-        self._ended.set()
+        self._finish()
 
     def fail(self, fault: Fault) -> None:
         """End with a failure."""
         self.fault = fault
-        self._ended.set()
+        self._finish()
+
+    def _finish(self) -> None:
+        self.finished = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Wait for the end."""
-        yield from self._ended.wait().__await__()
+        if not self.finished:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            yield from waiter
         if self.fault is not None:
             raise error_of(self.fault)
         return self.value

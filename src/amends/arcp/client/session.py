@@ -211,28 +211,31 @@ class Session:
         outbox, heartbeat, reconnect, now = self._outbox, self._heartbeat, self._reconnect, self._loop.time
         connection = outbox.connection
         malformed = handled = 0
-        while connection is not None and connection is outbox.connection:
-            frame = await connection.receive()
-            if frame is None:
-                break
+        more: Any = None
+
+        def take(frame: str | bytes) -> bool:
+            """Handle one message. Returns False if something has to be done before the next: see `more`."""
+            nonlocal malformed, handled, more
+            if connection is not outbox.connection:
+                more = _CONNECTION_OVER
+                return False
             heartbeat.last_received = now()
             message = read(frame)
             if isinstance(message, Malformed):
                 malformed += 1
-                if malformed >= _MAX_MALFORMED:
-                    break
-                continue
+                more = _CONNECTION_OVER if malformed >= _MAX_MALFORMED else None
+                return more is None
             malformed = 0
             reconnect.received_anything = True
             more = self._handle(message, len(frame))
-            if more is not None:
-                if more is _CONNECTION_OVER:
-                    break
-                await more
             handled += 1
-            if handled % _YIELD_EVERY == 0:
-                # Without this a flood of messages would keep the iterators from running.
-                await asyncio.sleep(0)
+            return more is None and handled % _YIELD_EVERY != 0
+
+        while connection is not None and await connection.receive_into(take):
+            if more is _CONNECTION_OVER:
+                break
+            # Without a pause a flood of messages would keep the iterators from running.
+            await (asyncio.sleep(0) if more is None else more())
         self._open.clear()
         self._closed_by_runtime.set()
         heartbeat.stop()
@@ -241,7 +244,7 @@ class Session:
             await connection.close()
 
     def _handle(self, message: Envelope, size: int) -> Any:
-        """Handle one message; returns None, an awaitable, or _CONNECTION_OVER if the connection cannot be used further."""
+        """Handle one message; returns None, a function to await, or _CONNECTION_OVER if the connection cannot be used further."""
         control = _CONTROL.get(message.type)
         if control is not None:
             return control(self, message)
@@ -265,7 +268,7 @@ class Session:
                 self._drop()
                 return
             if more is not None:
-                await more
+                await more()
 
     def _gap(self) -> Any:
         """

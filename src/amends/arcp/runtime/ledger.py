@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 
 import msgspec
 
@@ -290,9 +290,9 @@ class Ledger:
             steps.append(log, encode(entry), last=number)
         await steps.commit(self.store)
 
-    async def end(
+    def end(
         self, spec: JobSpec, entries: Sequence[JobEntry], last: int, status: str, owner: str
-    ) -> None:
+    ) -> Awaitable[None]:
         """
         Append the remaining events and the terminal entry behind entry `last`, and update the tables.
 
@@ -300,7 +300,7 @@ class Ledger:
             ConflictError: another node has taken the job over.
 
         """
-        await self._record_end(spec, entries[-1], last + len(entries), status, owner, entries)
+        return self._record_end(spec, entries[-1], last + len(entries), status, owner, entries)
 
     async def repair(self, spec: JobSpec, tail: tuple[int, JobEntry], status: str, owner: str) -> None:
         """Update the tables of a job whose log has a terminal entry, after its node died between the two."""

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
-from amends.arcp.transports.connection import ConnectionLost, Serves
+from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
 from amends.arcp.wire.envelope import MAX_FRAME
 
 __all__ = ["AsgiConnection", "Endpoint", "endpoint"]
@@ -20,7 +20,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class AsgiConnection:
+class AsgiConnection(Connection):
     """An ASGI WebSocket as a `Connection`."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, max_frame: int) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-__all__ = ["Connection", "ConnectionLost", "Serves"]
+__all__ = ["Connection", "ConnectionLost", "Serves", "Take"]
+
+Take = Callable[[str | bytes], bool]
+"""Takes a frame, without waiting. Returns whether it takes the next one too."""
 
 
 class ConnectionLost(ConnectionError):
@@ -81,6 +84,17 @@ class Connection(Protocol):
 
     async def receive(self) -> str | bytes | None:
         """The next frame, or None if the connection has ended."""
+
+    async def receive_into(self, take: Take) -> bool:
+        """
+        Pass every frame to a function until that returns False. Returns False if the connection has ended.
+
+        A transport may call the function as soon as a frame arrives, before the task that waits here runs again.
+        """
+        while (frame := await self.receive()) is not None:
+            if not take(frame):
+                return True
+        return False
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close the connection; a second call has no effect. Returns within seconds, whatever the other side does."""

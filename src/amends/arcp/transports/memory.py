@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from amends.arcp.transports.connection import ConnectionLost
+from amends.arcp.transports.connection import Connection, ConnectionLost
 from amends.arcp.wire.envelope import MAX_FRAME
 
 __all__ = ["MemoryConnection", "pair"]
@@ -45,7 +45,7 @@ class _Lane:
 
 
 @dataclass(eq=False)
-class MemoryConnection:
+class MemoryConnection(Connection):
     """One end of a pair."""
 
     _incoming: _Lane

@@ -28,7 +28,7 @@ _EXIT_TIMEOUT = 5.0
 """Seconds for a child to exit after its stdin was closed, and again after SIGTERM."""
 
 
-class LineConnection:
+class LineConnection(Connection):
     """A connection over lines of a reader and a writer."""
 
     noisy = True

@@ -12,6 +12,7 @@ Ids of jobs and sessions have 64 random bits, so that one id does not help to gu
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 from math import isfinite
@@ -80,6 +81,15 @@ _decode = msgspec.json.Decoder(Envelope, strict=False).decode
 _decode_object = msgspec.json.Decoder(dict[str, object]).decode
 _encode = msgspec.json.Encoder().encode
 
+write: Callable[[Envelope], bytes] = _encode
+"""
+Encode a message as a frame, in UTF-8 and on one line.
+
+Raises:
+    TypeError, ValueError: the payload is not a JSON value.
+
+"""
+
 _TOO_LARGE = Malformed("the frame is too large")
 _TOO_DEEP = Malformed("the frame is nested too deeply")
 _NO_JSON = Malformed("the frame is not a JSON object")
@@ -99,17 +109,6 @@ def envelope(
     return Envelope(VERSION, id or message_id(), type, session_id, trace_id, job_id, event_seq, payload)
 
 
-def write(message: Envelope) -> bytes:
-    """
-    Encode a message as a frame, in UTF-8 and on one line.
-
-    Raises:
-        TypeError, ValueError: the payload is not a JSON value.
-
-    """
-    return _encode(message)
-
-
 def read(data: str | bytes | bytearray, *, limit: int = MAX_FRAME) -> Envelope | Malformed:
     """Decode a frame of any bytes."""
     # A string of n characters has at least n bytes.
@@ -123,7 +122,8 @@ def read(data: str | bytes | bytearray, *, limit: int = MAX_FRAME) -> Envelope |
         return _read_again(data)
     if len(data) > 2 * documents.MAX_DEPTH and _brackets(data) > documents.MAX_DEPTH and _deep(data):
         return _TOO_DEEP
-    return message if message.arcp[:1] == "1" and message.arcp[1:2] in {"", "."} else _other_version(message)
+    version = message.arcp
+    return message if version == VERSION or version.split(".", 1)[0] == "1" else _other_version(message)
 
 
 def payload_of(message: Envelope) -> dict[str, object] | None:
@@ -215,7 +215,11 @@ _PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
 @lru_cache(maxsize=1)
 def _timestamp(now: int) -> str:
     """The first ten digits of an id: milliseconds. Cached, because ids of the same millisecond share them."""
-    return "".join(_PAIRS[now >> shift & 1023] for shift in (40, 30, 20, 10, 0))
+    pairs = _PAIRS
+    return (
+        f"{pairs[now >> 40 & 1023]}{pairs[now >> 30 & 1023]}{pairs[now >> 20 & 1023]}"
+        f"{pairs[now >> 10 & 1023]}{pairs[now & 1023]}"
+    )
 
 
 class _Messages:

@@ -73,7 +73,9 @@ class Submissions:
             return
         await self._quota.admit(session.principal)
         try:
-            issued = await self._issue_credentials(session, spec)
+            issued = None
+            if "provisioned_credentials" in session.features:
+                issued = await self._credentials.issue(spec)
             job = await self._start(session, message, spec, issued)
         except BaseException:
             self._quota.job_ended(session.principal)
@@ -161,7 +163,9 @@ class Submissions:
         spec = job.spec
         try:
             await restore(self._jobs.ledger, job)
-            issued = await self._issue_credentials(session, spec)
+            issued = None
+            if "provisioned_credentials" in session.features:
+                issued = await self._credentials.issue(spec)
         except ARCPError as error:
             _send_accepted(session, message, spec, start)
             await self._runner.conclude(job, error)
@@ -173,9 +177,6 @@ class Submissions:
         self._credentials.assign(job, issued)
         _send_accepted(session, message, spec, start, issued=issued)
         await self._runner.run(job)
-
-    async def _issue_credentials(self, session: Session, spec: JobSpec) -> Outstanding | None:
-        return await self._credentials.issue(spec) if "provisioned_credentials" in session.features else None
 
     async def _outcome_start(self, job_id: str, last: int, entry: JobEntry) -> int:
         """Return the number of the log entry where a job's outcome begins: its last, or the first of a streamed run."""
@@ -212,8 +213,7 @@ def _send_accepted(
     credentials = None if issued is None else issued.wire()
     payload = accepted_payload(spec, message.id, credentials, amounts_as_text=session.sdk == "python")
     session.send_message("job.accepted", payload, job_id=spec.job_id, trace=spec.trace)
-    if session.is_subscribed(feed):
-        feed.begin(waiting=waiting)
+    feed.begin(waiting=waiting)
 
 
 async def spec_from_request(

@@ -92,41 +92,61 @@ class Server:
         Serve one request after another until the connection ends.
 
         Each submission gets a task, in which its agent runs too, so no request waits for a job. Submissions that arrived
-        together start in one turn of the event loop and share their writes.
+        together start in one turn of the event loop and share their writes. Other requests are served here.
         """
-        submitting = False
-        while not session.closing:
-            frame = await session.connection.receive()
-            if frame is None or session.closing:
+        other: Envelope | Malformed | None = None
+
+        def take(frame: str | bytes) -> bool:
+            nonlocal other
+            if session.closing:
                 # The client repeats requests that arrive on an abandoned connection when it reconnects.
-                return
+                return False
             session.last_received = self._jobs.tasks.loop.time()
             message = read(frame)
-            if isinstance(message, Malformed):
-                await _close_with_error(session, InvalidRequestError(message.reason))
+            if (
+                isinstance(message, Malformed)
+                or message.type != "job.submit"
+                or message.session_id not in {None, session.id}
+                or session.unconfirmed
+            ):
+                other = message
+                return False
+            self._start_submission(session, message)
+            return not session.full
+
+        while not session.closing and await session.connection.receive_into(take):
+            message, other = other, None
+            if message is not None and not await self._serve_request(session, message):
                 return
-            if message.session_id is not None and message.session_id != session.id:
-                await _close_with_error(session, InvalidRequestError("The frame belongs to another session"))
-                return
-            if session.unconfirmed:
-                session.unconfirmed = False
-                await self._sessions.confirm_token(session)
-            if message.type == "job.submit":
-                submitting = True
-                submit = self._submissions.submit
-                self._jobs.tasks.spawn(_handle(submit, session, message, read_payload(message)))
-                # Behind the task's first step, so that an answer of that step is sent in the same turn of the loop.
-                session.flush_soon()
-            else:
-                if submitting:
-                    # Let the submissions that arrived earlier start first.
-                    submitting = False
-                    await asyncio.sleep(0)
-                handler = self._handlers.get(message.type)
-                if handler is not None:
-                    await _handle(handler, session, message, read_payload(message))
             if session.full:
                 await session.wait_for_room()
+
+    async def _serve_request(self, session: Session, message: Envelope | Malformed) -> bool:
+        """Serve one request. Returns False if the connection has to be closed."""
+        if isinstance(message, Malformed):
+            await _close_with_error(session, InvalidRequestError(message.reason))
+            return False
+        if message.session_id is not None and message.session_id != session.id:
+            await _close_with_error(session, InvalidRequestError("The frame belongs to another session"))
+            return False
+        if session.unconfirmed:
+            session.unconfirmed = False
+            await self._sessions.confirm_token(session)
+        if message.type == "job.submit":
+            self._start_submission(session, message)
+            return True
+        # Let the submissions that arrived earlier start first.
+        await asyncio.sleep(0)
+        handler = self._handlers.get(message.type)
+        if handler is not None:
+            await _handle(handler, session, message, read_payload(message))
+        return True
+
+    def _start_submission(self, session: Session, message: Envelope) -> None:
+        submit = self._submissions.submit
+        self._jobs.tasks.spawn(_handle(submit, session, message, read_payload(message)))
+        # Behind the task's first step, so that an answer of that step is sent in the same turn of the loop.
+        session.flush_soon()
 
     async def _cancel(self, session: Session, message: Envelope, request: Cancel) -> None:
         job_id = message.job_id or request.job_id
