@@ -467,7 +467,7 @@ async def _check_scan(table, streams):
 
 async def test_a_scan_larger_than_one_reply(nats_server, monkeypatch):
     """Many rows or large ones are read through a consumer; an empty table yields none."""
-    monkeypatch.setattr(scan, "_ANSWER_BYTES", 1_000_000)
+    monkeypatch.setattr(scan, "PAGE_BYTES", 1_000_000)
     async with await stores.open(f"{nats_server.url}/much") as store:
         await _check_large_scan(store)
 
@@ -486,7 +486,7 @@ async def _check_large_scan(store):
 
 async def test_a_scan_whose_delivery_is_lost_begins_again(nats_server, monkeypatch):
     """The server has sent the messages and reports that none are left; each row is returned once all the same."""
-    monkeypatch.setattr(scan, "_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(scan, "PAGE_BYTES", 1000)
     monkeypatch.setattr(scan, "_BATCH", 10)
     pulls, pull = [], scan.pull
 

@@ -22,15 +22,12 @@ class Clock(Protocol):
 
     def wall(self) -> float:
         """Seconds since 1970, as the machine's clock is set."""
-        ...
 
     def steady(self) -> float:
         """Seconds since the boot named by `boot()`."""
-        ...
 
     def boot(self) -> str:
         """An id of the boot that `steady` counts from."""
-        ...
 
 
 def _boot_id() -> str:

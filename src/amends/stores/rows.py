@@ -90,14 +90,11 @@ class Engine(Protocol):
     @property
     def place(self) -> object:
         """Equal for all stores with the same rows."""
-        ...
 
     def read(self, work: Callable[[Rows], T]) -> Awaitable[T]:
         """Run a function that changes nothing."""
-        ...
 
     def write(self, work: Callable[[Rows], T]) -> Awaitable[T]:
         """Run a function that checks before it writes; the result comes after the commit."""
-        ...
 
     async def close(self) -> None: ...

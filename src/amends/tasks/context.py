@@ -41,11 +41,9 @@ class TaskServices(Protocol):
 
     async def once(self, ctx: Context, name: str, work: Callable[[Transaction], T]) -> T:
         """See `Context.once`."""
-        ...
 
     async def delegate(self, ctx: Context, type: str, payload: object, agent: str | None) -> object:
         """See `Context.delegate`."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

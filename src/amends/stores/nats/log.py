@@ -17,7 +17,6 @@ from amends.stores.nats.stored_messages import (
     from_delivery,
     latest,
     page,
-    pull,
 )
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header
@@ -125,9 +124,8 @@ class NatsLog:
                     self._streams.forget("log", self.name)
                     continue
             quiet = True
-            async with aclosing(
-                pull(self._streams, stream, consumer, _PAGE, expires=_FOLLOW_WAIT)
-            ) as messages:
+            deliveries = self._streams.connection.deliveries
+            async with aclosing(deliveries.pull(stream, consumer, _PAGE, expires=_FOLLOW_WAIT)) as messages:
                 async for message in messages:
                     quiet = False
                     stored = from_delivery(message)
