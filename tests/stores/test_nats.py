@@ -16,6 +16,7 @@ import pytest
 from amends import stores
 from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeError
 from amends.stores.nats import retried_sends, scan
+from amends.stores.nats.deliveries import Deliveries
 from amends.stores.nats.subjects import from_header, key_filters, key_subject, token
 from tests.stores.odd import ODD_KEYS
 from tests.stores.servers import NatsCluster, NatsServer
@@ -488,7 +489,7 @@ async def test_a_scan_whose_delivery_is_lost_begins_again(nats_server, monkeypat
     """The server has sent the messages and reports that none are left; each row is returned once all the same."""
     monkeypatch.setattr(scan, "PAGE_BYTES", 1000)
     monkeypatch.setattr(scan, "_BATCH", 10)
-    pulls, pull = [], scan.pull
+    pulls, pull = [], Deliveries.pull
 
     async def lossy(*arguments, **options):
         pulls.append(arguments)
@@ -496,7 +497,7 @@ async def test_a_scan_whose_delivery_is_lost_begins_again(nats_server, monkeypat
             if len(pulls) != 2 or number == 0:
                 yield message
 
-    monkeypatch.setattr(scan, "pull", lossy)
+    monkeypatch.setattr(Deliveries, "pull", lossy)
     async with await stores.open(f"{nats_server.url}/lossy") as store:
         table = store.table("t")
         for number in range(25):
