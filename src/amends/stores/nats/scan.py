@@ -12,7 +12,6 @@ from amends.stores.nats.deliveries import PAGE_BYTES
 from amends.stores.nats.replies import header, headers_of
 from amends.stores.nats.stored_messages import (
     StoredMessage,
-    create_consumer,
     first_from,
     from_delivery,
     from_direct,
@@ -150,15 +149,25 @@ async def _delivered(streams: Streams, stream: str, consumer: str) -> int:
 async def _create_consumer(streams: Streams, kind: str, name: str, filters: list[str]) -> tuple[str, int]:
     """Create a consumer, with replicas on the stream's leader; returns its name and the number of its messages."""
     stream = streams.stream(kind, name)
-    config = {"deliver_policy": "last_per_subject", "filter_subjects": filters}
+    config: dict[str, object] = {
+        "ack_policy": "none",
+        "mem_storage": True,
+        "num_replicas": 1,
+        "inactive_threshold": int(60e9),
+        "deliver_policy": "last_per_subject",
+        "filter_subjects": filters,
+    }
     loop = asyncio.get_running_loop()
     end = loop.time() + streams.connection.timeout
     while loop.time() < end:
         info = await streams.info(kind, name) if await streams.replicas(kind, name) > 1 else None
         leader = "" if info is None else (info.get("cluster") or {}).get("leader", "")
-        consumer, left, where = await create_consumer(streams, stream, config)
-        if where == leader or not leader:
-            return consumer, left
+        consumer = config["name"] = f"amends-{streams.connection.new_id()[1:]}"
+        answer = await streams.connection.api(
+            f"CONSUMER.CREATE.{stream}.{consumer}", {"stream_name": stream, "config": config}
+        )
+        if not leader or (answer.get("cluster") or {}).get("leader", "") == leader:
+            return consumer, int(answer["num_pending"])
         # The server placed it on a replica that may lag.
         await streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
     raise no_reply(streams)

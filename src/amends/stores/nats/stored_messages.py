@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
 import json
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "StoredMessage",
-    "create_consumer",
     "first_from",
     "foreign_message",
     "from_delivery",
@@ -35,7 +33,6 @@ __all__ = [
 ]
 
 _PAUSE = 0.05
-_consumers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,26 +117,6 @@ def no_reply(streams: Streams) -> StoreUnavailableError:
     return StoreUnavailableError(
         f"{streams.connection.display_url} has not answered for {streams.connection.timeout:g} s: try again"
     )
-
-
-async def create_consumer(streams: Streams, stream: str, config: Mapping[str, Any]) -> tuple[str, int, str]:
-    """Create a temporary consumer; returns its name, the number of its pending messages and its leader."""
-    name = f"amends-{streams.connection.new_id()[1:]}-{next(_consumers)}"
-    answer = await streams.connection.api(
-        f"CONSUMER.CREATE.{stream}.{name}",
-        {
-            "stream_name": stream,
-            "config": {
-                "name": name,
-                "ack_policy": "none",
-                "mem_storage": True,
-                "num_replicas": 1,
-                "inactive_threshold": int(60e9),
-                **config,
-            },
-        },
-    )
-    return name, int(answer["num_pending"]), (answer.get("cluster") or {}).get("leader", "")
 
 
 def foreign_message(kind: str, name: str, stored: StoredMessage) -> DamagedStoreError:
