@@ -76,33 +76,25 @@ class Batch:
         """See `Queue.put`."""
         self._both(lambda on: on.queue(queue).put(value, key=key))
 
-    def check_lease(self, lease: Lease) -> None:
+    def keep_or_end(self, lease: Lease, delay: float | None = None) -> None:
         """
-        Go on only if no other worker has taken the lease's message.
+        Go on only if no other worker has taken the lease's message; then keep the lease, or end it.
 
-        Without transactions, the lease is extended if it has run out by the clock of this process: before that, no other
-        worker can have taken it.
+        Without transactions, a lease that is kept is extended if it has run out by the clock of this process: before that,
+        no other worker can have taken the message.
+
+        Args:
+            lease: the lease.
+            delay: None keeps it, `math.inf` removes its message, another number gives the message back for so many seconds.
         """
-        self._changes.append((lambda tx: tx.check_lease(lease), lambda _: _extend_expired(lease)))
-
-    def done(self, lease: Lease) -> None:
-        """See `Lease.done`."""
-        self._changes.append((lambda tx: tx.done(lease), lambda _: lease.done()))
-
-    def give_back(self, lease: Lease, *, delay: float = 0.0) -> None:
-        """See `Lease.give_back`."""
-        self._changes.append(
-            (lambda tx: tx.give_back(lease, delay=delay), lambda _: lease.give_back(delay=delay))
-        )
-
-    def keep_or_end(self, lease: Lease, delay: float | None) -> None:
-        """`check_lease` if `delay` is None, `done` if it is infinite, otherwise `give_back`."""
         if delay is None:
-            self.check_lease(lease)
+            self._changes.append((lambda tx: tx.check_lease(lease), lambda _: _extend_expired(lease)))
         elif delay == math.inf:
-            self.done(lease)
+            self._changes.append((lambda tx: tx.done(lease), lambda _: lease.done()))
         else:
-            self.give_back(lease, delay=delay)
+            self._changes.append(
+                (lambda tx: tx.give_back(lease, delay=delay), lambda _: lease.give_back(delay=delay))
+            )
 
     async def commit(self, store: Store) -> None:
         """

@@ -300,7 +300,7 @@ class Journal(Generic[S, R]):
         after, end = kind.fold(self.state, records), self.lease_end(records[-1])
         row, transactions = kind.row(after, kind.table, self.last + 1), self._store.traits.transactions
         if self._lease is not None and not transactions:
-            batch.check_lease(self._lease)
+            batch.keep_or_end(self._lease)
         batch.append(self._log, entry, last=self.last)
         if transactions:
             batch.index(row)

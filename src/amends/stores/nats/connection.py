@@ -260,17 +260,15 @@ class NatsConnection:
                 f"{self.display_url} {state} for {self.timeout:g} s: try again", executed
             )
 
-    async def stream(
-        self, subject: str, payload: bytes, *, max_silence: float = _RESEND_AFTER
-    ) -> AsyncGenerator[Msg, None]:
-        """Yield the replies to one request until the caller stops, none comes for `max_silence`, or the connection breaks."""
+    async def stream(self, subject: str, payload: bytes) -> AsyncGenerator[Msg, None]:
+        """Yield the replies to one request until the caller stops, none comes for a time, or the connection breaks."""
         await self.wait_connected(time.monotonic() + self.timeout, "no")
         token = str(next(self.tokens))
         replies = self.pending[token] = Replies()
         try:
             if not await self.send(subject, payload, f"{self.inbox}.{token}", None):
                 return
-            while (message := await replies.next(max_silence)) is not None:
+            while (message := await replies.next(_RESEND_AFTER)) is not None:
                 yield message
             if self.closed:
                 raise StoreClosedError(self.display_url)
