@@ -215,6 +215,12 @@ class Agent:
             raise ValueError(f"{self.name} already has a capability {capability.name!r}")
         self.capabilities[capability.name] = capability
 
+    def relay(self, name: str, call: Hook, **options: Any) -> Capability:
+        """Add or replace a capability that is one call of another service; `options` as in `Capability`."""
+        options = {"timeout": self.timeout, "policy": self.policy, "relays": True, **options}
+        made = self.capabilities[name] = Capability(name=name, call=call, **options)
+        return made
+
     async def find(self, type: str) -> Capability:
         """
         Return the capability of that name. Remote agents may look it up at their service.

@@ -13,12 +13,11 @@ marker message holds the last number.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
-from amends.stores.errors import ConflictError, StoreUnavailableError, TrimmedError
+from amends.stores.errors import ConflictError, TrimmedError
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.log_positions import LogPosition
 from amends.stores.nats.replies import headers_of
@@ -35,7 +34,6 @@ __all__ = ["GroupedLog", "grouped_log_names"]
 
 _ID, _LAST = "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"
 _NUMBER, _DEDUPE, _MARKER, _NAME = "Amends-Number", "Amends-Dedupe", "Amends-Trimmed", "Amends-Name"
-_REPLICA_LAG = 0.02
 
 
 class GroupedLog(WatchedLog):
@@ -156,25 +154,10 @@ class GroupedLog(WatchedLog):
             return [_entry(newest)]
         if start is None:
             start = (await self.bounds()).first
-        entries: list[Entry] = []
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._streams.connection.timeout
-        while len(entries) < limit and start + len(entries) <= last:
-            wanted = start + len(entries)
-            found = await self._from(wanted, min(limit - len(entries), PAGE))
-            if found and _number(found[0]) != wanted:
-                if entries:
-                    break
-                raise TrimmedError(self.name, wanted, _number(found[0]))
-            entries += [_entry(stored) for stored in found]
-            if not found:
-                # A replica that lags may have answered.
-                if loop.time() > end:
-                    raise StoreUnavailableError(
-                        f"no replica of log {self.name!r} has entry {wanted} yet: try again"
-                    )
-                await asyncio.sleep(_REPLICA_LAG)
-        return entries
+        return await self.read_on(start, last, limit)
+
+    async def entries_from(self, number: int, limit: int) -> list[Entry]:
+        return [_entry(stored) for stored in await self._from(number, limit)]
 
     async def _from(self, number: int, limit: int) -> list[StoredMessage]:
         """The entries from `number` on, in order, as far as one replica has them; the first may be a later one."""

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
-from amends.stores.errors import ConflictError, StoreUnavailableError, TrimmedError
+from amends.stores.errors import ConflictError, TrimmedError
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.replies import headers_of
 from amends.stores.nats.stored_messages import StoredMessage, latest, page
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header
-from amends.stores.nats.watched_log import PAGE, WatchedLog
+from amends.stores.nats.watched_log import WatchedLog
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -66,36 +65,13 @@ class NatsLog(WatchedLog):
                 start = bounds.first
             if start < bounds.first:
                 raise TrimmedError(self.name, start, bounds.first)
-        entries: list[Entry] = []
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._streams.connection.timeout
-        while len(entries) < limit:
-            wanted = start + len(entries)
-            if bounds is not None and wanted > bounds.last:
-                break
-            found = await page(self._streams, "log", self.name, wanted, min(limit - len(entries), PAGE))
-            if found and found[0].seq != wanted:
-                if entries:
-                    break
-                raise TrimmedError(self.name, wanted, found[0].seq)
-            entries += [_entry(stored) for stored in found]
-            if not found and bounds is None:
-                if not entries:
-                    await self._check_trimmed(wanted)
-                break
-            if not found:
-                if loop.time() > end:
-                    raise StoreUnavailableError(
-                        f"no replica of log {self.name!r} has entry {wanted} yet: try again"
-                    )
-                await asyncio.sleep(0.02)
+        entries = await self.read_on(start, None if bounds is None else bounds.last, limit)
+        if not entries and bounds is None and start < (first := (await self.bounds()).first):
+            raise TrimmedError(self.name, start, first)
         return entries
 
-    async def _check_trimmed(self, wanted: int) -> None:
-        """Raise TrimmedError if `wanted` was trimmed; otherwise it is after the end of the log."""
-        first = (await self.bounds()).first
-        if wanted < first:
-            raise TrimmedError(self.name, wanted, first)
+    async def entries_from(self, number: int, limit: int) -> list[Entry]:
+        return [_entry(stored) for stored in await page(self._streams, "log", self.name, number, limit)]
 
     async def tail(self) -> Entry | None:
         newest = await latest(self._streams, "log", self.name, "")
