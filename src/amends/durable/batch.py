@@ -108,15 +108,18 @@ class Batch:
         """
         if store.traits.transactions:
             await store.transaction(self._apply)
-            return
-        for _, on_store in self._changes:
-            change = on_store(store)
-            if isinstance(change, Awaitable):
-                await change
+        else:
+            await self._perform_in_order(store)
 
     def _apply(self, tx: Transaction) -> None:
         for in_transaction, _ in self._changes:
             in_transaction(tx)
+
+    async def _perform_in_order(self, store: Store) -> None:
+        for _, on_store in self._changes:
+            change = on_store(store)
+            if isinstance(change, Awaitable):
+                await change
 
 
 async def _extend_expired(lease: Lease) -> None:
