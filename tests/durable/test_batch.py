@@ -1,6 +1,7 @@
 """Batches: one transaction, or changes in the given order."""
 
 import asyncio
+import math
 
 import pytest
 
@@ -20,7 +21,7 @@ def whole(lease=None):
     batch.delete("t", "gone")
     batch.retire("t", "old")
     if lease is not None:
-        batch.done(lease)
+        batch.keep_or_end(lease, math.inf)
     return batch
 
 
@@ -42,7 +43,7 @@ async def test_all_changes_are_made(store):
     await store.queue("work").put(b"n")
     await whole(await store.queue("work").take()).commit(store)
     back = Batch()
-    back.give_back(await store.queue("work").take(), delay=60)
+    back.keep_or_end(await store.queue("work").take(), 60)
     await back.commit(store)
     await asyncio.sleep(0.05)
     assert await stored(store) == ({"new": b"1", "k": b"2"}, [b'{"seq":1}'], [b"entry"], 1, 0)

@@ -34,8 +34,10 @@ class Sums:
             raise ImpossibleRecord
         return (*state, *records)
 
-    def row(self, state, seq):
-        return IndexRow("sums", "n", json.dumps({"seq": seq, "state": state}).encode(), seq)
+    table = "sums"
+
+    def row(self, state, table, seq):
+        return IndexRow(table, "n", json.dumps({"seq": seq, "state": state}).encode(), seq)
 
     def is_command(self, record):
         return str(record).startswith("c")
@@ -53,8 +55,8 @@ class Patient(Journal):
         self.tries -= 1
         return self.tries
 
-    def closes(self, record):
-        return record == "end"
+    def lease_end(self, record):
+        return 0.0 if record == "end" else None
 
 
 KIND = Sums()
@@ -279,5 +281,5 @@ async def test_all_pages_of_a_log_are_read(store, monkeypatch):
     monkeypatch.setattr(journal, "_PAGE", 2)
     for number in range(4):
         await store.log("pages").append(str(number).encode())
-    assert [entry.seq async for entry in journal.read_entries(store, "pages")] == [1, 2, 3, 4]
-    assert [entry.seq async for entry in journal.read_entries(store, "pages", 4)] == [4]
+    assert [entry.seq for entry in await journal.read_entries(store, "pages")] == [1, 2, 3, 4]
+    assert [entry.seq for entry in await journal.read_entries(store, "pages", 4)] == [4]

@@ -16,6 +16,7 @@ import pytest
 from amends import stores
 from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeError
 from amends.stores.nats import retried_sends, scan
+from amends.stores.nats.deliveries import Deliveries
 from amends.stores.nats.subjects import from_header, key_filters, key_subject, token
 from tests.stores.odd import ODD_KEYS
 from tests.stores.servers import NatsCluster, NatsServer
@@ -467,7 +468,7 @@ async def _check_scan(table, streams):
 
 async def test_a_scan_larger_than_one_reply(nats_server, monkeypatch):
     """Many rows or large ones are read through a consumer; an empty table yields none."""
-    monkeypatch.setattr(scan, "_ANSWER_BYTES", 1_000_000)
+    monkeypatch.setattr(scan, "PAGE_BYTES", 1_000_000)
     async with await stores.open(f"{nats_server.url}/much") as store:
         await _check_large_scan(store)
 
@@ -486,9 +487,9 @@ async def _check_large_scan(store):
 
 async def test_a_scan_whose_delivery_is_lost_begins_again(nats_server, monkeypatch):
     """The server has sent the messages and reports that none are left; each row is returned once all the same."""
-    monkeypatch.setattr(scan, "_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(scan, "PAGE_BYTES", 1000)
     monkeypatch.setattr(scan, "_BATCH", 10)
-    pulls, pull = [], scan.pull
+    pulls, pull = [], Deliveries.pull
 
     async def lossy(*arguments, **options):
         pulls.append(arguments)
@@ -496,7 +497,7 @@ async def test_a_scan_whose_delivery_is_lost_begins_again(nats_server, monkeypat
             if len(pulls) != 2 or number == 0:
                 yield message
 
-    monkeypatch.setattr(scan, "pull", lossy)
+    monkeypatch.setattr(Deliveries, "pull", lossy)
     async with await stores.open(f"{nats_server.url}/lossy") as store:
         table = store.table("t")
         for number in range(25):

@@ -9,7 +9,7 @@ import pytest
 from amends import stores
 from amends.tasks import Orchestrator
 from amends.tasks import events as hooks
-from amends.tasks.logs import log_event
+from amends.tasks.events import log_event
 from tests.stores.clocks import SetClock
 from tests.stores.conftest import nats_server, other, store, url
 

@@ -6,7 +6,7 @@ import pytest
 
 from amends.errors import task as errors
 from amends.tasks import Agent, Step, sequence
-from amends.tasks.attempts import Attempts
+from amends.tasks.attempts import Attempts, operation_of
 from amends.tasks.entries import Finished, Started, Taken
 from amends.tasks.journal import Fenced, Journal, LeaseGuard, read_task
 from tests.tasks.conftest import advance_until_rest
@@ -61,10 +61,10 @@ async def test_nothing_is_called_without_a_hold(manual, options):
         manual.agents["worker"], manual.agents["worker"].capabilities["work"], found.state.head.steps[0], "k"
     )
     step = found.state.steps["work"]
-    operation = manual.agents["worker"].capabilities["work"].operation("worker", "k")
+    operation = operation_of(manual.agents["worker"].capabilities["work"], "worker", "k")
     for fault in (errors.McpNotConnectedError().fault, errors.KnowledgeNotFoundError().fault):
         with pytest.raises(Fenced):
-            await recovery.handle_failure(fault, "work", step, 0.0, operation, None, object())
+            await recovery.handle_failure(fault, "work", step, (0.0, 1.0), operation, None, object())
     assert calls == []
 
 

@@ -4,6 +4,7 @@ import functools
 
 import pytest
 
+from amends.tasks.attempts import operation_of
 from amends.tasks.capability import HOOK_SECONDS, Capability, input_type
 
 
@@ -18,7 +19,7 @@ from amends.tasks.capability import HOOK_SECONDS, Capability, input_type
 def test_promises(options, promises, repeatable):
     """The key is part of the operation only if the service recognises it."""
     capability = Capability(name="c", call=print, **options)
-    operation = capability.operation("agent", "k")
+    operation = operation_of(capability, "agent", "k")
     assert (capability.promises, capability.repeatable) == (promises, repeatable)
     assert (operation.name, operation.key) == ("agent/c", "k" if options.get("keyed") else None)
     assert (operation.read_only, operation.idempotent) == (

@@ -35,7 +35,7 @@ def test_delegations_of_the_same_kind_are_numbered():
 
 async def test_without_an_orchestrator():
     """An agent that is called directly has no store and no other agents."""
-    ctx = context(time_left=lambda: 5.0)
+    ctx = context(until=15.0, clock=lambda: 10.0)
     with pytest.raises(UnsupportedError, match="Orchestrator"):
         await ctx.once(lambda tx: None)
     with pytest.raises(errors.AgentNotFoundError):

@@ -13,6 +13,7 @@ from amends.core.enums import Action
 from amends.core.fault import Fault
 from amends.stores import DamagedStoreError
 from amends.tasks import entries
+from amends.tasks.journal import task_logs
 from amends.tasks.plan import Step
 
 FAULT = Fault(code="TIMEOUT", vocabulary="task", details={"a": [1, None]})
@@ -53,11 +54,11 @@ def test_every_record_reads_back():
 def test_what_is_no_entry(value):
     """It is reported as damaged, never as another exception."""
     with suppress(DamagedStoreError):
-        assert isinstance(entries.decode(value), list)
+        assert isinstance(task_logs("tasks").decode(value), list)
 
 
 def test_commands():
     """Any process may append these, and no others."""
     assert {kind.__name__ for kind in entries.COMMANDS} == {"Answered", "Verified", "Cancelled", "Retried"}
     with pytest.raises(DamagedStoreError):
-        entries.decode(b'[{"what":"started","at":1,"step":2,"attempt":1}]')
+        task_logs("tasks").decode(b'[{"what":"started","at":1,"step":2,"attempt":1}]')

@@ -4,8 +4,7 @@ import logging
 
 import pytest
 
-from amends.tasks.events import TaskEvent
-from amends.tasks.logs import log_event, record_of
+from amends.tasks.events import TaskEvent, log_event, record_of
 
 
 def event(kind, **more):

@@ -51,4 +51,4 @@ def test_the_kind_of_the_logs():
     assert kind.is_command(entries.Cancelled(at=1.0))
     assert not kind.is_command(SUBMITTED)
     assert (kind.valid_until(entries.Repaired(at=1.0, valid=3)), kind.valid_until(SUBMITTED)) == (3, None)
-    assert kind.row(kind.fold(kind.new(), [SUBMITTED]), 1).table == "tasks"
+    assert kind.row(kind.fold(kind.new(), [SUBMITTED]), kind.table, 1).table == "tasks"

@@ -22,7 +22,7 @@ def registry():
 
 def build(registry, task, payload=None, **given):
     options = {"id": None, "agent": None, "retry_policy": None, "deadline": None, "key": None}
-    return build_submission(registry, task, payload, **(options | given))
+    return registry.assign(build_submission(task, payload, now=registry.clock(), **(options | given)))
 
 
 def test_a_capability(registry):

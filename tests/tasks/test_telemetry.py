@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from amends.errors import task as errors
 from amends.tasks import Agent, Step, TaskEvent, add_hook, events, otel, remove_hook, sequence, set_hooks
-from amends.tasks.logs import log_event, record_of, structlog_event
+from amends.tasks.events import log_event, record_of, structlog_event
 
 
 @pytest.fixture

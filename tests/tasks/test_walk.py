@@ -44,5 +44,7 @@ async def test_a_task_with_a_fallback():
     bounces = sum(one == other for one, other in zip(path, path[2:], strict=False))
     pattern = r"A task with a fallback, in memory, passes through (\d+) files with (\d+) bounces"
     found = re.search(pattern, " ".join(PAGE.read_text().split()))
-    assert (len(set(path)), bounces) <= (int(found[1]), int(found[2]))
-    assert bounces <= int(found[2])
+    # Where it is loaded, it is asked for the trace of the request that submits the task.
+    loaded = "amends.http.current" in sys.modules
+    assert len(set(path)) <= int(found[1]) + loaded
+    assert bounces <= int(found[2]) + loaded

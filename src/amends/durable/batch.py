@@ -7,13 +7,15 @@ intermediate state can be repaired from the logs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 from amends.durable.index import IndexRow, write_row
 from amends.stores.contract import Lease, Store, Transaction
 
-__all__ = ["Batch", "check_expired", "run_without_waiting"]
+__all__ = ["Batch", "run_without_waiting"]
 
 _IMMEDIATELY = 0.001
 
@@ -22,13 +24,11 @@ _OnStore = Callable[[Store], object]
 """Returns an awaitable, as the methods of a store do."""
 
 
+@dataclass(slots=True)
 class Batch:
     """A list of changes; `commit` writes them. Each is kept in two forms: for a transaction, and for a store without."""
 
-    __slots__ = ("_changes",)
-
-    def __init__(self) -> None:
-        self._changes: list[tuple[_InTransaction, _OnStore]] = []
+    _changes: list[tuple[_InTransaction, _OnStore]] = field(default_factory=list)
 
     def _both(self, change: Callable[[Store | Transaction], object]) -> None:
         """Add a change that is written the same way in a transaction and on a store."""
@@ -76,24 +76,25 @@ class Batch:
         """See `Queue.put`."""
         self._both(lambda on: on.queue(queue).put(value, key=key))
 
-    def check_lease(self, lease: Lease) -> None:
+    def keep_or_end(self, lease: Lease, delay: float | None = None) -> None:
         """
-        Go on only if no other worker has taken the lease's message.
+        Go on only if no other worker has taken the lease's message; then keep the lease, or end it.
 
-        The store is asked only if the lease has run out by the clock of this process: before that, no other worker can have
-        taken it. Without transactions, the lease is extended.
+        Without transactions, a lease that is kept is extended if it has run out by the clock of this process: before that,
+        no other worker can have taken the message.
+
+        Args:
+            lease: the lease.
+            delay: None keeps it, `math.inf` removes its message, another number gives the message back for so many seconds.
         """
-        self._changes.append((lambda tx: check_expired(tx, lease), lambda _: _extend_expired(lease)))
-
-    def done(self, lease: Lease) -> None:
-        """See `Lease.done`."""
-        self._changes.append((lambda tx: tx.done(lease), lambda _: lease.done()))
-
-    def give_back(self, lease: Lease, *, delay: float = 0.0) -> None:
-        """See `Lease.give_back`."""
-        self._changes.append(
-            (lambda tx: tx.give_back(lease, delay=delay), lambda _: lease.give_back(delay=delay))
-        )
+        if delay is None:
+            self._changes.append((lambda tx: tx.check_lease(lease), lambda _: _extend_expired(lease)))
+        elif delay == math.inf:
+            self._changes.append((lambda tx: tx.done(lease), lambda _: lease.done()))
+        else:
+            self._changes.append(
+                (lambda tx: tx.give_back(lease, delay=delay), lambda _: lease.give_back(delay=delay))
+            )
 
     async def commit(self, store: Store) -> None:
         """
@@ -119,12 +120,6 @@ class Batch:
             change = on_store(store)
             if isinstance(change, Awaitable):
                 await change
-
-
-def check_expired(tx: Transaction, lease: Lease) -> None:
-    """Raise LeaseLostError if another worker has taken the message of a lease that has run out."""
-    if lease.expires_in <= 0:
-        tx.check_lease(lease)
 
 
 async def _extend_expired(lease: Lease) -> None:

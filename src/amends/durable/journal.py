@@ -5,8 +5,8 @@ Each append names the last entry that its writer has read, so two writers can ne
 another entry reads it: records that any process may append (commands) are folded into the state and the append is tried
 again; any other record means that another writer has taken over, and this one is fenced. That needs no clock, no lease and
 no transactions. The numbers of a log that was deleted and begun again start at 1 again, so a writer that works under a lease
-also writes only while it has the lease: if the lease has run out by the writer's clock, its epoch is compared in the
-transaction of the entry. Without transactions the lease is extended first.
+also writes only while it has the lease: its epoch is compared in the transaction of the entry. Without transactions, a lease
+that has run out by the writer's clock is extended first.
 
 Records are folded into a copy of the state before the commit, because a derived row is written in the same transaction, and
 the copy becomes the state after the commit. A write that was begun is completed even if its caller is cancelled: until it is
@@ -23,11 +23,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from amends.durable.batch import Batch, check_expired
+import msgspec
+
+from amends.durable.batch import Batch
 from amends.durable.index import IndexRow
 from amends.stores.contract import Lease, Store, Transaction
 from amends.stores.errors import ConflictError, DamagedStoreError, LeaseLostError, StoreUnavailableError
@@ -75,16 +77,32 @@ class Kind(Generic[S, R]):
     """Returns the state before the first record."""
     encode: Callable[[Sequence[R]], bytes]
     """Encodes the records of one entry."""
-    decode: Callable[[bytes], Sequence[R]]
-    """Decodes the records of one entry. Raises DamagedStoreError if this version does not know them."""
+    decoder: Callable[[bytes], Sequence[R]]
+    """Decodes the records of one entry. Raises MsgspecError if this version does not know them."""
     fold: Callable[[S, Sequence[R]], S]
     """Returns the state after records; the given state does not change. Raises ImpossibleRecord."""
-    row: Callable[[S, int], IndexRow]
-    """Returns the derived row of a log that ends with the entry of that number."""
+    table: str
+    """The table of the derived rows."""
+    row: Callable[[S, str, int], IndexRow]
+    """Returns the derived row, for that table, of a log that ends with the entry of that number."""
     is_command: Callable[[R], bool]
     """Whether any process may append the record, not only the writer that has the log."""
     valid_until: Callable[[R], int | None]
     """Returns the number of the last entry before those that are skipped, if the record says from where a log is continued."""
+
+    def decode(self, entry: bytes) -> Sequence[R]:
+        """
+        Decode the records of one entry.
+
+        Raises:
+            DamagedStoreError: the entry does not hold records that this version knows.
+        """
+        try:
+            return self.decoder(entry)
+        except msgspec.MsgspecError as error:
+            raise DamagedStoreError(
+                "this version of amends cannot read an entry of a log: upgrade amends, or run `amends store check`"
+            ) from error
 
 
 class Snapshot(NamedTuple, Generic[S]):
@@ -97,21 +115,21 @@ class Snapshot(NamedTuple, Generic[S]):
     """The number of the last entry that is folded into the state: smaller than `last` if the rest cannot be read."""
 
 
-async def read_entries(store: Store, log: str, start: int = 1) -> AsyncIterator[Entry]:
-    """Iterate over the entries of a log from number `start` on, to its present end."""
+async def read_entries(store: Store, log: str, start: int = 1) -> list[Entry]:
+    """Return the entries of a log from number `start` on, to its present end."""
+    opened = store.log(log)
+    found: list[Entry] = []
     while True:
-        page = await store.log(log).read(start, limit=_PAGE)
-        for entry in page:
-            yield entry
+        page = await opened.read(start + len(found), limit=_PAGE)
+        found += page
         if len(page) < _PAGE:
-            return
-        start = page[-1].seq + 1
+            return found
 
 
 async def _read_valid(store: Store, log: str, kind: Kind[S, R]) -> tuple[S, int, int, list[R]]:
     state, last, valid = kind.new(), 0, 0
     found: list[R] = []
-    async for entry in read_entries(store, log):
+    for entry in await read_entries(store, log):
         records = kind.decode(entry.value)
         if valid == last or kind.valid_until(records[0]) == valid:
             try:
@@ -183,12 +201,14 @@ class Journal(Generic[S, R]):
         """Seconds for which a write may still be repeated that the store does not answer."""
         return 0.0 if self._lease is None else self._lease.expires_in
 
-    def closes(self, record: R) -> bool:
-        """Whether this writer gives the log up with this record."""
-        return False
+    def lease_end(self, record: R) -> float | None:
+        """
+        Whether this writer gives the log, and its lease, up with this record.
 
-    def add_changes(self, batch: Batch, records: Sequence[R]) -> None:
-        """Add to the batch what is written together with the records, or after them."""
+        Returns seconds after which the lease's message is delivered again, `math.inf` if it is not, and None if the writer
+        goes on.
+        """
+        return None
 
     # Writing ----------------------------------------------------------------------------------------------------
 
@@ -276,25 +296,28 @@ class Journal(Generic[S, R]):
 
     async def _append(self, records: Sequence[R], entry: bytes) -> None:
         """Append the entry; with transactions, write everything else together with it."""
-        after = self._kind.fold(self.state, records)
-        batch = Batch()
-        if self._lease is not None:
-            batch.check_lease(self._lease)
+        kind, batch = self._kind, Batch()
+        after, end = kind.fold(self.state, records), self.lease_end(records[-1])
+        row, transactions = kind.row(after, kind.table, self.last + 1), self._store.traits.transactions
+        if self._lease is not None and not transactions:
+            batch.keep_or_end(self._lease)
         batch.append(self._log, entry, last=self.last)
-        if self._store.traits.transactions:
-            batch.index(self._kind.row(after, self.last + 1))
-            self.add_changes(batch, records)
+        if transactions:
+            batch.index(row)
+            if self._lease is not None:
+                batch.keep_or_end(self._lease, end)
         self._attempted.add(entry)
         await batch.commit(self._store)
         self._adopt(after, self.last + 1, records)
 
     async def _write_rest(self, records: Sequence[R]) -> None:
         """Without transactions: write the row and the other changes after the entry."""
-        row = self._kind.row(self.state, self.last)
+        row = self._kind.row(self.state, self._kind.table, self.last)
         row.revision = self._row_revision
-        batch = Batch()
+        batch, end = Batch(), self.lease_end(records[-1])
         batch.index(row)
-        self.add_changes(batch, records)
+        if self._lease is not None and end is not None:
+            batch.keep_or_end(self._lease, end)
         await batch.commit(self._store)
         self._row_revision = row.revision
 
@@ -304,7 +327,7 @@ class Journal(Generic[S, R]):
 
                 def both(tx: Transaction) -> tuple[T, R, S]:
                     if self._lease is not None:
-                        check_expired(tx, self._lease)
+                        tx.check_lease(self._lease)
                     value = work(tx)
                     made = record(value)
                     after = self._kind.fold(self.state, [made])
@@ -330,7 +353,7 @@ class Journal(Generic[S, R]):
         """Make the state after a committed entry the current one."""
         self.state, self.last, self.valid = state, last, last
         self._attempted.clear()
-        self.closed = self.closes(records[-1])
+        self.closed = self.lease_end(records[-1]) is not None
 
     async def _catch_up(self, sought: bytes | None = None, *, conflict: bool = False) -> bool:
         """
@@ -339,7 +362,7 @@ class Journal(Generic[S, R]):
         After a conflict without such entries, the log was deleted: the writer is fenced.
         """
         before, found, attempted = self.last, False, set(self._attempted)
-        async for entry in read_entries(self._store, self._log, self.last + 1):
+        for entry in await read_entries(self._store, self._log, self.last + 1):
             records = self._kind.decode(entry.value)
             mine = entry.value in attempted
             if not mine and not all(self._kind.is_command(record) for record in records):

@@ -10,6 +10,7 @@ The *steady* clock measures leases. It never jumps, all processes of the machine
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -21,15 +22,24 @@ class Clock(Protocol):
 
     def wall(self) -> float:
         """Seconds since 1970, as the machine's clock is set."""
-        ...
 
     def steady(self) -> float:
         """Seconds since the boot named by `boot()`."""
-        ...
 
     def boot(self) -> str:
         """An id of the boot that `steady` counts from."""
-        ...
+
+
+def _boot_id() -> str:
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return ""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+_BOOT = _boot_id()
 
 
 class SystemClock:
@@ -40,26 +50,9 @@ class SystemClock:
     when the clock is set, and only the epochs keep two workers from finishing the same message.
     """
 
-    def __init__(self) -> None:
-        self._boot = _boot_id()
-
-    def wall(self) -> float:
-        return time.time()
-
-    def steady(self) -> float:
-        if not self._boot:
-            return time.time()
-        # BOOTTIME instead of MONOTONIC: a lease also expires while the machine is suspended.
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    wall = staticmethod(time.time)
+    # BOOTTIME instead of MONOTONIC: a lease also expires while the machine is suspended.
+    steady = staticmethod(partial(time.clock_gettime, time.CLOCK_BOOTTIME) if _BOOT else time.time)
 
     def boot(self) -> str:
-        return self._boot or "wall"
-
-
-def _boot_id() -> str:
-    if not hasattr(time, "CLOCK_BOOTTIME"):
-        return ""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
+        return _BOOT or "wall"

@@ -54,7 +54,6 @@ class Log(Protocol):
     @property
     def name(self) -> str:
         """The name passed to `Store.log`."""
-        ...
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         """
@@ -70,7 +69,6 @@ class Log(Protocol):
         Raises:
             ConflictError: `last` is not the newest number.
         """
-        ...
 
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
         """
@@ -79,7 +77,6 @@ class Log(Protocol):
         Raises:
             TrimmedError: `start` was trimmed away.
         """
-        ...
 
     def follow(self, start: int | None = None) -> AsyncGenerator[Entry, None]:
         """
@@ -90,7 +87,6 @@ class Log(Protocol):
         Raises:
             TrimmedError: the next entry was trimmed before it was read.
         """
-        ...
 
     def watch(self) -> AbstractAsyncContextManager[Signal]:
         """
@@ -99,23 +95,18 @@ class Log(Protocol):
         Read its `count`, read the log, then `wait(count, timeout)`. A notification may be lost with a connection, so pass
         a timeout. Some backends send the entry with the notification; `Signal.entries` returns it without a read.
         """
-        ...
 
     async def tail(self) -> Entry | None:
         """The newest entry, or None where none is kept."""
-        ...
 
     async def bounds(self) -> Bounds:
         """The oldest and the newest sequence number; `Bounds(1, 0)` for a log that never had an entry."""
-        ...
 
     async def trim(self, before: int) -> int:
         """Remove the entries below `before` and return the number of the oldest kept. Numbers are never reused."""
-        ...
 
     async def drop(self) -> None:
         """Remove the log and its numbering: a later append starts at 1. Do not drop a log that has followers."""
-        ...
 
 
 class Table(Protocol):
@@ -124,11 +115,9 @@ class Table(Protocol):
     @property
     def name(self) -> str:
         """The name passed to `Store.table`."""
-        ...
 
     async def get(self, key: str) -> Row | None:
         """Return the key's row, or None if it is absent or expired."""
-        ...
 
     async def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
@@ -142,7 +131,6 @@ class Table(Protocol):
         Raises:
             ConflictError: the key is at another revision.
         """
-        ...
 
     async def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
         """
@@ -151,7 +139,6 @@ class Table(Protocol):
         Raises:
             ConflictError: it exists; `.actual` is its revision.
         """
-        ...
 
     async def delete(self, key: str, *, revision: int | None = None) -> bool:
         """
@@ -160,11 +147,9 @@ class Table(Protocol):
         Raises:
             ConflictError: the key is at another revision, or absent.
         """
-        ...
 
     async def discard(self, key: str) -> None:
         """Remove the key if it exists. Cheaper than `delete`, because the backend does not look whether it exists."""
-        ...
 
     def scan(self, prefix: str = "") -> AsyncIterator[Row]:
         """
@@ -172,11 +157,9 @@ class Table(Protocol):
 
         Not a snapshot: a row written while scanning may or may not appear, each at most once.
         """
-        ...
 
     async def drop(self) -> None:
         """Remove the table with everything in it."""
-        ...
 
 
 class Lease(Protocol):
@@ -190,48 +173,38 @@ class Lease(Protocol):
     @property
     def id(self) -> str:
         """The message's id in its queue."""
-        ...
 
     @property
     def key(self) -> str | None:
         """The key passed to `put`."""
-        ...
 
     @property
     def value(self) -> bytes:
         """The value passed to `put`."""
-        ...
 
     @property
     def attempt(self) -> int:
         """How many times the message has been taken, this time included."""
-        ...
 
     @property
     def epoch(self) -> int:
         """The fencing number of this lease."""
-        ...
 
     @property
     def expires_in(self) -> float:
         """Seconds left by this process's steady clock, counted from before the take was requested; 0 when expired."""
-        ...
 
     async def extend(self) -> None:
         """Renew the lease for its full length from now. Raises LeaseLostError if another worker has the message."""
-        ...
 
     async def done(self) -> None:
         """Remove the message. Raises LeaseLostError if another worker has it."""
-        ...
 
     async def give_back(self, *, delay: float = 0.0) -> None:
         """Make the message available again after `delay`; the attempt counts. Raises LeaseLostError as `done` does."""
-        ...
 
     async def dead_letter(self, reason: str) -> None:
         """Move the message to the dead letters. Raises LeaseLostError as `done` does."""
-        ...
 
 
 class Queue(Protocol):
@@ -244,7 +217,6 @@ class Queue(Protocol):
     @property
     def name(self) -> str:
         """The name passed to `Store.queue`."""
-        ...
 
     async def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         """
@@ -253,7 +225,6 @@ class Queue(Protocol):
         Returns False, and changes nothing, if a message with this key is waiting or being worked on. The key is free
         again when that message is done or dead-lettered.
         """
-        ...
 
     async def take(self, *, wait: float | None = 0.0) -> Lease | None:
         """
@@ -262,35 +233,27 @@ class Queue(Protocol):
         A message whose lease expired is delivered again, with its attempt counted; a message that was taken
         `max_attempts` times becomes a dead letter instead.
         """
-        ...
 
     async def size(self) -> QueueSize:
         """Count the messages by state."""
-        ...
 
     async def now(self) -> float:
         """Seconds since 1970 by the clock that measures the delays of this queue: on NATS, the server's."""
-        ...
 
     def messages(self) -> AsyncIterator[Message]:
         """Iterate over all messages except dead letters, in no guaranteed order; not a snapshot."""
-        ...
 
     async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
         """Return up to `limit` dead letters."""
-        ...
 
     async def revive(self, id: str) -> bool:
         """Move a dead letter back into the queue with 0 attempts; False if the id is unknown or its key is in use."""
-        ...
 
     async def discard(self, id: str) -> bool:
         """Delete a dead letter; False if there is none with this id."""
-        ...
 
     async def drop(self) -> None:
         """Remove the queue with everything in it."""
-        ...
 
 
 class Store(Protocol):
@@ -299,20 +262,16 @@ class Store(Protocol):
     @property
     def url(self) -> str:
         """The store's URL, without passwords."""
-        ...
 
     @property
     def traits(self) -> Traits:
         """What this store can do."""
-        ...
 
     def log(self, name: str) -> Log:
         """The log with that name."""
-        ...
 
     def table(self, name: str) -> Table:
         """The table with that name."""
-        ...
 
     def queue(self, name: str, *, lease: float = 30.0, max_attempts: int | None = None) -> Queue:
         """
@@ -323,7 +282,6 @@ class Store(Protocol):
             lease: how long a taken message is held without `extend()`; open a queue with the same lease everywhere.
             max_attempts: after that many takes without a `done()`, a message becomes a dead letter (None: never).
         """
-        ...
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
         """
@@ -336,26 +294,20 @@ class Store(Protocol):
         Raises:
             UnsupportedError: `traits.transactions` is False.
         """
-        ...
 
     async def names(self) -> dict[str, list[str]]:
         """The names of what is stored, sorted, under "logs", "tables" and "queues"."""
-        ...
 
     async def check(self) -> list[str]:
         """Read everything stored and return the problems found, one sentence each."""
-        ...
 
     async def close(self) -> None:
         """Finish pending work and release the backend. Closing twice is allowed."""
-        ...
 
     async def __aenter__(self) -> Self:
         """Return the store."""
-        ...
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the store."""
-        ...

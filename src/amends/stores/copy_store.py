@@ -26,7 +26,6 @@ _WINDOW = 128
 class _RestorableLog(Log, Protocol):
     async def start_at(self, first: int) -> None:
         """Create an empty log whose first entry will have that number."""
-        ...
 
 
 class _RestorableQueue(Queue, Protocol):
@@ -34,11 +33,9 @@ class _RestorableQueue(Queue, Protocol):
         self, value: bytes, *, key: str | None, delay: float, attempts: int, token: str | None
     ) -> bool:
         """Put a message with its attempts; on a backend that supports tokens, one token is put at most once."""
-        ...
 
     async def restore_dead(self, letter: DeadMessage) -> None:
         """Add a dead letter."""
-        ...
 
 
 @dataclass(slots=True)

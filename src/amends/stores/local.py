@@ -2,17 +2,18 @@
 """
 Logs, tables and queues of a store on one machine: the interface of `contract` over the rows of a backend.
 
-A backend (memory, SQLite) has classes for the rows of one log, table or queue, whose methods do not wait, and an engine, which runs
-functions on them. Everything else is the same for all of them: argument checks, following, waiting for messages, leases.
+A backend (memory, SQLite) has the rows and an engine (`rows`). Everything else is the same for all of them: following, waiting for
+messages, leases.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from threading import RLock
+from typing import Generic, Protocol, TypeVar
 
 from amends.stores.arguments import (
     check_key,
@@ -25,102 +26,13 @@ from amends.stores.arguments import (
 from amends.stores.clock import Clock
 from amends.stores.closing import ClosedAtExit
 from amends.stores.contract import Bounds, DeadMessage, Entry, Lease, Message, QueueSize, Row
+from amends.stores.errors import StoreClosedError
+from amends.stores.rows import PAGE, Engine, QueueRows, Rows, TakenMessage
 from amends.stores.signal import Signal
-from amends.stores.writers import LogWriter, QueueWriter, TableWriter
 
-__all__ = ["PAGE", "Engine", "LocalStore", "LocalTransaction", "QueueRows", "Rows", "TakenMessage"]
+__all__ = ["InlineEngine", "LeaseEnds", "LocalStore"]
 
 T = TypeVar("T")
-
-PAGE = 256
-"""Entries, rows or messages that are read at once."""
-
-
-# What a backend has ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TakenMessage:
-    """What `QueueRows.take` returns: the message's number and epoch, and what the worker needs."""
-
-    number: int
-    key: str | None
-    value: bytes
-    attempt: int
-    epoch: int
-
-
-class LogRows(LogWriter, Protocol):
-    """The entries of one log."""
-
-    def read(self, start: int | None, limit: int) -> list[Entry]: ...
-    def tail(self) -> Entry | None: ...
-    def trim(self, before: int) -> int: ...
-    def drop(self) -> None: ...
-    def start_at(self, first: int) -> None: ...
-
-
-class TableRows(TableWriter, Protocol):
-    """The rows of one table."""
-
-    def page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]: ...
-    def drop(self) -> None: ...
-
-
-class QueueRows(QueueWriter, Protocol):
-    """The messages of one queue. A message that is held is named by its number and its epoch."""
-
-    def restore(self, value: bytes, *, key: str | None, delay: float, attempts: int) -> bool: ...
-    def take(self, lease: float, max_attempts: int | None) -> TakenMessage | float | None: ...
-    def next_in(self) -> float | None: ...
-    def untake(self, number: int, epoch: int) -> None: ...
-    def check_lease(self, number: int, epoch: int) -> None: ...
-    def extend(self, number: int, epoch: int, lease: float) -> None: ...
-    def done(self, number: int, epoch: int) -> None: ...
-    def give_back(self, number: int, epoch: int, delay: float) -> None: ...
-    def dead_letter(self, number: int, epoch: int, reason: str) -> None: ...
-    def size(self) -> QueueSize: ...
-    def page(self, after: int) -> list[Message]: ...
-    def dead(self, limit: int) -> list[DeadMessage]: ...
-    def restore_dead(self, letter: DeadMessage) -> None: ...
-    def revive(self, id: str) -> bool: ...
-    def discard(self, id: str) -> bool: ...
-    def drop(self) -> None: ...
-
-
-class Rows(Protocol):
-    """All rows of a store. The methods raise ValueError or TypeError for what is no name."""
-
-    def log(self, name: str) -> LogRows: ...
-    def table(self, name: str) -> TableRows: ...
-    def queue(self, name: str) -> QueueRows: ...
-
-
-class Engine(Protocol):
-    """Runs functions on the rows of a store."""
-
-    clock: Clock
-    signal: Signal
-    """Notified of every change."""
-    closed: bool
-
-    @property
-    def place(self) -> object:
-        """Equal for all stores with the same rows."""
-        ...
-
-    def read(self, work: Callable[[Rows], T]) -> Awaitable[T]:
-        """Run a function that changes nothing."""
-        ...
-
-    def write(self, work: Callable[[Rows], T]) -> Awaitable[T]:
-        """Run a function that checks before it writes; the result comes after the commit."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-# What callers have ----------------------------------------------------------------------------------------------
 
 
 class _Log:
@@ -131,14 +43,13 @@ class _Log:
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         value = check_value(value)
-        if dedupe is not None:
-            check_key(dedupe, "dedupe id")
         return await self._engine.write(
             lambda rows: rows.log(self.name).append(value, dedupe=dedupe, last=last)
         )
 
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
-        check_limit(limit)
+        if limit < 1:
+            raise ValueError("limit must be at least 1")
         return await self._engine.read(lambda rows: rows.log(self.name).read(start, limit))
 
     async def follow(self, start: int | None = None) -> AsyncGenerator[Entry, None]:
@@ -178,16 +89,12 @@ class _Table:
         self._engine, self.name = engine, name
 
     async def get(self, key: str) -> Row | None:
-        check_key(key)
         return await self._engine.read(lambda rows: rows.table(self.name).get(key))
 
     async def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
-        check_key(key)
         value = check_value(value)
-        if expires_in is not None:
-            check_seconds(expires_in, "expires_in")
         return await self._engine.write(
             lambda rows: rows.table(self.name).put(key, value, revision=revision, expires_in=expires_in)
         )
@@ -196,7 +103,6 @@ class _Table:
         return await self.put(key, value, revision=0, expires_in=expires_in)
 
     async def delete(self, key: str, *, revision: int | None = None) -> bool:
-        check_key(key)
         return await self._engine.write(lambda rows: rows.table(self.name).delete(key, revision=revision))
 
     async def discard(self, key: str) -> None:
@@ -233,9 +139,6 @@ class _Queue:
         self, value: bytes, *, key: str | None, delay: float, attempts: int, token: str | None = None
     ) -> bool:
         value = check_value(value)
-        check_seconds(delay, "delay")
-        if key is not None:
-            check_key(key)
         return await self.engine.write(
             lambda rows: rows.queue(self.name).restore(value, key=key, delay=delay, attempts=attempts)
         )
@@ -245,9 +148,15 @@ class _Queue:
         end = None if wait is None else clock.steady() + check_seconds(wait, "wait")
         while True:
             seen, now = signal.count, clock.steady()
-            taken = await self._try()
+            taking = self.engine.write(
+                lambda rows: rows.queue(self.name).take(self.lease, self._max_attempts)
+            )
+            if isinstance(taking, asyncio.Future):
+                taken = await self._taken(taking)
+            else:
+                taken = await taking
             if isinstance(taken, TakenMessage):
-                return _Lease(self, taken, now + self.lease)
+                return _Lease(self.engine, self.name, self.lease, now + self.lease, *taken)
             # Idle workers only read, and write only if there is a message to take.
             while taken is None or taken > 0:
                 left = None if end is None else end - clock.steady()
@@ -259,10 +168,9 @@ class _Queue:
                 seen = signal.count
                 taken = await self.engine.read(lambda rows: rows.queue(self.name).next_in())
 
-    async def _try(self) -> TakenMessage | float | None:
-        taking = self.engine.write(lambda rows: rows.queue(self.name).take(self.lease, self._max_attempts))
-        if not isinstance(taking, asyncio.Future):
-            return await taking
+    async def _taken(
+        self, taking: asyncio.Future[TakenMessage | float | None]
+    ) -> TakenMessage | float | None:
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -310,13 +218,23 @@ class _Queue:
         await self.engine.write(lambda rows: rows.queue(self.name).drop())
 
 
+@dataclass(slots=True, eq=False)
 class _Lease:
     """See `contract.Lease`."""
 
-    def __init__(self, queue: _Queue, taken: TakenMessage, until: float) -> None:
-        self.engine, self.queue, self._length, self._until = queue.engine, queue.name, queue.lease, until
-        self.number, self.id, self.key = taken.number, str(taken.number), taken.key
-        self.value, self.attempt, self.epoch = taken.value, taken.attempt, taken.epoch
+    engine: Engine
+    queue: str
+    _length: float
+    _until: float
+    number: int
+    key: str | None
+    value: bytes
+    attempt: int
+    epoch: int
+
+    @property
+    def id(self) -> str:
+        return str(self.number)
 
     @property
     def expires_in(self) -> float:
@@ -333,7 +251,6 @@ class _Lease:
         await self.engine.write(lambda rows: rows.queue(self.queue).done(self.number, self.epoch))
 
     async def give_back(self, *, delay: float = 0.0) -> None:
-        check_seconds(delay, "delay")
         await self.engine.write(lambda rows: rows.queue(self.queue).give_back(self.number, self.epoch, delay))
 
     async def dead_letter(self, reason: str) -> None:
@@ -342,44 +259,91 @@ class _Lease:
         )
 
 
-class LocalTransaction:
-    """See `contract.Transaction`; a backend adds `sql`."""
+class UndoableRows(Rows, Protocol):
+    """Rows in memory: every change records how to undo it."""
 
-    def __init__(self, rows: Rows, place: object = None) -> None:
-        self._rows, self._place = rows, place
+    place: object
+    clock: Clock
+    signal: Signal
+    lock: RLock
+    """Held during each function, so that threads may share the store."""
+    undo: list[Callable[[], object]]
+    keep: bool
+    """Whether names that are not there yet are kept, as for a write."""
 
-    def log(self, name: str) -> LogWriter:
-        return self._rows.log(name)
 
-    def table(self, name: str) -> TableWriter:
-        return self._rows.table(name)
+R = TypeVar("R", bound=UndoableRows)
 
-    def queue(self, name: str) -> QueueWriter:
-        return self._rows.queue(name)
+
+class InlineEngine(Generic[R]):
+    """Runs each function on rows in memory at once, before another coroutine runs, and undoes the changes of one that raises."""
+
+    def __init__(self, url: str, rows: R) -> None:
+        self._url, self._rows = url, rows
+        self.place, self.signal, self.clock = rows.place, rows.signal, rows.clock
+        self.closed = False
+
+    async def read(self, work: Callable[[R], T]) -> T:
+        rows = self._open()
+        with rows.lock:
+            rows.keep = False
+            return work(rows)
+
+    async def write(self, work: Callable[[R], T]) -> T:
+        rows = self._open()
+        with rows.lock:
+            rows.undo.clear()
+            rows.keep = True
+            try:
+                result = work(rows)
+            except BaseException:
+                while rows.undo:
+                    rows.undo.pop()()
+                raise
+            self.signal.notify()
+        return result
+
+    def _open(self) -> R:
+        if self.closed:
+            raise StoreClosedError(self._url)
+        return self._rows
+
+    async def close(self) -> None:
+        self.closed = True
+        self.signal.notify()
+
+
+class LeaseEnds:
+    """The methods of `contract.Transaction` that end leases. A backend's rows inherit them, and are its transaction."""
+
+    __slots__ = ()
+
+    place: object
+    """Equal for all stores with the same rows; None: not known."""
+
+    def queue(self, name: str) -> QueueRows:
+        raise NotImplementedError
 
     def check_lease(self, lease: Lease) -> None:
-        held, rows = self._held(lease)
-        rows.check_lease(held.number, held.epoch)
+        held = self._held(lease)
+        self.queue(held.queue).check_lease(held.number, held.epoch)
 
     def done(self, lease: Lease) -> None:
-        held, rows = self._held(lease)
-        rows.done(held.number, held.epoch)
+        held = self._held(lease)
+        self.queue(held.queue).done(held.number, held.epoch)
 
     def give_back(self, lease: Lease, *, delay: float = 0.0) -> None:
-        held, rows = self._held(lease)
-        rows.give_back(held.number, held.epoch, check_seconds(delay, "delay"))
+        held = self._held(lease)
+        self.queue(held.queue).give_back(held.number, held.epoch, delay)
 
     def dead_letter(self, lease: Lease, reason: str) -> None:
-        held, rows = self._held(lease)
-        rows.dead_letter(held.number, held.epoch, reason)
+        held = self._held(lease)
+        self.queue(held.queue).dead_letter(held.number, held.epoch, reason)
 
-    def _held(self, lease: Lease) -> tuple[_Lease, QueueRows]:
-        if not isinstance(lease, _Lease) or self._place not in {None, lease.engine.place}:
+    def _held(self, lease: Lease) -> _Lease:
+        if not isinstance(lease, _Lease) or self.place not in {None, lease.engine.place}:
             raise ValueError("the lease belongs to another store: end it in a transaction of that store")
-        return lease, self._rows.queue(lease.queue)
-
-    def sql(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
-        raise NotImplementedError
+        return lease
 
 
 class LocalStore(ClosedAtExit):

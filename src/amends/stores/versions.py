@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["VERSION", "other_version"]
 
-VERSION = 4
+VERSION = 5
 """Increase it with every change of what the backends store, or of what the packages above store in them."""
 
 
@@ -14,8 +14,8 @@ def other_version(found: str | None, remove: str) -> str | None:
 
     `remove` says how to remove the store. Returns None if the version is this one.
 
-    >>> print(other_version("3", "remove the file"))
-    the store was written by an earlier amends (format 3; this version uses 4): finish its work with the version that wrote it, then remove the file or choose another name
+    >>> print(other_version("4", "remove the file"))
+    the store was written by an earlier amends (format 4; this version uses 5): finish its work with the version that wrote it, then remove the file or choose another name
     """
     if found == str(VERSION):
         return None

@@ -18,11 +18,9 @@ class LogWriter(Protocol):
 
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         """See `Log.append`."""
-        ...
 
     def bounds(self) -> Bounds:
         """See `Log.bounds`; includes what this transaction has appended."""
-        ...
 
 
 class TableWriter(Protocol):
@@ -30,21 +28,17 @@ class TableWriter(Protocol):
 
     def get(self, key: str) -> Row | None:
         """See `Table.get`."""
-        ...
 
     def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
         """See `Table.put`."""
-        ...
 
     def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
         """See `Table.create`."""
-        ...
 
     def delete(self, key: str, *, revision: int | None = None) -> bool:
         """See `Table.delete`."""
-        ...
 
 
 class QueueWriter(Protocol):
@@ -52,7 +46,6 @@ class QueueWriter(Protocol):
 
     def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         """See `Queue.put`."""
-        ...
 
 
 class Transaction(Protocol):
@@ -60,15 +53,12 @@ class Transaction(Protocol):
 
     def log(self, name: str) -> LogWriter:
         """The log with that name."""
-        ...
 
     def table(self, name: str) -> TableWriter:
         """The table with that name."""
-        ...
 
     def queue(self, name: str) -> QueueWriter:
         """The queue with that name."""
-        ...
 
     def check_lease(self, lease: Lease) -> None:
         """
@@ -77,7 +67,6 @@ class Transaction(Protocol):
         Raises:
             LeaseLostError: another worker has the message. Let it propagate, so that the transaction is rolled back.
         """
-        ...
 
     def done(self, lease: Lease) -> None:
         """
@@ -86,15 +75,12 @@ class Transaction(Protocol):
         Raises:
             LeaseLostError: another worker has the message. Let it propagate, so that the transaction is rolled back.
         """
-        ...
 
     def give_back(self, lease: Lease, *, delay: float = 0.0) -> None:
         """See `Lease.give_back`; raises like `done`."""
-        ...
 
     def dead_letter(self, lease: Lease, reason: str) -> None:
         """See `Lease.dead_letter`; raises like `done`."""
-        ...
 
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """
@@ -103,4 +89,3 @@ class Transaction(Protocol):
         Raises:
             UnsupportedError: the backend is not SQLite.
         """
-        ...

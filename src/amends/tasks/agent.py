@@ -29,12 +29,13 @@ from amends.errors import CancelledError
 from amends.errors.base import FaultError
 from amends.errors.task import AgentBusyError, CapabilityNotFoundError
 from amends.errors.task import TimeoutError as TaskTimeoutError
+from amends.serving.server_errors import is_about_a_part
 from amends.tasks.capability import Capability, Hook, input_type
 from amends.tasks.connections import Connections
 from amends.tasks.context import Context, Question
 from amends.tasks.documents import Metadata, Request, Response, Status
 from amends.tasks.fallbacks import Fallback, read_fallbacks
-from amends.tasks.faults import about_step, to_task_fault, unstorable_result
+from amends.tasks.faults import to_task_fault, unstorable_result
 from amends.tasks.inputs import checker
 from amends.tasks.invoke import THREADS, NoThreadError, Threads, invoke
 from amends.tasks.values import UnstorableError, to_json_value
@@ -214,6 +215,12 @@ class Agent:
             raise ValueError(f"{self.name} already has a capability {capability.name!r}")
         self.capabilities[capability.name] = capability
 
+    def relay(self, name: str, call: Hook, **options: Any) -> Capability:
+        """Add or replace a capability that is one call of another service; `options` as in `Capability`."""
+        options = {"timeout": self.timeout, "policy": self.policy, "relays": True, **options}
+        made = self.capabilities[name] = Capability(name=name, call=call, **options)
+        return made
+
     async def find(self, type: str) -> Capability:
         """
         Return the capability of that name. Remote agents may look it up at their service.
@@ -276,7 +283,11 @@ class Agent:
             elif isinstance(exc, NoThreadError):
                 ctx.called = False
                 raised = AgentBusyError(details={"agent": self.name}, retry_after=_BUSY_SECONDS)
-            fault = about_step(to_task_fault(raised, self.name, capability.name), raised, capability)
+            fault = to_task_fault(raised, self.name, capability.name)
+            if not capability.relays and is_about_a_part(raised, fault):
+                # The function may have had an effect before the call that failed, whatever the called service says about
+                # that call (M3, "Failures from inside a handler").
+                fault = replace(fault, executed=Executed.NO if capability.read_only else Executed.MAYBE)
             raise FaultError.from_fault(fault) from exc
         try:
             return to_json_value(result)

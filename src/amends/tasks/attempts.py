@@ -8,6 +8,7 @@ log earlier: the start of a call that must not happen twice, an effect that happ
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
@@ -45,7 +46,7 @@ from amends.tasks.registry import Registry
 from amends.tasks.state import StepState
 from amends.tasks.values import storable, to_json_value
 
-__all__ = ["Attempts"]
+__all__ = ["Attempts", "operation_of"]
 
 T = TypeVar("T")
 
@@ -54,12 +55,24 @@ _STOP_SECONDS = 1.0
 """Seconds for an undo whose end was requested."""
 
 
+def operation_of(capability: Capability, agent: str, key: str) -> Operation:
+    """What the recovery engine has to know about repeating a call."""
+    return Operation(
+        name=f"{agent}/{capability.name}",
+        read_only=capability.read_only,
+        idempotent=capability.idempotent,
+        key=key if capability.keyed else None,
+        binding="tasks",
+    )
+
+
+@dataclass(slots=True)
 class Attempts:
     """The attempts that one worker makes of one task's steps. Implements `TaskServices` for their contexts."""
 
-    def __init__(self, registry: Registry, journal: Journal) -> None:
-        self.registry, self.journal = registry, journal
-        self._under_way: dict[str, tuple[Capability, Context]] = {}
+    registry: Registry
+    journal: Journal
+    _under_way: dict[str, tuple[Capability, Context]] = field(default_factory=dict)
 
     async def attempt_step(self, name: str) -> list[Record]:
         """Attempt a step once and return the records of its outcome."""
@@ -73,8 +86,8 @@ class Attempts:
         except Exception as exc:  # noqa: BLE001 - a remote agent may raise anything while its capability is looked up
             # Nothing was called yet.
             fault = replace(to_task_fault(exc, plan.agent or "", plan.type), executed=Executed.NO)
-            recovery = self.recovery(None, None, plan, name)
-            return await recovery.handle_failure(fault, name, step, began, _NO_OPERATION)
+            ended, recovery = clock(), self.recovery(None, None, plan, name)
+            return await recovery.handle_failure(fault, name, step, (began, ended), _NO_OPERATION)
         ctx = self._context(name, step, agent, capability)
         self._under_way[name] = capability, ctx
         try:
@@ -86,9 +99,11 @@ class Attempts:
         except FaultError as error:
             if not capability.repeatable and self._watch_thread(plan, agent, capability, payload, ctx):
                 return [Doubted(at=clock(), step=name)]
-            operation = capability.operation(agent.name, ctx.key)
+            operation, ended = operation_of(capability, agent.name, ctx.key), clock()
             recovery = self.recovery(agent, capability, plan, ctx.key)
-            return await recovery.handle_failure(error.fault, name, step, began, operation, payload, ctx)
+            return await recovery.handle_failure(
+                error.fault, name, step, (began, ended), operation, payload, ctx
+            )
         return [Finished(at=clock(), step=name, began=began, result=result, version=agent.version)]
 
     async def _call(
@@ -132,8 +147,7 @@ class Attempts:
         self, name: str, step: StepState, agent: Agent, capability: Capability, *, undo: bool = False
     ) -> Context:
         """The context of the next attempt of a step, or of the next attempt to undo it."""
-        head, clock = self.journal.state.head, self.registry.clock
-        attempted = step.undo if undo else step
+        head, attempted = self.journal.state.head, step.undo if undo else step
         key = f"{head.id}/{name}" if step.round == 1 else f"{head.id}/{name}/{step.round}"
         return Context(
             task=head.id,
@@ -145,7 +159,8 @@ class Attempts:
             undo=undo,
             answers=list(step.answers),
             services=self,
-            time_left=lambda: None if head.until is None else max(0.0, head.until - clock()),
+            until=head.until,
+            clock=self.registry.clock,
         )
 
     def _payload(self, plan: Step) -> object:
@@ -189,7 +204,7 @@ class Attempts:
                 until=None if undo else head.until,
             ),
             clock=clock,
-            policy=(capability and capability.policy) or self.registry.policy,
+            policies=(capability and capability.policies) or self.registry.policies,
             retry_policy=None if undo else plan.retry_policy or head.retry_policy,
             until=head.until,
         )
@@ -357,7 +372,7 @@ class Attempts:
             return await arecover(
                 call,
                 policy=capability.policy or self.registry.policy,
-                operation=capability.operation(agent.name, ctx.key),
+                operation=operation_of(capability, agent.name, ctx.key),
                 setup=agent.setup,
                 refresh=agent.reauth,
             )
@@ -413,8 +428,11 @@ class Attempts:
             await hooks.call(capability.undo, payload, step.result, ctx, most=most)
         except Exception as exc:  # noqa: BLE001 - recovery decides about any exception
             fault = to_task_fault(exc, agent.name if agent else step.plan.agent or "", step.plan.type)
-            recovery = self.recovery(agent, capability, step.plan, name, undo=True)
-            records = await recovery.handle_failure(fault, name, undo, began, operation)
+            ended, recovery = (
+                self.registry.clock(),
+                self.recovery(agent, capability, step.plan, name, undo=True),
+            )
+            records = await recovery.handle_failure(fault, name, undo, (began, ended), operation)
             failed = [replace(each, undo=True) for each in records if isinstance(each, Failed)]
             return [replace(each, decision=STOPPED) if stopping else each for each in failed]
         return [Finished(at=self.registry.clock(), step=name, began=began, undo=True, version=agent.version)]

@@ -5,14 +5,18 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from amends.core.operation import Operation
+from msgspec.structs import replace
+
 from amends.core.policy import Policy
 
-__all__ = ["HOOK_SECONDS", "Capability", "Hook", "input_type"]
+__all__ = ["HOOK_SECONDS", "Capability", "Hook", "Policies", "input_type", "policies_of"]
+
+Policies = tuple[Policy, Policy]
+"""A policy for a failure without a fallback, and the same one for a failure with a fallback."""
 
 Hook = Callable[..., object]
 HOOK_SECONDS = 300.0
@@ -45,30 +49,27 @@ class Capability:
     relays: bool = False
     """The call is one call of another service and does nothing else, so that service's statement about it is kept."""
 
-    def operation(self, agent: str, key: str) -> Operation:
-        """What the recovery engine has to know about repeating a call."""
-        return Operation(
-            name=f"{agent}/{self.name}",
-            read_only=self.read_only,
-            idempotent=self.idempotent,
-            key=key if self.keyed else None,
-            binding="tasks",
-        )
+    promises: str = field(init=False)
+    """What is declared about repeating a call, as it is recorded in the log; empty if nothing is."""
+    repeatable: bool = field(init=False)
+    """Whether a call may be repeated when it is unknown whether it happened."""
+    policies: Policies | None = field(init=False)
 
-    @property
-    def repeatable(self) -> bool:
-        """Whether a call may be repeated when it is unknown whether it happened."""
-        return self.read_only or self.idempotent or self.keyed
-
-    @property
-    def promises(self) -> str:
-        """What is declared about repeating a call, as it is recorded in the log; empty if nothing is."""
-        return "+".join(name for name in ("read_only", "idempotent", "keyed") if getattr(self, name))
+    def __post_init__(self) -> None:
+        declared = [name for name in ("read_only", "idempotent", "keyed") if getattr(self, name)]
+        object.__setattr__(self, "promises", "+".join(declared))
+        object.__setattr__(self, "repeatable", bool(declared))
+        object.__setattr__(self, "policies", None if self.policy is None else policies_of(self.policy))
 
     @property
     def longest(self) -> float:
         """Seconds after which a call of this capability, or of one of its hooks, must have ended; at most five minutes."""
         return HOOK_SECONDS if self.timeout is None else min(self.timeout, HOOK_SECONDS)
+
+
+def policies_of(policy: Policy) -> Policies:
+    """The policy without and with a fallback."""
+    return replace(policy, fallback=False), replace(policy, fallback=True)
 
 
 def input_type(function: Hook) -> object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from amends.errors.task import AgentNotFoundError
@@ -39,69 +41,43 @@ class TaskServices(Protocol):
 
     async def once(self, ctx: Context, name: str, work: Callable[[Transaction], T]) -> T:
         """See `Context.once`."""
-        ...
 
     async def delegate(self, ctx: Context, type: str, payload: object, agent: str | None) -> object:
         """See `Context.delegate`."""
-        ...
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Context:
     """The second argument of a capability: which attempt of which step this is, and what it can ask of its task."""
 
-    __slots__ = (
-        "_asked",
-        "_delegated",
-        "_services",
-        "_time_left",
-        "agent",
-        "answers",
-        "attempt",
-        "called",
-        "capability",
-        "key",
-        "mcp",
-        "step",
-        "task",
-        "undo",
-    )
-
-    def __init__(
-        self,
-        *,
-        task: str,
-        agent: str,
-        capability: str,
-        step: str = "",
-        attempt: int = 1,
-        key: str = "",
-        undo: bool = False,
-        answers: list[object] | None = None,
-        services: TaskServices | None = None,
-        time_left: Callable[[], float | None] = lambda: None,
-    ) -> None:
-        self.task, self.step, self.agent, self.capability = task, step, agent, capability
-        self.attempt = attempt
-        """The number of this attempt, from 1."""
-        self.key = key
-        """The same for every attempt of this step, also after a crash. Pass it on as the idempotency key."""
-        self.undo = undo
-        """Whether this attempt undoes the step."""
-        self.mcp: Mapping[str, Any] = {}
-        """The connected MCP servers that the capability requires."""
-        self.answers = answers or []
-        """The answers to the questions asked so far, in order; `ask` returns them."""
-        self.called = False
-        """Whether the function of the capability was called in this attempt."""
-        self._asked = 0
-        self._delegated: dict[str, int] = {}
-        self._services = services
-        self._time_left = time_left
+    task: str
+    agent: str
+    capability: str
+    step: str = ""
+    attempt: int = 1
+    """The number of this attempt, from 1."""
+    key: str = ""
+    """The same for every attempt of this step, also after a crash. Pass it on as the idempotency key."""
+    undo: bool = False
+    """Whether this attempt undoes the step."""
+    mcp: Mapping[str, Any] = field(default_factory=dict, init=False)
+    """The connected MCP servers that the capability requires."""
+    answers: list[object] = field(default_factory=list)
+    """The answers to the questions asked so far, in order; `ask` returns them."""
+    called: bool = field(default=False, init=False)
+    """Whether the function of the capability was called in this attempt."""
+    services: TaskServices | None = field(default=None, repr=False)
+    """What `once` and `delegate` use; None if the attempt belongs to no task of an orchestrator."""
+    until: float | None = None
+    """The task's deadline by `clock`; None without one."""
+    clock: Callable[[], float] = field(default=time.time, repr=False)
+    _asked: int = field(default=0, init=False, repr=False)
+    _delegated: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def time_left(self) -> float | None:
         """Seconds until the task's deadline; None without one."""
-        return self._time_left()
+        return None if self.until is None else max(0.0, self.until - self.clock())
 
     async def once(self, work: Callable[[Transaction], T], name: str = "effect") -> T:
         """
@@ -117,9 +93,9 @@ class Context:
         Raises:
             UnsupportedError: the store has no transactions (NATS), or the attempt has no store.
         """
-        if self._services is None:
+        if self.services is None:
             raise UnsupportedError("ctx.once needs a store's transaction: submit the task to an Orchestrator")
-        return await self._services.once(self, name, work)
+        return await self.services.once(self, name, work)
 
     async def delegate(self, type: str, payload: object = None, *, agent: str | None = None) -> Any:
         """
@@ -131,9 +107,9 @@ class Context:
         Raises:
             FaultError: DELEGATION_FAILED, with the cause in `.fault.errors` and in its details.
         """
-        if self._services is None:
+        if self.services is None:
             raise AgentNotFoundError(details={"capability": type})
-        return await self._services.delegate(self, type, payload, agent)
+        return await self.services.delegate(self, type, payload, agent)
 
     def ask(self, question: str, schema: dict[str, object] | None = None) -> Any:
         """

@@ -13,7 +13,6 @@ import msgspec
 
 from amends.core.decision import Decision
 from amends.core.fault import Fault
-from amends.stores.errors import DamagedStoreError
 from amends.tasks.plan import Step
 
 __all__ = [
@@ -235,22 +234,7 @@ Record = (
 )
 COMMANDS = (Answered, Verified, Cancelled, Retried)
 
-_decoder = msgspec.json.Decoder(list[Record])
-
+decode: Callable[[bytes], list[Record]] = msgspec.json.Decoder(list[Record]).decode
+"""Decodes the records of one entry. Raises MsgspecError if this version does not know them."""
 encode: Callable[[Sequence[Record]], bytes] = msgspec.json.Encoder().encode
 """Encodes records as one entry of a log, which is written completely or not at all."""
-
-
-def decode(entry: bytes) -> list[Record]:
-    """
-    Decode the records of one entry.
-
-    Raises:
-        DamagedStoreError: the entry does not hold records that this version knows.
-    """
-    try:
-        return _decoder.decode(entry)
-    except msgspec.MsgspecError as error:
-        raise DamagedStoreError(
-            "this version of amends cannot read an entry of a task's log: upgrade amends, or run `amends store check`"
-        ) from error

@@ -1,7 +1,9 @@
 """
-The events of tasks, and the hooks that get them.
+The events of tasks, the hooks that get them, and the hooks that log failures (T11).
 
-Without hooks of the user, failures are logged (see `logs`). An exception of a hook is logged and does not affect the task.
+Events have names, codes and numbers, and never payloads, results or texts of failures. Without hooks of the user, failures are
+logged with the standard library. A log record has the members of the agent error contract (level, timestamp, agent, taskId,
+error {code, message}) and the event. An exception of a hook is logged and does not affect the task.
 """
 
 from __future__ import annotations
@@ -10,16 +12,19 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock
+from typing import Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from amends.core import recording
-from amends.core.enums import Action
+from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
+from amends.core.vocabulary import row_for
 from amends.dialects.outgoing import outgoing_code
-from amends.serving.tracing import incoming
+from amends.serving.tracing import id_of, incoming
+from amends.tasks.documents import stamp
 from amends.tasks.entries import Asked, Ended, Failed, Finished, Record, Submitted
-from amends.tasks.logs import Kind, TaskEvent, log_event
 from amends.tasks.state import TaskState
 
 __all__ = [
@@ -28,12 +33,144 @@ __all__ = [
     "TaskHook",
     "add_hook",
     "attempt_scope",
+    "log_event",
     "publish",
     "publish_record",
+    "record_of",
     "remove_hook",
     "set_hooks",
+    "structlog_event",
     "submit_scope",
 ]
+
+_log = logging.getLogger("amends.tasks")
+
+Kind = Literal[
+    "submitted",
+    "attempt",
+    "retry",
+    "failed",
+    "fallback",
+    "finished",
+    "asked",
+    "doubt",
+    "undone",
+    "undo-failed",
+    "taken-over",
+    "ended",
+]
+"""The kind of an event."""
+
+
+class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event of one task."""
+
+    kind: Kind
+    at: float
+    task: str
+    agent: str | None = None
+    capability: str | None = None
+    step: str | None = None
+    attempt: int | None = None
+    code: str | None = None
+    recovery: Recovery | None = None
+    delay: float | None = None
+    reason: str | None = None
+    status: str | None = None
+    began: float | None = None
+    trace: str | None = None
+    """The W3C `traceparent` of the task's submission."""
+
+    @property
+    def recoverable(self) -> bool:
+        """`recoverable` of the agent error contract: False only for a terminal failure."""
+        return self.recovery is not Recovery.TERMINAL
+
+    @property
+    def message(self) -> str:
+        """The standard message of the code; never the text of the failure."""
+        return row_for("task", self.code).message if self.code else ""
+
+
+# Logging --------------------------------------------------------------------------------------------------------
+
+# Retries are information, events that may need attention are warnings, and failures are errors.
+_LEVELS: dict[Kind, str] = {
+    "retry": "info",
+    "fallback": "warning",
+    "failed": "error",
+    "undo-failed": "error",
+    "doubt": "warning",
+    "taken-over": "warning",
+}
+
+
+def record_of(event: TaskEvent) -> dict[str, object] | None:
+    """The log record of an event, or None if the event is not a failure."""
+    level = _LEVELS.get(event.kind)
+    if level is None:
+        return None
+    error = {"code": event.code, "message": event.message}
+    record: dict[str, object] = {
+        "level": level,
+        "timestamp": stamp(event.at),
+        "agent": event.agent,
+        "taskId": event.task,
+        "event": event.kind,
+    }
+    if event.code is not None:
+        record["error"] = error
+    trace = id_of(event.trace)
+    if trace is not None:
+        record["trace_id"] = trace
+    for name in ("capability", "step", "attempt", "delay", "reason"):
+        value = getattr(event, name)
+        if value is not None:
+            record[name] = value
+    return record
+
+
+def log_event(event: TaskEvent) -> None:
+    """The default hook: logs to "amends.tasks", with the record as `record.amends`."""
+    record = record_of(event)
+    if record is None:
+        return
+    level = logging.getLevelNamesMapping()[_LEVELS[event.kind].upper()]
+    if not _log.isEnabledFor(level):
+        return
+    _log.log(
+        level,
+        "task %s: %s %s%s%s",
+        event.task,
+        event.kind,
+        event.code or "",
+        f" at {event.agent}" if event.agent else "",
+        f" [trace_id={record['trace_id']}]" if "trace_id" in record else "",
+        extra={"amends": record},
+    )
+
+
+def structlog_event(event: TaskEvent) -> None:
+    """
+    A hook for structlog: `amends.tasks.add_hook(amends.tasks.events.structlog_event)`.
+
+    Raises:
+        ImportError: structlog is not installed; the message has the install command.
+    """
+    record = record_of(event)
+    if record is None:
+        return
+    try:
+        import structlog
+    except ImportError as missing:
+        raise ImportError(
+            "amends.tasks.events.structlog_event needs structlog: pip install structlog"
+        ) from missing
+    what = record.pop("event")
+    getattr(structlog.get_logger("amends.tasks"), _LEVELS[event.kind])(what, **record)
+
+
+# Hooks ----------------------------------------------------------------------------------------------------------
 
 TaskHook = Callable[[TaskEvent], AbstractContextManager[object] | None]
 """Takes an event. For a submission or an attempt it may return a context manager, which is entered around it."""
@@ -133,26 +270,23 @@ def publish(
         trace=state.head.trace,
     )
     if fault is not None:
+        facts = {name: fact for name, fact in (("reason", reason), ("status", status)) if fact is not None}
+        names = " ".join(filter(None, (event.capability, event.step, event.agent)))
         event = replace(event, code=outgoing_code(fault, "telemetry"), recovery=fault.recovery)
-        _record(event, fault)
+        # A task's id is its trace.
+        recording.emit(
+            "tasks",
+            _OUTCOMES.get(kind, "failed"),
+            fault,
+            trace_id=event.task,
+            name=names,
+            attempt=event.attempt,
+            wait=delay,
+            elapsed=None if began is None else max(0.0, at - began),
+            facts=facts or None,
+        )
     for _ in _run_hooks(event, _hooks):
         pass
-
-
-def _record(event: TaskEvent, fault: Fault) -> None:
-    """Give a failure to the recorder, with the facts under its names. A task's id is its trace."""
-    facts = {"reason": event.reason, "status": event.status}
-    recording.emit(
-        "tasks",
-        _OUTCOMES.get(event.kind, "failed"),
-        fault,
-        trace_id=event.task,
-        name=" ".join(each for each in (event.capability, event.step, event.agent) if each),
-        attempt=event.attempt,
-        wait=event.delay,
-        elapsed=None if event.began is None else max(0.0, event.at - event.began),
-        facts={name: fact for name, fact in facts.items() if fact is not None} or None,
-    )
 
 
 @contextmanager
@@ -191,8 +325,8 @@ def _run_hooks(event: TaskEvent, hooks: tuple[TaskHook, ...]) -> Iterator[Abstra
     for hook in hooks:
         try:
             context = hook(event)
-        except Exception:
-            logging.getLogger("amends.tasks").exception("a task hook failed: %r", hook)
+        except Exception:  # noqa: BLE001 - a hook must not fail the task
+            _log.exception("a task hook failed: %r", hook)
         else:
             if context is not None:
                 yield context

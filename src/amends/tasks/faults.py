@@ -20,9 +20,8 @@ from amends.core.vocabulary import row_for
 from amends.dialects import task as dialect
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
-from amends.serving.server_errors import find_fault_error, is_about_a_part
+from amends.serving.server_errors import find_fault_error
 from amends.serving.tracing import id_of, incoming
-from amends.tasks.capability import Capability
 from amends.tasks.entries import Failed
 from amends.tasks.state import TaskState
 from amends.tasks.values import UnstorableError
@@ -30,7 +29,6 @@ from amends.tasks.values import UnstorableError
 __all__ = [
     "DEADLINE",
     "STOPPED",
-    "about_step",
     "cancelled_fault",
     "delegation_failed",
     "final_fault",
@@ -71,23 +69,17 @@ def to_task_fault(exc: Exception, agent: str, capability: str) -> Fault:
         _log.error("%s/%s raised %s%s", agent, capability, type(exc).__name__, where, exc_info=exc)
         fault = _from_foreign(from_exception(exc))
     else:
-        fault = transfer(_with_task_code(raised.fault), "task")
+        fault = raised.fault
+        # A code of the task vocabulary that arrived in another format is kept unchanged. Codes that the formats share are
+        # left to the translation, which gives them the same name.
+        if fault.vocabulary != "task" and fault.code in TASK_CODES.rows and fault.code not in _SHARED:
+            fault = replace(fault, vocabulary="task")
+        if fault.vocabulary != "task" or fault.errors:
+            fault = transfer(fault, "task")
     details = dict(fault.details or {})
     if "requiredBy" not in details:
         details.setdefault("context", {"agent": agent, "capability": capability})
     return replace(fault, details=details, message=fault.message or row_for("task", fault.code).message)
-
-
-def _with_task_code(fault: Fault) -> Fault:
-    """
-    A code of the task vocabulary that arrived in another format is kept unchanged.
-
-    Codes that the formats share are left to the translation, which gives them the same name.
-    """
-    row = TASK_CODES.rows.get(fault.code)
-    if fault.vocabulary == "task" or row is None or row.code in _SHARED:
-        return fault
-    return replace(fault, vocabulary="task")
 
 
 def _from_foreign(fault: Fault) -> Fault:
@@ -111,17 +103,6 @@ def _from_foreign(fault: Fault) -> Fault:
         actor=translated.actor,
         retry_after=translated.retry_after,
     )
-
-
-def about_step(fault: Fault, exc: Exception, capability: Capability) -> Fault:
-    """
-    The fault with what is known about the whole step (M3, "Failures from inside a handler").
-
-    The function may have had an effect before the call that failed, whatever the called service says about that call.
-    """
-    if capability.relays or not is_about_a_part(exc, fault):
-        return fault
-    return replace(fault, executed=Executed.NO if capability.read_only else Executed.MAYBE)
 
 
 def unstorable_result(agent: str, capability: str, problem: UnstorableError) -> Fault:

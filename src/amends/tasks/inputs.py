@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from amends.core.fault import Fault
+from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
 from amends.foreign.validation import pointer
 
@@ -100,18 +101,14 @@ def to_fault(exc: msgspec.ValidationError) -> Fault:
     where = pointer(steps)
     if where is None:
         # The payload as a whole is wrong, not one of its fields.
-        return Fault(code="INVALID_INPUT", vocabulary="task", message=_default_message("INVALID_INPUT"))
+        return Fault(
+            code="INVALID_INPUT", vocabulary="task", message=row_for("task", "INVALID_INPUT").message
+        )
     last = where.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
     return Fault(
         code=code,
         vocabulary="task",
-        message=_default_message(code),
+        message=row_for("task", code).message,
         field=where,
         details={"name": last, "pointer": where},
     )
-
-
-def _default_message(code: str) -> str:
-    from amends.core.vocabulary import row_for
-
-    return row_for("task", code).message

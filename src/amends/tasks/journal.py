@@ -9,13 +9,13 @@ takes over then checks whether the step happened; because of the cancellation, t
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from functools import cache
 from typing import TypeVar
 
 import amends.tasks.entries as log_entries
 from amends.durable import index, journal
-from amends.durable.batch import Batch
 from amends.durable.journal import Fenced, Kind, Snapshot
 from amends.stores.contract import Lease, Store
 from amends.stores.errors import StoreError
@@ -64,9 +64,10 @@ def task_logs(space: str) -> Kind[TaskState, Record]:
     return Kind(
         new=TaskState,
         encode=log_entries.encode,
-        decode=log_entries.decode,
+        decoder=log_entries.decode,
         fold=fold,
-        row=lambda state, seq: state.row(space, seq),
+        table=space,
+        row=TaskState.row,
         is_command=lambda record: isinstance(record, COMMANDS),
         valid_until=lambda record: record.valid if isinstance(record, Repaired) else None,
     )
@@ -188,11 +189,11 @@ class Journal(journal.Journal[TaskState, Record]):
             snapshot: the state of the task when its log was read.
             lease: the lease on the task's message.
         """
-        super().__init__(store, log_name(space, snapshot.state.head.id), task_logs(space), snapshot, lease)
         self.lease, self.store, self.space = lease, store, space
         self.guard = LeaseGuard(lease)
         """Makes sure that this worker has the task before it calls anything."""
         self._announced: Record | None = None
+        super().__init__(store, log_name(space, snapshot.state.head.id), task_logs(space), snapshot, lease)
 
     def announce(self, record: Record) -> None:
         """Write this record, which says who runs the task, with the first entry that is written, or with `write_announced`."""
@@ -217,14 +218,8 @@ class Journal(journal.Journal[TaskState, Record]):
             self._announced = announced
         return written
 
-    def closes(self, record: Record) -> bool:
-        """Whether the record ends or releases the task."""
-        return isinstance(record, Ended | Released)
-
-    def add_changes(self, batch: Batch, records: Sequence[Record]) -> None:
-        """Remove the message if the task ends or is released for good; give it back if it is released until a time."""
-        last = records[-1]
-        if isinstance(last, Ended) or (isinstance(last, Released) and last.until is None):
-            batch.done(self.lease)
-        elif isinstance(last, Released):
-            batch.give_back(self.lease, delay=max(0.0, (last.until or 0.0) - last.at))
+    def lease_end(self, record: Record) -> float | None:
+        """The end of a task removes its message, and so does a release for good; a release until a time gives it back."""
+        if isinstance(record, Released) and record.until is not None:
+            return max(0.0, record.until - record.at)
+        return math.inf if isinstance(record, Ended | Released) else None

@@ -189,20 +189,23 @@ class Orchestrator:
         if registry.clock_is_old:
             await registry.synchronize(self.store.queue(registry.space, lease=self._lease))
         record = build_submission(
-            registry,
             task,
             payload,
+            now=registry.clock(),
             id=id,
             agent=agent,
             retry_policy=retry_policy,
             deadline=deadline,
             key=key,
         )
+        record = registry.assign(record)
         lacking = registry.lacking(record.steps)
         if lacking:
             await Offers(registry, self.store).require_offered(lacking, worker=self._works)
+        store = self.store
         with submit_scope(record) as traced:
-            return Handle(self, await submit(self.store, registry.space, traced))
+            stored = await submit(store, registry.space, traced)
+        return Handle(self, stored)
 
     async def run(
         self,

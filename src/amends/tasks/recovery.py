@@ -12,18 +12,16 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from amends.core.decision import Decision
 from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
-from amends.core.policy import Policy
 from amends.core.vocabulary import row_for
 from amends.recovery.clock import CLOCK
 from amends.recovery.plan import hook_arguments
 from amends.recovery.policies import from_retry_policy
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability, Hook
+from amends.tasks.capability import Capability, Hook, Policies, policies_of
 from amends.tasks.context import Context, Question
 from amends.tasks.entries import Asked, Failed, Finished, Parked, Record
 from amends.tasks.fallbacks import Fallback
@@ -48,7 +46,7 @@ class StepRecovery:
         hooks: HookCalls,
         *,
         clock: Callable[[], float],
-        policy: Policy,
+        policies: Policies,
         retry_policy: Mapping[str, object] | None,
         until: float | None,
     ) -> None:
@@ -58,13 +56,15 @@ class StepRecovery:
             capability: that capability; without it there are no fallbacks and no `verify`.
             hooks: calls its hooks.
             clock: wall-clock seconds.
-            policy: the capability's policy, or the worker's.
+            policies: the capability's policy, or the worker's.
             retry_policy: the request's `retryPolicy` (T8), applied to that policy.
             until: the task's deadline.
         """
         self._agent, self._capability, self.hooks = agent, capability, hooks
         self._clock = clock
-        self._policy = policy if retry_policy is None else from_retry_policy(retry_policy, policy)
+        self._policies = policies
+        if retry_policy is not None:
+            self._policies = policies_of(from_retry_policy(retry_policy, policies[False]))
         self._until, self._retry_policy = until, retry_policy
 
     async def handle_failure(
@@ -72,13 +72,24 @@ class StepRecovery:
         fault: Fault,
         name: str,
         step: StepState,
-        began: float,
+        times: tuple[float, float],
         operation: Operation,
         payload: object = None,
         ctx: Context | None = None,
     ) -> list[Record]:
-        """Return the records of a failed attempt; the last one determines how the step goes on."""
-        now = self._clock()
+        """
+        Return the records of a failed attempt; the last one determines how the step goes on.
+
+        Args:
+            fault: why it failed.
+            name: the name of the step, or of the delegation.
+            step: its state.
+            times: when the attempt began and ended.
+            operation: what is known about repeating the call.
+            payload: the input of the call.
+            ctx: its context.
+        """
+        began, now = times
         if self._own_agent_busy(fault):
             wait = max(0.05, fault.retry_after or 1.0)
             if wait <= self._stepper(step, operation, fallback=False).patience(now):
@@ -88,32 +99,32 @@ class StepRecovery:
             fault, started=began, ended=now, draw=CLOCK.draw()
         )
         remedy, decision = None, stepper.decision
+        rest: list[Record] = []
         if decision.action is not Action.RETRY:
-            remedy = await self._apply_remedy(fault, stepper)
+            remedy = await self._apply_remedy(remedy_for(fault), fault, stepper)
             if remedy is not None:
-                decision = stepper.remedied(remedy, _REASONS[remedy], self._clock()).decision
+                now = self._clock()
+                decision = stepper.remedied(remedy, _REASONS[remedy], now).decision
             elif decision.action is Action.VERIFY and self._capability is not None:
-                seen = await self.verify_step(payload, ctx)
+                seen, now = await self.verify_step(payload, ctx), self._clock()
                 if seen is False:
-                    decision = stepper.not_happened(self._clock(), CLOCK.draw()).decision
+                    decision = stepper.not_happened(now, CLOCK.draw()).decision
                 elif seen is not None:
-                    return [
-                        self._failed_record(fault, name, began, decision, None),
-                        Finished(at=self._clock(), step=name, began=began, result=seen),
-                    ]
-        records: list[Record] = [self._failed_record(fault, name, began, decision, remedy)]
-        if decision.action is Action.FALLBACK:
-            records += await self._run_fallbacks(fallbacks, fault, name, began, payload, ctx)
-        return records
+                    rest.append(Finished(at=now, step=name, began=began, result=seen))
+            if decision.action is Action.FALLBACK:
+                rest = await self._run_fallbacks(fallbacks, fault, name, began, payload, ctx)
+        ignored = None if decision.action is Action.RETRY else overridden(self._retry_policy, fault)
+        if ignored is not None:
+            fault = replace(fault, details={**(fault.details or {}), "retryPolicy": ignored})
+        failed = Failed(at=now, step=name, began=began, fault=fault, decision=decision, remedy=remedy)
+        return [failed, *rest]
 
     def _stepper(self, step: StepState, operation: Operation, *, fallback: bool) -> Stepper:
         """The step's stepper with this worker's policy and the task's deadline."""
         stepper = step.stepper
         return replace(
             stepper,
-            policy=self._policy
-            if self._policy.fallback is fallback
-            else replace(self._policy, fallback=fallback),
+            policy=self._policies[fallback],
             operation=operation,
             state=replace(stepper.state, until=self._until),
         )
@@ -129,17 +140,9 @@ class StepRecovery:
             and (fault.details or {}).get("agent") == agent.name
         )
 
-    def _failed_record(
-        self, fault: Fault, name: str, began: float, decision: Decision, remedy: str | None
-    ) -> Failed:
-        ignored = None if decision.action is Action.RETRY else overridden(self._retry_policy, fault)
-        if ignored is not None:
-            fault = replace(fault, details={**(fault.details or {}), "retryPolicy": ignored})
-        return Failed(at=self._clock(), step=name, began=began, fault=fault, decision=decision, remedy=remedy)
-
-    async def _apply_remedy(self, fault: Fault, stepper: Stepper) -> str | None:
+    async def _apply_remedy(self, remedy: str | None, fault: Fault, stepper: Stepper) -> str | None:
         """Run the agent's `setup` or `reauth` hook, each once per step. Return the remedy if the hook succeeded."""
-        remedy, agent = remedy_for(fault), self._agent
+        agent = self._agent
         if agent is None or remedy is None or remedy in stepper.remedies:
             return None
         hook = agent.setup if remedy == "setup" else agent.reauth

@@ -16,7 +16,8 @@ from amends.recovery.policies import TASK
 from amends.stores.contract import Queue
 from amends.stores.errors import StoreClosedError, StoreError
 from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability
+from amends.tasks.capability import Capability, Policies, policies_of
+from amends.tasks.entries import Submitted
 from amends.tasks.late_results import LateResults
 from amends.tasks.plan import Step
 from amends.tasks.state import TaskState
@@ -50,6 +51,10 @@ class Registry:
     prefer: Mapping[str, str] = field(default_factory=dict)
     """For capabilities that several agents have: the agent that is used if a task names none."""
     late_results: LateResults = field(default_factory=LateResults)
+    policies: Policies = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.policies = policies_of(self.policy)
 
     def clock(self) -> float:
         """
@@ -132,21 +137,27 @@ class Registry:
         """Whether so many workers were lost while running a task that it has to run by itself."""
         return state.takeovers + 1 >= self.takeovers and not state.alone and not state.undoing
 
-    def assign(self, steps: Iterable[Step]) -> tuple[tuple[Step, ...], dict[str, str]]:
+    def assign(self, task: Submitted) -> Submitted:
         """
-        Give each step an agent of this process, if it names none and one has its capability.
+        Give each step of a new task an agent of this process, if it names none and one has its capability.
 
-        Return the steps, and what the code of this process declares about repeating them (`Capability.promises`), for the
-        capabilities that it knows.
+        What the code of this process declares about repeating the steps is added.
         """
-        assigned, promises = [], {}
-        for step in steps:
+        assigned = []
+        for step in task.steps:
             agent = self.offering(step.type, step.agent)
-            capability = None if agent is None else agent.capabilities.get(step.type)
-            if capability is not None:
-                promises[step.name] = capability.promises
             assigned.append(replace(step, agent=agent.name) if agent and step.agent is None else step)
-        return tuple(assigned), promises
+        return replace(
+            task,
+            steps=tuple(assigned),
+            agent=assigned[0].agent if task.single else None,
+            promises=self.promises(assigned),
+        )
+
+    def promises(self, steps: Iterable[Step]) -> dict[str, str] | None:
+        """What the code of this process declares about repeating steps (`Capability.promises`), as far as it knows them."""
+        known = ((step.name, self.known_capability(step)) for step in steps)
+        return {name: found.promises for name, found in known if found is not None} or None
 
     def known_capability(self, step: Step) -> Capability | None:
         """The capability of a step, if one of these agents has it, without looking it up at another service."""

@@ -104,7 +104,7 @@ class Run:
             message=None if key == head.id else key,
             takeover=takeover,
             alone=alone,
-            promises=registry.assign(head.steps)[1] or None,
+            promises=registry.promises(head.steps),
         )
 
     async def release(self) -> None:
@@ -182,14 +182,14 @@ class Run:
             return await self._undo_turn()
         if state.cancelled:
             return await self._fail(None)
-        steps = dict(self._progress.steps(state))
+        steps, now = dict(self._progress.steps(state)), self._registry.clock()
         broken = next((step for step in steps.values() if step.state == "failed"), None)
         if broken is not None:
             await self._write_ended_calls(await self._wait_for_siblings())
             return await self._fail(broken.fault)
         if not steps:
             return await self._end()
-        now, busy = self._now, set(self._calls.values())
+        busy = set(self._calls.values())
         waiting = {
             name: step.due
             for name, step in steps.items()
@@ -360,22 +360,16 @@ class Progress:
 
     def steps(self, state: TaskState) -> Iterator[tuple[str, StepState]]:
         """The unblocked steps that are not settled, after an update from the task's current state."""
-        steps = state.steps
         found = list(self._open)
         while found:
-            following = []
-            for name in found:
-                if steps[name].settled:
-                    del self._open[name]
-                    following += self._unblock(name)
-            self._open.update(dict.fromkeys(following))
-            found = following
-        return ((name, steps[name]) for name in list(self._open))
-
-    def _unblock(self, settled_one: str) -> list[str]:
-        free = []
-        for name in self._dependents.get(settled_one, ()):
-            self._blocked[name] -= 1
-            if self._blocked[name] == 0:
-                free.append(name)
-        return free
+            name = found.pop()
+            if not state.steps[name].settled:
+                continue
+            del self._open[name]
+            for following in self._dependents.get(name, ()):
+                self._blocked[following] -= 1
+                if self._blocked[following] == 0:
+                    self._open[following] = None
+                    found.append(following)
+        names = list(self._open)
+        return zip(names, map(state.steps.__getitem__, names), strict=True)

@@ -194,7 +194,7 @@ class TaskState:
         )
 
     def row(self, space: str, seq: int) -> IndexRow:
-        """The row of a task whose log ends with the entry `seq`, in the table of the set of tasks `space`."""
+        """The row, in the table of the set of tasks `space`, of a task whose log ends with the entry `seq`."""
         wanted = self.pending_input() if self.status is Status.INPUT_REQUIRED else None
         # A step that is running has no known outcome either; it is not in doubt.
         doubted = any(step.state == "doubt" for step in self.steps.values())

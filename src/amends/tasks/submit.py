@@ -25,7 +25,6 @@ from amends.tasks.entries import Submitted, encode
 from amends.tasks.fold import fold
 from amends.tasks.journal import log_name, read_task
 from amends.tasks.plan import Step, graph
-from amends.tasks.registry import Registry
 from amends.tasks.state import TaskState
 from amends.tasks.values import MAX_BYTES, storable
 
@@ -38,10 +37,10 @@ _BACKOFFS = tuple(kind.value for kind in BackoffKind)
 
 
 def build_submission(
-    registry: Registry,
     task: object,
     payload: object,
     *,
+    now: float,
     id: str | None,
     agent: str | None,
     retry_policy: dict[str, object] | None,
@@ -49,25 +48,29 @@ def build_submission(
     key: str | None,
 ) -> Submitted:
     """
-    Build the record of a submission; the arguments are those of `Orchestrator.submit`.
+    Build the record of a submission at the time `now`; the other arguments are those of `Orchestrator.submit`.
 
     Raises:
         FaultError: the request is invalid.
     """
-    now = registry.clock()
     record = _plan(task, now) if isinstance(task, tuple | list) else _single(task, payload, agent, now)
-    steps, promises = registry.assign(record.steps)
     record = replace(
         record,
         id=id or record.id or str(uuid4()),
-        steps=steps,
-        agent=steps[0].agent if record.single else None,
+        agent=record.steps[0].agent if record.single else None,
         retry_policy=record.retry_policy if retry_policy is None else retry_policy,
         until=record.until if deadline is None else _until(deadline, now),
         key=record.key if key is None else key,
-        promises=promises or None,
     )
     _check(record)
+    steps = [replace(step, payload=storable(step.payload, "payload")) for step in record.steps]
+    record = replace(record, steps=tuple(steps))
+    try:
+        size = len(encode([record]))
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInputError("The request cannot be written as JSON") from None
+    if size > MAX_BYTES:
+        raise InvalidInputError(f"The request has {size} bytes, and at most {MAX_BYTES} are stored")
     return record
 
 
@@ -79,7 +82,7 @@ def _single(task: object, payload: object, agent: str | None, now: float) -> Sub
     step = Step(
         name=request.type.replace(">", "") or "step",
         type=request.type,
-        payload=storable(request.payload, "payload"),
+        payload=request.payload,
         agent=agent or request.agent,
     )
     return Submitted(
@@ -97,8 +100,7 @@ def _plan(steps: Sequence[object], now: float) -> Submitted:
     plan = [step for step in steps if isinstance(step, Step)]
     if len(plan) < len(steps):
         raise TypeError("a plan must consist of Steps: use sequence(), fan_out() or graph()")
-    checked = tuple(replace(step, payload=storable(step.payload, "payload")) for step in graph(plan))
-    return Submitted(at=now, id="", type="plan", steps=checked, single=False)
+    return Submitted(at=now, id="", type="plan", steps=graph(plan), single=False)
 
 
 def _until(deadline: float | timedelta | str, now: float) -> float:
@@ -121,12 +123,6 @@ def _check(record: Submitted) -> None:
     for policy in (record.retry_policy, *(step.retry_policy for step in record.steps)):
         if policy is not None:
             check_retry_policy(policy)
-    try:
-        size = len(encode([record]))
-    except (TypeError, ValueError, RecursionError):
-        raise InvalidInputError("The request cannot be written as JSON") from None
-    if size > MAX_BYTES:
-        raise InvalidInputError(f"The request has {size} bytes, and at most {MAX_BYTES} are stored")
 
 
 def _is_text(value: object) -> bool:
@@ -201,12 +197,13 @@ async def submit(store: Store, space: str, record: Submitted) -> str:
 
 async def _store_task(store: Store, space: str, record: Submitted, new_key: str | None) -> None:
     """Raises ConflictError, for the key or for the log."""
-    batch = Batch()
+    batch, log = Batch(), log_name(space, record.id)
+    row = fold(TaskState(), [record]).row(space, 1)
     if new_key is not None:
         keys_of(store, space).create(batch, new_key, Owner(record.id))
     # The row comes before the log: after a crash, the maintenance repairs tasks that are listed.
-    batch.index(fold(TaskState(), [record]).row(space, 1))
-    batch.append(log_name(space, record.id), encode([record]), last=0)
+    batch.index(row)
+    batch.append(log, encode([record]), last=0)
     batch.enqueue(space, record.id.encode(), record.id)
     await batch.commit(store)
 

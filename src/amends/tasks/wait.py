@@ -15,9 +15,8 @@ from amends.durable.journal import ImpossibleRecord
 from amends.stores.contract import Store
 from amends.stores.errors import StoreClosedError
 from amends.tasks.documents import AT_REST
-from amends.tasks.entries import decode
 from amends.tasks.fold import fold
-from amends.tasks.journal import log_name, read_existing
+from amends.tasks.journal import log_name, read_existing, task_logs
 from amends.tasks.state import TaskState
 
 __all__ = ["TaskWaiters", "WaitTimeoutError"]
@@ -145,7 +144,7 @@ class TaskWaiters:
         async with aclosing(following):
             async for entry in following:
                 try:
-                    state = fold(state, decode(entry.value))
+                    state = fold(state, task_logs(self._space).decode(entry.value))
                 except ImpossibleRecord:
                     break  # the whole log is read again
                 if _at_rest(state):

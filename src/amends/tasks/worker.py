@@ -159,15 +159,16 @@ class Worker:
         if await self._leave_to_others(state) or self._alone is not None:
             await lease.give_back(delay=_OFFER_AGAIN)
             return
-        run = Run(registry, Journal(store, registry.space, found, lease))
+        journal = Journal(store, registry.space, found, lease)
+        run = Run(registry, journal)
         task = asyncio.current_task()
         assert task is not None
         self._runs[task] = run
         try:
             if found.valid < found.last:
                 await run.repair()
-            takeover = run.state.held
-            alone = takeover and registry.suspects(run.state)
+            takeover = journal.state.held
+            alone = takeover and registry.suspects(journal.state)
             if alone and not await self._stop_others(task):
                 await lease.give_back(delay=_OFFER_AGAIN)
                 return
@@ -178,9 +179,8 @@ class Worker:
         finally:
             del self._runs[task]
             self._end_alone(task)
-        state = run.state
-        if state.status in AT_REST:
-            self._notify(state)
+        if journal.state.status in AT_REST:
+            self._notify(journal.state)
 
     async def _stop_others(self, task: asyncio.Task[None]) -> bool:
         """

@@ -260,17 +260,15 @@ class NatsConnection:
                 f"{self.display_url} {state} for {self.timeout:g} s: try again", executed
             )
 
-    async def stream(
-        self, subject: str, payload: bytes, *, max_silence: float = _RESEND_AFTER
-    ) -> AsyncGenerator[Msg, None]:
-        """Yield the replies to one request until the caller stops, none comes for `max_silence`, or the connection breaks."""
+    async def stream(self, subject: str, payload: bytes) -> AsyncGenerator[Msg, None]:
+        """Yield the replies to one request until the caller stops, none comes for a time, or the connection breaks."""
         await self.wait_connected(time.monotonic() + self.timeout, "no")
         token = str(next(self.tokens))
         replies = self.pending[token] = Replies()
         try:
             if not await self.send(subject, payload, f"{self.inbox}.{token}", None):
                 return
-            while (message := await replies.next(max_silence)) is not None:
+            while (message := await replies.next(_RESEND_AFTER)) is not None:
                 yield message
             if self.closed:
                 raise StoreClosedError(self.display_url)
@@ -285,22 +283,26 @@ class NatsConnection:
             ApiError: JetStream rejected the request.
         """
         payload = json.dumps(body).encode() if body is not None else b""
-        return await self._jetstream_request(f"$JS.API.{name}", payload, None, None)
+        return await self.publish_acked(f"$JS.API.{name}", payload, None)
+
+    async def find(self, name: str, body: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """Call JetStream's API; None if there is no such stream, consumer or message."""
+        try:
+            return await self.api(name, body)
+        except ApiError as error:
+            if error.missing:
+                return None
+            raise
 
     async def publish_acked(
-        self, subject: str, payload: bytes, headers: dict[str, str], tries: list[int] | None = None
+        self, subject: str, payload: bytes, headers: dict[str, str] | None, tries: list[int] | None = None
     ) -> dict[str, Any]:
         """
-        Publish to a stream and return JetStream's acknowledgement.
+        Publish to a stream, or without headers to the API, and return JetStream's reply.
 
         Raises:
             ApiError: JetStream rejected the message. Number 0: no stream has that subject.
         """
-        return await self._jetstream_request(subject, payload, headers, tries)
-
-    async def _jetstream_request(
-        self, subject: str, payload: bytes, headers: dict[str, str] | None, tries: list[int] | None
-    ) -> dict[str, Any]:
         end = time.monotonic() + self.timeout
         while True:
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
@@ -19,10 +20,30 @@ if TYPE_CHECKING:
 
     from amends.stores.nats.connection import NatsConnection
 
-__all__ = ["Deliveries"]
+__all__ = ["PAGE_BYTES", "Deliveries"]
 
+PAGE_BYTES = 8_000_000
+"""The largest page, well below the size at which nats-py drops messages."""
+_HEARTBEAT = 2.0
 _LATE_DELIVERY = 30.0
 """Seconds for which a delivery after its request was abandoned is returned at once; after that its ack wait expires."""
+
+
+def _pull_request(batch: int, expires: float | None) -> tuple[bytes, float]:
+    """The body of a pull request, and the silence after which the consumer is considered gone."""
+    body: dict[str, Any] = {"batch": batch}
+    max_silence = _HEARTBEAT * 2
+    if expires is None:
+        body["no_wait"] = True
+    else:
+        body["expires"] = max(int(expires * 1e9), 1_000_000)
+        if expires > _HEARTBEAT * 2:
+            body["idle_heartbeat"] = int(_HEARTBEAT * 1e9)
+        else:
+            max_silence = expires + 1.0
+    if batch > 1:
+        body["max_bytes"] = PAGE_BYTES
+    return json.dumps(body).encode(), max_silence
 
 
 class _Inbox:
@@ -61,20 +82,21 @@ class Deliveries:
 
     async def pull(
         self,
-        subject: str,
-        payload: bytes,
+        stream: str,
+        consumer: str,
         batch: int,
         *,
-        max_silence: float,
-        expires: float,
+        expires: float | None,
         end_status: list[str] | None = None,
     ) -> AsyncGenerator[Msg, None]:
         """
         Yield up to `batch` deliveries of a consumer, for one pull request; heartbeats only restart the silence timer.
 
-        Deliveries that arrive after the caller has stopped are returned to the server. `end_status` receives the status
-        with which the server ended the request.
+        It waits up to `expires` for them (None: not at all). Deliveries that arrive after the caller has stopped are
+        returned to the server. `end_status` receives the status with which the server ended the request.
         """
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        payload, max_silence = _pull_request(batch, expires)
         await self._connection.wait_connected(time.monotonic() + self._connection.timeout, "no")
         inbox = await self._acquire_inbox()
         replies = inbox.replies = self._connection.pending[inbox.subject] = Replies()
@@ -98,11 +120,9 @@ class Deliveries:
             if self._connection.closed:
                 raise StoreClosedError(self._connection.display_url)
         finally:
-            await self._release_inbox(inbox, replies, expires, complete=complete)
+            await self._release_inbox(inbox, replies, expires or 1.0, complete=complete)
 
-    async def pull_one(
-        self, subject: str, payload: bytes, *, max_silence: float, expires: float
-    ) -> Msg | None:
+    async def pull_one(self, stream: str, consumer: str, *, expires: float | None) -> Msg | None:
         """
         One delivery of a consumer, or None if there is none.
 
@@ -110,12 +130,11 @@ class Deliveries:
             NoResponderError: there is no such consumer.
         """
         ended: list[str] = []
-        request = self.pull(subject, payload, 1, max_silence=max_silence, expires=expires, end_status=ended)
-        async with aclosing(request) as deliveries:
+        async with aclosing(self.pull(stream, consumer, 1, expires=expires, end_status=ended)) as deliveries:
             async for message in deliveries:
                 return message
         if "503" in ended:
-            raise NoResponderError(subject)
+            raise NoResponderError(stream)
         return None
 
     async def _release_inbox(

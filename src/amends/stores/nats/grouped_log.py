@@ -8,27 +8,24 @@ supports some thousands of those, not millions. Logs that come and go (one per j
 
 The stream numbers all its messages; an entry's own number is in a header. An append is conditional on the stream's number of
 the previous entry, so numbers have no gaps, and of two concurrent writers one is rejected. If all entries were trimmed, a
-marker message holds the last number. The server sends each stored entry to the log's watchers (see `notifications`).
+marker message holds the last number.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
-from amends.stores.errors import ConflictError, StoreError, StoreUnavailableError, TrimmedError
+from amends.stores.errors import ConflictError, TrimmedError
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.log_positions import LogPosition
 from amends.stores.nats.replies import headers_of
 from amends.stores.nats.stored_messages import StoredMessage, first_from, foreign_message, latest, page
-from amends.stores.nats.stream_settings import GROUPED, NOTIFICATION
+from amends.stores.nats.stream_settings import GROUPED
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header, from_token, token
-from amends.stores.signal import Signal
+from amends.stores.nats.watched_log import PAGE, WatchedLog
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -37,19 +34,14 @@ __all__ = ["GroupedLog", "grouped_log_names"]
 
 _ID, _LAST = "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"
 _NUMBER, _DEDUPE, _MARKER, _NAME = "Amends-Number", "Amends-Dedupe", "Amends-Trimmed", "Amends-Name"
-_PAGE = 256
-_REPLICA_LAG = 0.02
-_POLL_EVERY = 1.0
 
 
-class GroupedLog:
+class GroupedLog(WatchedLog):
     """See `contract.Log`."""
 
     def __init__(self, streams: Streams, name: str) -> None:
-        self._streams = streams
-        self.name = name
         self._group, _, member = name.partition("/")
-        self._suffix = f".{token(member)}"
+        super().__init__(streams, name, GROUPED, self._group, f".{token(member)}")
         self._name_hashed = self._suffix.startswith(".==")
 
     @property
@@ -60,10 +52,6 @@ class GroupedLog:
     def subject(self) -> str:
         """The subject of its entries."""
         return self._streams.subject(GROUPED, self._group) + self._suffix
-
-    @property
-    def _notification_subject(self) -> str:
-        return self._streams.subject(NOTIFICATION, self._group) + self._suffix
 
     # -- appending
 
@@ -133,7 +121,7 @@ class GroupedLog:
         """The number of the entry with this dedupe id, or None if it is no longer kept."""
         bounds = await self.bounds()
         start = bounds.first
-        while found := await self._from(start, _PAGE):
+        while found := await self._from(start, PAGE):
             for stored in found:
                 if stored.headers.get(_DEDUPE) == headers[_DEDUPE]:
                     return _number(stored)
@@ -166,25 +154,10 @@ class GroupedLog:
             return [_entry(newest)]
         if start is None:
             start = (await self.bounds()).first
-        entries: list[Entry] = []
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._streams.connection.timeout
-        while len(entries) < limit and start + len(entries) <= last:
-            wanted = start + len(entries)
-            found = await self._from(wanted, min(limit - len(entries), _PAGE))
-            if found and _number(found[0]) != wanted:
-                if entries:
-                    break
-                raise TrimmedError(self.name, wanted, _number(found[0]))
-            entries += [_entry(stored) for stored in found]
-            if not found:
-                # A replica that lags may have answered.
-                if loop.time() > end:
-                    raise StoreUnavailableError(
-                        f"no replica of log {self.name!r} has entry {wanted} yet: try again"
-                    )
-                await asyncio.sleep(_REPLICA_LAG)
-        return entries
+        return await self.read_on(start, last, limit)
+
+    async def entries_from(self, number: int, limit: int) -> list[Entry]:
+        return [_entry(stored) for stored in await self._from(number, limit)]
 
     async def _from(self, number: int, limit: int) -> list[StoredMessage]:
         """The entries from `number` on, in order, as far as one replica has them; the first may be a later one."""
@@ -198,29 +171,6 @@ class GroupedLog:
                     position.record_read(_number(kept[-1]), kept[-1].seq)
                 return kept[:limit]
             seq = found[-1].seq + 1
-
-    async def follow(self, start: int | None = None) -> AsyncGenerator[Entry, None]:
-        async with self.watch() as signal:
-            if start is None:
-                start = (await self.bounds()).first
-            while True:
-                seen = signal.count
-                delivered = signal.entries(start)
-                entries = delivered or await self.read(start, limit=_PAGE)
-                for entry in entries:
-                    yield entry
-                    start = entry.seq + 1
-                if delivered or not entries:
-                    # A notification may be lost with its connection; the entry is not.
-                    await signal.wait(seen, _POLL_EVERY)
-
-    @asynccontextmanager
-    async def watch(self) -> AsyncGenerator[Signal]:
-        with suppress(StoreError):
-            # Enables notifications on a stream of an older version; if this fails, the next writer does it.
-            await self._streams.ensure(GROUPED, self._group)
-        async with self._streams.notifications.subscribe(self._notification_subject, _entry_of) as signal:
-            yield signal
 
     async def newest(self) -> int:
         """The stream's number of the log's newest message; 0 if there is none."""
@@ -288,6 +238,14 @@ class GroupedLog:
             position.set(first - 1, 0)
             await self._write_marker(first - 1)
 
+    @staticmethod
+    def parse_notification(message: Msg) -> Entry | None:
+        headers = headers_of(message)
+        if _NUMBER not in headers or _MARKER in headers:
+            return None
+        dedupe = headers.get(_DEDUPE)
+        return Entry(int(headers[_NUMBER]), message.data, None if dedupe is None else from_header(dedupe))
+
 
 async def grouped_log_names(streams: Streams, group: str) -> list[str]:
     """The names of the logs in one group's stream."""
@@ -307,15 +265,6 @@ def _number(stored: StoredMessage) -> int:
     if not number.isdecimal():
         raise foreign_message("log", stored.subject, stored)
     return int(number)
-
-
-def _entry_of(message: Msg) -> Entry | None:
-    """The entry in a notification; None if the notification has none."""
-    headers = headers_of(message)
-    if _NUMBER not in headers or _MARKER in headers:
-        return None
-    dedupe = headers.get(_DEDUPE)
-    return Entry(int(headers[_NUMBER]), message.data, None if dedupe is None else from_header(dedupe))
 
 
 def _entry(stored: StoredMessage) -> Entry:

@@ -3,40 +3,32 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
-from amends.stores.errors import ConflictError, StoreError, StoreUnavailableError, TrimmedError
+from amends.stores.errors import ConflictError, TrimmedError
 from amends.stores.nats.api_errors import ApiError
-from amends.stores.nats.stored_messages import (
-    StoredMessage,
-    create_consumer,
-    from_delivery,
-    latest,
-    page,
-    pull,
-)
+from amends.stores.nats.replies import headers_of
+from amends.stores.nats.stored_messages import StoredMessage, latest, page
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header
-from amends.stores.signal import Signal
+from amends.stores.nats.watched_log import WatchedLog
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
 
 __all__ = ["NatsLog"]
 
 _ID = "Nats-Msg-Id"
-_PAGE = 256
-_FOLLOW_WAIT = 30.0
-_RETRY_AFTER = 1.0
 
 
-class NatsLog:
+class NatsLog(WatchedLog):
     """See `contract.Log`."""
 
     def __init__(self, streams: Streams, name: str) -> None:
-        self._streams = streams
-        self.name = name
+        super().__init__(streams, name, "log", name, "")
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         value = check_value(value)
@@ -73,95 +65,13 @@ class NatsLog:
                 start = bounds.first
             if start < bounds.first:
                 raise TrimmedError(self.name, start, bounds.first)
-        entries: list[Entry] = []
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._streams.connection.timeout
-        while len(entries) < limit:
-            wanted = start + len(entries)
-            if bounds is not None and wanted > bounds.last:
-                break
-            found = await page(self._streams, "log", self.name, wanted, min(limit - len(entries), _PAGE))
-            if found and found[0].seq != wanted:
-                if entries:
-                    break
-                raise TrimmedError(self.name, wanted, found[0].seq)
-            entries += [_entry(stored) for stored in found]
-            if not found and bounds is None:
-                if not entries:
-                    await self._check_trimmed(wanted)
-                break
-            if not found:
-                if loop.time() > end:
-                    raise StoreUnavailableError(
-                        f"no replica of log {self.name!r} has entry {wanted} yet: try again"
-                    )
-                await asyncio.sleep(0.02)
+        entries = await self.read_on(start, None if bounds is None else bounds.last, limit)
+        if not entries and bounds is None and start < (first := (await self.bounds()).first):
+            raise TrimmedError(self.name, start, first)
         return entries
 
-    async def _check_trimmed(self, wanted: int) -> None:
-        """Raise TrimmedError if `wanted` was trimmed; otherwise it is after the end of the log."""
-        first = (await self.bounds()).first
-        if wanted < first:
-            raise TrimmedError(self.name, wanted, first)
-
-    async def follow(self, start: int | None = None) -> AsyncGenerator[Entry, None]:
-        stream = self._streams.stream("log", self.name)
-        consumer = ""
-        while True:
-            if not consumer:
-                await self._streams.ensure("log", self.name)
-                bounds = await self.bounds()
-                if start is None:
-                    start = bounds.first
-                elif start < bounds.first:
-                    raise TrimmedError(self.name, start, bounds.first)
-                try:
-                    consumer, _, _ = await create_consumer(
-                        self._streams, stream, {"deliver_policy": "by_start_sequence", "opt_start_seq": start}
-                    )
-                except ApiError as error:
-                    if not error.missing:
-                        raise
-                    self._streams.forget("log", self.name)
-                    continue
-            quiet = True
-            async with aclosing(
-                pull(self._streams, stream, consumer, _PAGE, expires=_FOLLOW_WAIT)
-            ) as messages:
-                async for message in messages:
-                    quiet = False
-                    stored = from_delivery(message)
-                    if stored.seq != start:
-                        # Trimmed, or the consumer restarted elsewhere: create one that starts at exactly the next entry.
-                        consumer = ""
-                        break
-                    yield _entry(stored)
-                    start += 1
-            if quiet:
-                # No entry for half a minute, or the connection broke, or the consumer was lost with its server.
-                consumer = ""
-
-    @asynccontextmanager
-    async def watch(self) -> AsyncGenerator[Signal]:
-        signal = Signal()
-        start = (await self.bounds()).last + 1
-        notifying = asyncio.ensure_future(self._notify(signal, start))
-        try:
-            yield signal
-        finally:
-            notifying.cancel()
-
-    async def _notify(self, signal: Signal, start: int) -> None:
-        while True:
-            try:
-                async for entry in self.follow(start):
-                    start = entry.seq + 1
-                    signal.notify()
-            except TrimmedError as trimmed:
-                start = trimmed.first
-                signal.notify()
-            except StoreError:
-                await asyncio.sleep(_RETRY_AFTER)
+    async def entries_from(self, number: int, limit: int) -> list[Entry]:
+        return [_entry(stored) for stored in await page(self._streams, "log", self.name, number, limit)]
 
     async def tail(self) -> Entry | None:
         newest = await latest(self._streams, "log", self.name, "")
@@ -190,7 +100,16 @@ class NatsLog:
     async def start_at(self, first: int) -> None:
         await self._streams.ensure("log", self.name, first=first)
 
+    @staticmethod
+    def parse_notification(message: Msg) -> Entry | None:
+        headers = headers_of(message)
+        return Entry(int(headers["Nats-Sequence"]), message.data, _dedupe(headers))
+
 
 def _entry(stored: StoredMessage) -> Entry:
-    id = stored.headers.get(_ID, "~")
-    return Entry(stored.seq, stored.data, from_header(id[1:]) if id.startswith("=") else None)
+    return Entry(stored.seq, stored.data, _dedupe(stored.headers))
+
+
+def _dedupe(headers: Mapping[str, str]) -> str | None:
+    id = headers.get(_ID, "~")
+    return from_header(id[1:]) if id.startswith("=") else None

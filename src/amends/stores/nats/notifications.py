@@ -1,5 +1,5 @@
 """
-Change notifications: NATS messages that the server sends when it has stored an entry of a grouped log.
+Change notifications: NATS messages that the server sends when it has stored an entry of a log.
 
 They are plain NATS messages, which are not stored. The server sends them only to subscribers of the log. One may be lost
 with a connection or between two servers; watchers therefore also poll from time to time, and all are notified after a

@@ -24,7 +24,7 @@ from amends.stores.nats.dead import DeadLetters
 from amends.stores.nats.lease import KEY, NatsLease
 from amends.stores.nats.replies import header, headers_of
 from amends.stores.nats.scan import scan
-from amends.stores.nats.stored_messages import StoredMessage, latest, page, parse_ack_subject, pull_one
+from amends.stores.nats.stored_messages import StoredMessage, latest, page, parse_ack_subject
 from amends.stores.nats.stream_settings import STATE
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header, token
@@ -92,7 +92,9 @@ class NatsQueue:
             await self._prepare()
             left = _LONGEST_WAIT if end is None else min(end - time.monotonic(), _LONGEST_WAIT)
             try:
-                message = await pull_one(self.streams, stream, _WORKERS, expires=left if left > 0 else None)
+                message = await self.connection.deliveries.pull_one(
+                    stream, _WORKERS, expires=left if left > 0 else None
+                )
             except NoResponderError:
                 # The consumer was dropped, or lost with its server: create it again, and pull again.
                 self._ready = False

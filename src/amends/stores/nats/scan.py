@@ -8,22 +8,19 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from amends.stores.nats.api_errors import ApiError
+from amends.stores.nats.deliveries import PAGE_BYTES
 from amends.stores.nats.replies import header, headers_of
 from amends.stores.nats.stored_messages import (
     StoredMessage,
-    create_consumer,
     first_from,
     from_delivery,
     from_direct,
     no_reply,
-    pull,
 )
 from amends.stores.nats.streams import Streams
 
 __all__ = ["scan"]
 
-# The largest reply to one direct get; larger results are read through a consumer.
-_ANSWER_BYTES = 8_000_000
 _BATCH = 256
 _PAUSE = 0.05
 _NO_MORE = "404"
@@ -61,7 +58,7 @@ async def _read_direct(
 ) -> list[StoredMessage] | None:
     """All messages in one reply, from a replica that has reached `min_seq`; None if they are too many for one reply."""
     request = f"$JS.API.DIRECT.GET.{streams.stream(kind, name)}"
-    body = json.dumps({"multi_last": filters, "max_bytes": _ANSWER_BYTES}).encode()
+    body = json.dumps({"multi_last": filters, "max_bytes": PAGE_BYTES}).encode()
     loop = asyncio.get_running_loop()
     end = loop.time() + streams.connection.timeout
     while loop.time() < end:
@@ -79,7 +76,7 @@ async def _read_direct(
             if int(headers_of(message)["Nats-Num-Pending"]):
                 return None
             if int(headers_of(message)["Nats-UpTo-Sequence"]) >= min_seq:
-                return sorted(found, key=_seq)
+                return sorted(found, key=lambda stored: stored.seq)
         elif status == "404":
             # This reply does not contain how far the replica is.
             if not min_seq or not await _any(streams, kind, name, filters):
@@ -88,10 +85,6 @@ async def _read_direct(
             return []
         await asyncio.sleep(_PAUSE)
     raise no_reply(streams)
-
-
-def _seq(stored: StoredMessage) -> int:
-    return stored.seq
 
 
 async def _any(streams: Streams, kind: str, name: str, filters: list[str]) -> bool:
@@ -121,7 +114,9 @@ async def _read_by_consumer(
         while left > 0 and got:
             got, end_status = 0, []
             async with aclosing(
-                pull(streams, stream, consumer, min(left, _BATCH), expires=None, end_status=end_status)
+                streams.connection.deliveries.pull(
+                    stream, consumer, min(left, _BATCH), expires=None, end_status=end_status
+                )
             ) as messages:
                 async for message in messages:
                     got += 1
@@ -147,27 +142,32 @@ async def _read_by_consumer(
 
 async def _delivered(streams: Streams, stream: str, consumer: str) -> int:
     """How many messages the server has sent to a consumer; -1 if the consumer is gone."""
-    try:
-        answer = await streams.connection.api(f"CONSUMER.INFO.{stream}.{consumer}")
-    except ApiError as error:
-        if error.missing:
-            return -1
-        raise
-    return int(answer["delivered"]["consumer_seq"])
+    answer = await streams.connection.find(f"CONSUMER.INFO.{stream}.{consumer}")
+    return -1 if answer is None else int(answer["delivered"]["consumer_seq"])
 
 
 async def _create_consumer(streams: Streams, kind: str, name: str, filters: list[str]) -> tuple[str, int]:
     """Create a consumer, with replicas on the stream's leader; returns its name and the number of its messages."""
     stream = streams.stream(kind, name)
-    config = {"deliver_policy": "last_per_subject", "filter_subjects": filters}
+    config: dict[str, object] = {
+        "ack_policy": "none",
+        "mem_storage": True,
+        "num_replicas": 1,
+        "inactive_threshold": int(60e9),
+        "deliver_policy": "last_per_subject",
+        "filter_subjects": filters,
+    }
     loop = asyncio.get_running_loop()
     end = loop.time() + streams.connection.timeout
     while loop.time() < end:
         info = await streams.info(kind, name) if await streams.replicas(kind, name) > 1 else None
         leader = "" if info is None else (info.get("cluster") or {}).get("leader", "")
-        consumer, left, where = await create_consumer(streams, stream, config)
-        if where == leader or not leader:
-            return consumer, left
+        consumer = config["name"] = f"amends-{streams.connection.new_id()[1:]}"
+        answer = await streams.connection.api(
+            f"CONSUMER.CREATE.{stream}.{consumer}", {"stream_name": stream, "config": config}
+        )
+        if not leader or (answer.get("cluster") or {}).get("leader", "") == leader:
+            return consumer, int(answer["num_pending"])
         # The server placed it on a replica that may lag.
         await streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
     raise no_reply(streams)

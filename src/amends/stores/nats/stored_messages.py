@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amends.stores.errors import DamagedStoreError, StoreUnavailableError
-from amends.stores.nats.api_errors import ApiError, NoResponderError
+from amends.stores.nats.api_errors import NoResponderError
 from amends.stores.nats.clock import parse_time
+from amends.stores.nats.deliveries import PAGE_BYTES
 from amends.stores.nats.replies import header, headers_of
 from amends.stores.nats.streams import Streams
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "StoredMessage",
-    "create_consumer",
     "first_from",
     "foreign_message",
     "from_delivery",
@@ -31,15 +30,9 @@ __all__ = [
     "no_reply",
     "page",
     "parse_ack_subject",
-    "pull",
-    "pull_one",
 ]
 
-# The largest page, well below the size at which nats-py drops messages.
-_PAGE_BYTES = 8_000_000
-_HEARTBEAT = 2.0
 _PAUSE = 0.05
-_consumers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +55,8 @@ async def latest(streams: Streams, kind: str, name: str, suffix: str) -> StoredM
         return None
     if replicas > 1:
         # A direct get may be answered by any replica, also by one that lags.
-        try:
-            answer = await streams.connection.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
-        except ApiError as error:
-            if error.missing:
-                return None
-            raise
-        return _from_api(answer["message"])
+        answer = await streams.connection.find(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+        return None if answer is None else _from_api(answer["message"])
     while True:
         try:
             message = await streams.connection.request(f"$JS.API.DIRECT.GET.{stream}.{subject}")
@@ -83,15 +71,10 @@ async def latest(streams: Streams, kind: str, name: str, suffix: str) -> StoredM
 async def first_from(streams: Streams, kind: str, name: str, start: int, suffix: str) -> StoredMessage | None:
     """The first message of a subject from sequence number `start` on, read from the stream's leader."""
     subject = streams.subject(kind, name) + suffix
-    try:
-        answer = await streams.connection.api(
-            f"STREAM.MSG.GET.{streams.stream(kind, name)}", {"seq": start, "next_by_subj": subject}
-        )
-    except ApiError as error:
-        if error.missing:
-            return None
-        raise
-    return _from_api(answer["message"])
+    answer = await streams.connection.find(
+        f"STREAM.MSG.GET.{streams.stream(kind, name)}", {"seq": start, "next_by_subj": subject}
+    )
+    return None if answer is None else _from_api(answer["message"])
 
 
 async def page(
@@ -103,7 +86,7 @@ async def page(
     With `suffix`, only messages of that subject.
     """
     stream = streams.stream(kind, name)
-    request: dict[str, Any] = {"seq": start, "batch": limit, "max_bytes": _PAGE_BYTES}
+    request: dict[str, Any] = {"seq": start, "batch": limit, "max_bytes": PAGE_BYTES}
     if suffix:
         request["next_by_subj"] = streams.subject(kind, name) + suffix
     body = json.dumps(request).encode()
@@ -134,80 +117,6 @@ def no_reply(streams: Streams) -> StoreUnavailableError:
     return StoreUnavailableError(
         f"{streams.connection.display_url} has not answered for {streams.connection.timeout:g} s: try again"
     )
-
-
-async def pull(
-    streams: Streams,
-    stream: str,
-    consumer: str,
-    batch: int,
-    *,
-    expires: float | None,
-    end_status: list[str] | None = None,
-) -> AsyncGenerator[Msg, None]:
-    """Yield the next messages of a consumer; waits up to `expires` for them (None: not at all)."""
-    request, max_silence = _pull_request(batch, expires)
-    async with aclosing(
-        streams.connection.deliveries.pull(
-            _next(stream, consumer),
-            request,
-            batch,
-            max_silence=max_silence,
-            expires=expires or 1.0,
-            end_status=end_status,
-        )
-    ) as messages:
-        async for message in messages:
-            yield message
-
-
-async def pull_one(streams: Streams, stream: str, consumer: str, *, expires: float | None) -> Msg | None:
-    """The next message of a consumer; waits up to `expires` for it (None: not at all)."""
-    request, max_silence = _pull_request(1, expires)
-    return await streams.connection.deliveries.pull_one(
-        _next(stream, consumer), request, max_silence=max_silence, expires=expires or 1.0
-    )
-
-
-def _next(stream: str, consumer: str) -> str:
-    return f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
-
-
-def _pull_request(batch: int, expires: float | None) -> tuple[bytes, float]:
-    """The body of a pull request, and the silence after which the consumer is considered gone."""
-    body: dict[str, Any] = {"batch": batch}
-    max_silence = _HEARTBEAT * 2
-    if expires is None:
-        body["no_wait"] = True
-    else:
-        body["expires"] = max(int(expires * 1e9), 1_000_000)
-        if expires > _HEARTBEAT * 2:
-            body["idle_heartbeat"] = int(_HEARTBEAT * 1e9)
-        else:
-            max_silence = expires + 1.0
-    if batch > 1:
-        body["max_bytes"] = _PAGE_BYTES
-    return json.dumps(body).encode(), max_silence
-
-
-async def create_consumer(streams: Streams, stream: str, config: Mapping[str, Any]) -> tuple[str, int, str]:
-    """Create a temporary consumer; returns its name, the number of its pending messages and its leader."""
-    name = f"amends-{streams.connection.new_id()[1:]}-{next(_consumers)}"
-    answer = await streams.connection.api(
-        f"CONSUMER.CREATE.{stream}.{name}",
-        {
-            "stream_name": stream,
-            "config": {
-                "name": name,
-                "ack_policy": "none",
-                "mem_storage": True,
-                "num_replicas": 1,
-                "inactive_threshold": int(60e9),
-                **config,
-            },
-        },
-    )
-    return name, int(answer["num_pending"]), (answer.get("cluster") or {}).get("leader", "")
 
 
 def foreign_message(kind: str, name: str, stored: StoredMessage) -> DamagedStoreError:

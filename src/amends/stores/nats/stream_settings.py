@@ -13,7 +13,7 @@ __all__ = ["GROUPED", "NOTIFICATION", "STATE", "Settings", "differing", "stream_
 STATE = "state"
 GROUPED = "logs"
 NOTIFICATION = "bell"
-"""The part of a subject that notifications of grouped logs use."""
+"""The part of a subject that notifications of logs use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,11 @@ _REQUIRED = ("subjects", "retention", "allow_direct", "max_msgs_per_subject", "a
 def stream_config(
     settings: Settings, store: str, kind: str, name: str, stream: str, subject: str, notifications: str
 ) -> dict[str, Any]:
-    """The configuration with which a stream is created; `notifications` is the subject of a grouped log's notifications."""
+    """The configuration with which a stream is created; `notifications` is the subject of a log's notifications."""
+    rest = "" if kind == "log" else ".>"
     config: dict[str, Any] = {
         "name": stream,
-        "subjects": [subject if kind == "log" else f"{subject}.>"],
+        "subjects": [f"{subject}{rest}"],
         "storage": settings.storage,
         "num_replicas": settings.replicas,
         "duplicate_window": int(settings.dedupe_window * 1e9),
@@ -61,8 +62,8 @@ def stream_config(
         },
         **_BY_KIND[kind],
     }
-    if kind == GROUPED:
-        config["republish"] = {"src": f"{subject}.>", "dest": f"{notifications}.>"}
+    if kind in {"log", GROUPED}:
+        config["republish"] = {"src": f"{subject}{rest}", "dest": f"{notifications}{rest}"}
     return config
 
 

@@ -175,12 +175,7 @@ class Streams:
 
     async def info(self, kind: str, name: str) -> dict[str, Any] | None:
         """JetStream's description of the stream, or None if there is none."""
-        try:
-            return await self.connection.api(f"STREAM.INFO.{self.stream(kind, name)}")
-        except ApiError as error:
-            if error.missing:
-                return None
-            raise
+        return await self.connection.find(f"STREAM.INFO.{self.stream(kind, name)}")
 
     def forget(self, kind: str, name: str) -> None:
         """Forget that the stream exists, so that the next write creates it again."""
@@ -189,22 +184,13 @@ class Streams:
 
     async def drop(self, kind: str, name: str) -> None:
         """Delete the stream, if it exists."""
-        stream = self.stream(kind, name)
         self.forget(kind, name)
-        try:
-            await self.connection.api(f"STREAM.DELETE.{stream}")
-        except ApiError as error:
-            if not error.missing:
-                raise
+        await self.connection.find(f"STREAM.DELETE.{self.stream(kind, name)}")
 
     async def purge(self, kind: str, name: str, subject: str, before: int | None = None) -> None:
         """Delete the messages of a subject: all, or those before a sequence number."""
         body = {"filter": subject} if before is None else {"filter": subject, "seq": before}
-        try:
-            await self.connection.api(f"STREAM.PURGE.{self.stream(kind, name)}", body)
-        except ApiError as error:
-            if not error.missing:
-                raise
+        await self.connection.find(f"STREAM.PURGE.{self.stream(kind, name)}", body)
 
     async def subjects(self, kind: str, name: str, only: str | None = None) -> dict[str, int]:
         """The number of messages of each subject of a stream, or of the subject `only`."""

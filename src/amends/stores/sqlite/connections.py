@@ -8,40 +8,16 @@ import sqlite3
 from collections.abc import Callable
 from typing import TypeVar
 
-from amends.stores.arguments import check_name
 from amends.stores.clock import Clock
 from amends.stores.errors import StoreClosedError
 from amends.stores.signal import Signal
 from amends.stores.sqlite.file import File
-from amends.stores.sqlite.log import LogRows
-from amends.stores.sqlite.queue import QueueRows
-from amends.stores.sqlite.table import TableRows
 from amends.stores.sqlite.threads import Reader, Writer
+from amends.stores.sqlite.transaction import SqliteTransaction
 
-__all__ = ["Connections", "SqliteRows"]
+__all__ = ["Connections"]
 
 T = TypeVar("T")
-
-
-class SqliteRows:
-    """The statements of a store, run in the connection's current transaction."""
-
-    __slots__ = ("_clock", "connection")
-
-    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
-        self.connection, self._clock = connection, clock
-
-    def log(self, name: str) -> LogRows:
-        """The statements of one log."""
-        return LogRows(self.connection, check_name(name, "log"))
-
-    def table(self, name: str) -> TableRows:
-        """The statements of one table."""
-        return TableRows(self.connection, self._clock, check_name(name, "table"))
-
-    def queue(self, name: str) -> QueueRows:
-        """The statements of one queue."""
-        return QueueRows(self.connection, self._clock, check_name(name, "queue"))
 
 
 class Connections:
@@ -59,12 +35,14 @@ class Connections:
         self._writer = Writer(file, writer, "amends-sqlite-write", self.signal)
         self._reader = Reader(file, reader, "amends-sqlite-read")
 
-    def read(self, work: Callable[[SqliteRows], T]) -> asyncio.Future[T]:
+    def read(self, work: Callable[[SqliteTransaction], T]) -> asyncio.Future[T]:
         """Run a read in the reader thread."""
         self._check_open()
-        return self._reader.submit(lambda connection: work(SqliteRows(connection, self.clock)))
+        return self._reader.submit(
+            lambda connection: work(SqliteTransaction(connection, self.clock, self.place))
+        )
 
-    def write(self, work: Callable[[SqliteRows], T], *, isolated: bool = False) -> asyncio.Future[T]:
+    def write(self, work: Callable[[SqliteTransaction], T], *, isolated: bool = False) -> asyncio.Future[T]:
         """
         Run a write in the writer thread; the future has its result after the commit.
 
@@ -72,7 +50,7 @@ class Connections:
         """
         self._check_open()
         return self._writer.submit(
-            lambda connection: work(SqliteRows(connection, self.clock)), isolated=isolated
+            lambda connection: work(SqliteTransaction(connection, self.clock, self.place)), isolated=isolated
         )
 
     async def close(self) -> None:

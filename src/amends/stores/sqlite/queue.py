@@ -9,7 +9,7 @@ from amends.stores.arguments import check_key, check_seconds, check_stored, chec
 from amends.stores.clock import Clock
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import LeaseLostError
-from amends.stores.local import PAGE, TakenMessage
+from amends.stores.rows import PAGE, TakenMessage
 from amends.stores.sqlite.schema import DEAD, HELD, WAITING
 
 __all__ = ["QueueRows"]
@@ -105,7 +105,7 @@ class QueueRows:
         self._held("DELETE FROM amends_tasks", (), number, epoch)
 
     def give_back(self, number: int, epoch: int, delay: float) -> None:
-        due = self._clock.wall() + delay
+        due = self._clock.wall() + check_seconds(delay, "delay")
         self._held("UPDATE amends_tasks SET state = ?, at = ?", (WAITING, due), number, epoch)
 
     def dead_letter(self, number: int, epoch: int, reason: str) -> None:

@@ -18,7 +18,6 @@ from amends.stores.sqlite.check import problems, quick_problem
 from amends.stores.sqlite.connections import Connections
 from amends.stores.sqlite.file import File, store_error
 from amends.stores.sqlite.schema import FLOOR_KEY, prepare
-from amends.stores.sqlite.transaction import SqliteTransaction
 from amends.stores.traits import Traits
 
 __all__ = ["SqliteStore", "open_sqlite"]
@@ -73,8 +72,7 @@ class SqliteStore(LocalStore):
         self.connections = connections
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
-        place = self.connections.place
-        return await self.connections.write(lambda rows: work(SqliteTransaction(rows, place)), isolated=True)
+        return await self.connections.write(work, isolated=True)
 
     async def names(self) -> dict[str, list[str]]:
         return await self.connections.read(lambda rows: _names(rows.connection))

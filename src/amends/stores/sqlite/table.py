@@ -9,7 +9,7 @@ from amends.stores.arguments import check_key, check_seconds, check_stored, chec
 from amends.stores.clock import Clock
 from amends.stores.contract import Row
 from amends.stores.errors import ConflictError
-from amends.stores.local import PAGE
+from amends.stores.rows import PAGE
 from amends.stores.sqlite.schema import FLOOR_KEY
 
 __all__ = ["TableRows"]

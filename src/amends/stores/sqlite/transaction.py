@@ -1,5 +1,5 @@
 # ruff: noqa: D102  (contract.py documents the methods)
-"""A transaction on SQLite: several changes of the store, and the user's own statements."""
+"""The rows of a SQLite store, as a transaction: several changes of the store, and the user's own statements."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from amends.stores.arguments import check_name
 from amends.stores.clock import Clock, SystemClock
-from amends.stores.local import LocalTransaction
-from amends.stores.sqlite.connections import SqliteRows
+from amends.stores.local import LeaseEnds
+from amends.stores.sqlite.log import LogRows
+from amends.stores.sqlite.queue import QueueRows
 from amends.stores.sqlite.schema import prepare
+from amends.stores.sqlite.table import TableRows
 
 __all__ = ["SqliteTransaction", "transaction_on"]
 
@@ -20,18 +23,28 @@ _FORBIDDEN = frozenset({"BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELE
 _COMMENTS = re.compile(r"--[^\n]*(\n|$)|/\*.*?\*/", re.DOTALL)
 
 
-class SqliteTransaction(LocalTransaction):
-    """See `contract.Transaction`."""
+class SqliteTransaction(LeaseEnds):
+    """See `contract.Transaction`. The statements run in the connection's current transaction."""
 
-    def __init__(self, rows: SqliteRows, place: str | None = None) -> None:
-        super().__init__(rows, place)
-        self._connection = rows.connection
+    __slots__ = ("_clock", "connection", "place")
+
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, place: str | None = None) -> None:
+        self.connection, self._clock, self.place = connection, clock, place
+
+    def log(self, name: str) -> LogRows:
+        return LogRows(self.connection, check_name(name, "log"))
+
+    def table(self, name: str) -> TableRows:
+        return TableRows(self.connection, self._clock, check_name(name, "table"))
+
+    def queue(self, name: str) -> QueueRows:
+        return QueueRows(self.connection, self._clock, check_name(name, "queue"))
 
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         first = _COMMENTS.sub(" ", statement).split(maxsplit=1)
         if first and first[0].rstrip(";").upper() in _FORBIDDEN:
             raise ValueError(f"{first[0]} is not allowed here: return to commit, raise to roll back")
-        return self._connection.execute(statement, parameters).fetchall()
+        return self.connection.execute(statement, parameters).fetchall()
 
 
 def transaction_on(connection: sqlite3.Connection, clock: Clock | None = None) -> SqliteTransaction:
@@ -50,4 +63,4 @@ def transaction_on(connection: sqlite3.Connection, clock: Clock | None = None) -
             prepare(connection, clock)
         finally:
             connection.isolation_level = isolation
-    return SqliteTransaction(SqliteRows(connection, clock))
+    return SqliteTransaction(connection, clock)

@@ -72,18 +72,12 @@ class A2aAgent(Agent):
 
     async def find(self, type: str) -> Capability:
         """Return a capability for any skill. The card is not checked, because an agent may have further skills."""
-        found = self.capabilities.get(type)
-        if found is None:
-            found = self.capabilities[type] = Capability(
-                name=type,
-                call=partial(self.send, type),
-                read_only=type in self._read_only,
-                keyed=self._repeatable,
-                timeout=self.timeout,
-                policy=self.policy,
-                relays=True,
-            )
-        return found
+        return self.capabilities.get(type) or self.relay(
+            type,
+            partial(self.send, type),
+            read_only=type in self._read_only,
+            keyed=self._repeatable,
+        )
 
     async def send(self, skill: str, payload: object, ctx: Context) -> object:
         """

@@ -65,14 +65,7 @@ class ArcpAgent(Agent):
             offered = (await self._persistent.get()).agents
             if offered and type.partition("@")[0] not in offered:
                 raise CapabilityNotFoundError(details={"agent": self.name, "capability": type})
-            found = self.capabilities[type] = Capability(
-                name=type,
-                call=partial(self.submit, type),
-                keyed=True,
-                timeout=self.timeout,
-                policy=self.policy,
-                relays=True,
-            )
+            found = self.relay(type, partial(self.submit, type), keyed=True)
         return found
 
     async def submit(self, agent: str, payload: object, ctx: Context) -> object:

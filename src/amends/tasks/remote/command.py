@@ -15,7 +15,7 @@ from amends.errors.task import CapabilityNotFoundError
 from amends.process import arun
 from amends.recovery.policies import NONE
 from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability, Hook
+from amends.tasks.capability import Hook
 from amends.tasks.context import Context
 
 __all__ = ["Command", "CommandAgent"]
@@ -69,18 +69,15 @@ class CommandAgent(Agent):
         """
         super().__init__(name, timeout=timeout, **options)
         for capability, command in commands.items():
-            self.add(
-                Capability(
-                    name=capability,
-                    call=partial(_run, command, env, command.timeout or timeout),
-                    read_only=command.read_only,
-                    idempotent=command.idempotent,
-                    keyed=command.keyed,
-                    undo=command.undo,
-                    verify=command.verify,
-                    policy=self.policy,
-                    relays=True,
-                )
+            self.relay(
+                capability,
+                partial(_run, command, env, command.timeout or timeout),
+                read_only=command.read_only,
+                idempotent=command.idempotent,
+                keyed=command.keyed,
+                undo=command.undo,
+                verify=command.verify,
+                timeout=None,
             )
 
 

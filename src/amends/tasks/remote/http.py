@@ -12,7 +12,7 @@ from amends.errors.base import FaultError
 from amends.recovery.classify import fault_in_response
 from amends.recovery.policies import NONE
 from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability, Hook
+from amends.tasks.capability import Hook
 from amends.tasks.context import Context
 from amends.tasks.remote.reported_failures import redirect_fault, reported_failure
 
@@ -72,19 +72,15 @@ class HttpAgent(Agent):
         self._own = client is None
         for capability, endpoint in endpoints.items():
             method = endpoint.method.upper()
-            self.add(
-                Capability(
-                    name=capability,
-                    call=partial(self.call, endpoint),
-                    read_only=endpoint.read_only or method in _READ,
-                    idempotent=method in _IDEMPOTENT,
-                    keyed=endpoint.keyed,
-                    undo=endpoint.undo,
-                    verify=endpoint.verify,
-                    timeout=endpoint.timeout or timeout,
-                    policy=self.policy,
-                    relays=True,
-                )
+            self.relay(
+                capability,
+                partial(self.call, endpoint),
+                read_only=endpoint.read_only or method in _READ,
+                idempotent=method in _IDEMPOTENT,
+                keyed=endpoint.keyed,
+                undo=endpoint.undo,
+                verify=endpoint.verify,
+                timeout=endpoint.timeout or timeout,
             )
 
     async def call(self, endpoint: Endpoint, payload: object, ctx: Context) -> object:

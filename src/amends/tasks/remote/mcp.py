@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from amends.core.operation import Operation
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context
@@ -44,21 +43,16 @@ class McpAgent(Agent):
         connection = await self.connections.connect(self.name, wanted)
         from amends.bindings.mcp.tools import KEY, list_all_tools, operations_of
 
-        for name, (promised, keyed) in operations_of(await list_all_tools(connection.list_tools)).items():
-            self.capabilities[name] = self._capability(name, promised, KEY if keyed else None)
-
-    def _capability(self, name: str, promised: Operation, key: str | None) -> Capability:
-        return Capability(
-            name=name,
-            call=partial(_call_tool, self.name, name, key),
-            requires=(self.name,),
-            read_only=promised.read_only,
-            idempotent=promised.idempotent,
-            keyed=key is not None,
-            timeout=self.timeout,
-            policy=self.policy,
-            relays=True,
-        )
+        tools = operations_of(await list_all_tools(connection.list_tools))
+        for name, (promised, keyed) in tools.items():
+            self.relay(
+                name,
+                partial(_call_tool, self.name, name, KEY if keyed else None),
+                requires=(self.name,),
+                read_only=promised.read_only,
+                idempotent=promised.idempotent,
+                keyed=keyed,
+            )
 
 
 async def _call_tool(server: str, tool: str, key: str | None, payload: object, ctx: Context) -> object:

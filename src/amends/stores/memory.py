@@ -1,45 +1,65 @@
 # ruff: noqa: D102  (contract.py documents the methods)
 """
-The log, the table and the queue as plain data, and the whole state of one store. No method here waits.
+A store in the memory of this process, for tests and experiments; its data ends with the process.
 
-Every change records how to undo it, so that a transaction that raises leaves no changes.
+The log, the table and the queue are plain data, whose methods do not wait. Every change records how to undo it, so that a
+transaction that raises leaves no changes.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import RLock
 from typing import TypeVar
 
+from amends.stores.address import Address
 from amends.stores.arguments import check_key, check_name, check_seconds, check_value
 from amends.stores.clock import Clock
-from amends.stores.contract import Bounds, DeadMessage, Entry, Message, QueueSize, Row
-from amends.stores.errors import ConflictError, LeaseLostError, TrimmedError
-from amends.stores.local import PAGE, TakenMessage
+from amends.stores.contract import Bounds, DeadMessage, Entry, Message, QueueSize, Row, Transaction
+from amends.stores.errors import (
+    ConflictError,
+    LeaseLostError,
+    TrimmedError,
+    UnsupportedError,
+)
+from amends.stores.local import InlineEngine, LeaseEnds, LocalStore
+from amends.stores.rows import PAGE, TakenMessage
+from amends.stores.signal import Signal
+from amends.stores.traits import Traits
 
-__all__ = ["LogState", "QueueState", "State", "TableState"]
+__all__ = ["MemoryStore", "open_memory"]
 
 T = TypeVar("T")
 
-Undo = list[Callable[[], object]]
+_UNNAMED = Traits(scope="object", durable=False, transactions=True, sql=False, immediate=True, notifies=False)
+_NAMED = replace(_UNNAMED, scope="process")
 
 
-class LogState:
+@dataclass(slots=True, eq=False)
+class _Part:
+    """A log, a table or a queue."""
+
+    name: str
+    drop: Callable[[], object]
+    _clock: Clock
+    _undo: list[Callable[[], object]]
+
+
+P = TypeVar("P", bound=_Part)
+
+
+@dataclass(slots=True, eq=False)
+class _Log(_Part):
     """The entries in the order of their numbers. A runtime keeps one log per job, so it is small."""
 
-    __slots__ = ("_drop", "_entries", "_ids", "_undo", "first", "last", "name")
-
-    def __init__(self, name: str, undo: Undo, drop: Callable[[], object]) -> None:
-        self.name, self._drop = name, drop
-        self.first = 1
-        self.last = 0
-        self._entries: list[tuple[bytes, str | None]] = []
-        self._ids: dict[str, int] = {}
-        self._undo = undo
+    first: int = 1
+    last: int = 0
+    _entries: list[tuple[bytes, str | None]] = field(default_factory=list)
+    _ids: dict[str, int] = field(default_factory=dict)
 
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         value = check_value(value)
@@ -87,9 +107,6 @@ class LogState:
         self.first += count
         return self.first
 
-    def drop(self) -> None:
-        self._drop()
-
     def start_at(self, first: int) -> None:
         if self.last == 0:
             self.first, self.last = first, first - 1
@@ -99,15 +116,12 @@ _Cell = tuple[bytes, int, float | None]
 """Value, revision, and the time at which it expires."""
 
 
-class TableState:
+@dataclass(slots=True, eq=False)
+class _Table(_Part):
     """Cells by key; an expired cell counts as absent and is removed when it is read."""
 
-    def __init__(self, name: str, clock: Clock, undo: Undo, drop: Callable[[], object]) -> None:
-        self.name, self._drop = name, drop
-        self._cells: dict[str, _Cell] = {}
-        self._revisions = itertools.count(1)
-        self._clock = clock
-        self._undo = undo
+    _cells: dict[str, _Cell] = field(default_factory=dict)
+    _revision: int = 0
 
     def get(self, key: str) -> Row | None:
         cell = self._cells.get(check_key(key))
@@ -130,10 +144,10 @@ class TableState:
         check_key(key)
         if revision is not None:
             self._expect(key, revision)
-        self._record_undo(key)
-        number = next(self._revisions)
-        self._cells[key] = (value, number, expires)
-        return number
+        self._undo.append(partial(_restore, self._cells, key, self._cells.get(key)))
+        self._revision += 1
+        self._cells[key] = (value, self._revision, expires)
+        return self._revision
 
     def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
         return self.put(key, value, revision=0, expires_in=expires_in)
@@ -143,8 +157,7 @@ class TableState:
             self._expect(key, revision)
         if self.get(key) is None:
             return False
-        self._record_undo(key)
-        del self._cells[key]
+        self._undo.append(partial(_restore, self._cells, key, self._cells.pop(key)))
         return True
 
     def page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
@@ -152,21 +165,18 @@ class TableState:
         rows = (self.get(key) for key in sorted(self._cells) if key.startswith(prefix))
         return [row for row in rows if row is not None], None
 
-    def drop(self) -> None:
-        self._drop()
-
     def _expect(self, key: str, revision: int) -> None:
         row = self.get(key)
         actual = 0 if row is None else row.revision
         if actual != revision:
             raise ConflictError(self.name, revision, actual, key)
 
-    def _record_undo(self, key: str) -> None:
-        before = self._cells.get(key)
-        if before is None:
-            self._undo.append(partial(self._cells.pop, key, None))
-        else:
-            self._undo.append(partial(self._cells.__setitem__, key, before))
+
+def _restore(cells: dict[str, _Cell], key: str, before: _Cell | None) -> None:
+    if before is None:
+        del cells[key]
+    else:
+        cells[key] = before
 
 
 @dataclass(slots=True)
@@ -183,23 +193,20 @@ class _StoredMessage:
     reason: str = ""
 
 
-class QueueState:
+@dataclass(slots=True, eq=False)
+class _Queue(_Part):
     """
     Messages by number, a heap of waiting messages by due time, and a heap of leases by expiry.
 
     A change of a message leaves its old heap items in place; `take` compares each item with the message before using it.
     """
 
-    def __init__(self, name: str, clock: Clock, undo: Undo, drop: Callable[[], object]) -> None:
-        self.name, self._drop = name, drop
-        self._messages: dict[int, _StoredMessage] = {}
-        self._dead: dict[int, _StoredMessage] = {}
-        self._keys: dict[str, int] = {}
-        self._waiting: list[tuple[float, int]] = []
-        self._leases: list[tuple[float, int]] = []
-        self._numbers = itertools.count(1)
-        self._clock = clock
-        self._undo = undo
+    _messages: dict[int, _StoredMessage] = field(default_factory=dict)
+    _dead: dict[int, _StoredMessage] = field(default_factory=dict)
+    _keys: dict[str, int] = field(default_factory=dict)
+    _waiting: list[tuple[float, int]] = field(default_factory=list)
+    _leases: list[tuple[float, int]] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=partial(itertools.count, 1))
 
     def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         return self.restore(value, key=key, delay=delay, attempts=0)
@@ -264,30 +271,26 @@ class QueueState:
         self._hold(self._held(number, epoch), self._clock.steady() + lease)
 
     def done(self, number: int, epoch: int) -> None:
-        message = self._held(number, epoch)
-        self._record_undo(message)
-        self._remove(message)
+        self._remove(self._released(number, epoch))
 
     def give_back(self, number: int, epoch: int, delay: float) -> None:
         due = self._clock.wall() + check_seconds(delay, "delay")
-        message = self._held(number, epoch)
-        self._record_undo(message)
+        message = self._released(number, epoch)
         message.held = False
         message.due = due
         heapq.heappush(self._waiting, (message.due, number))
 
     def dead_letter(self, number: int, epoch: int, reason: str) -> None:
-        message = self._held(number, epoch)
-        self._record_undo(message)
-        self._move_to_dead(message, reason)
+        self._move_to_dead(self._released(number, epoch), reason)
 
     def _move_to_dead(self, message: _StoredMessage, reason: str) -> None:
         self._remove(message)
         message.reason = reason
         self._dead[message.number] = message
 
-    def _record_undo(self, message: _StoredMessage) -> None:
-        """Record the undo step: hold the message again. `take` ignores heap items that no longer match."""
+    def _released(self, number: int, epoch: int) -> _StoredMessage:
+        """The held message. Undoing its release holds it again; `take` ignores heap items that no longer match."""
+        message = self._held(number, epoch)
         due = message.due
 
         def hold_again() -> None:
@@ -298,6 +301,7 @@ class QueueState:
                 self._keys[message.key] = message.number
 
         self._undo.append(hold_again)
+        return message
 
     def _held(self, number: int, epoch: int) -> _StoredMessage:
         message = self._messages.get(number)
@@ -352,47 +356,70 @@ class QueueState:
     def discard(self, id: str) -> bool:
         return id.isdecimal() and self._dead.pop(int(id), None) is not None
 
-    def drop(self) -> None:
-        self._drop()
-
 
 @dataclass(slots=True, eq=False)
-class State:
-    """
-    Everything that one memory store holds.
-
-    A name that is not there yet is checked, and is kept only if `keep` is set, as for a write.
-    """
+class _State(LeaseEnds):
+    """Everything that one memory store holds, and its transaction. See `local.UndoableRows`."""
 
     clock: Clock
-    logs: dict[str, LogState] = field(default_factory=dict)
-    tables: dict[str, TableState] = field(default_factory=dict)
-    queues: dict[str, QueueState] = field(default_factory=dict)
-    undo: Undo = field(default_factory=list)
+    place: object = field(default_factory=object)
+    signal: Signal = field(default_factory=Signal)
+    logs: dict[str, _Log] = field(default_factory=dict)
+    tables: dict[str, _Table] = field(default_factory=dict)
+    queues: dict[str, _Queue] = field(default_factory=dict)
+    undo: list[Callable[[], object]] = field(default_factory=list)
     keep: bool = False
     lock: RLock = field(default_factory=RLock)
-    """Held during each operation, so that threads may share the store."""
 
-    def log(self, name: str) -> LogState:
-        return self.logs.get(name) or self._new(
-            self.logs, check_name(name, "log"), LogState(name, self.undo, lambda: self.logs.pop(name, None))
-        )
+    def log(self, name: str) -> _Log:
+        return self.logs.get(name) or self._new(_Log, check_name(name, "log"), self.logs)
 
-    def table(self, name: str) -> TableState:
-        return self.tables.get(name) or self._new(
-            self.tables,
-            check_name(name, "table"),
-            TableState(name, self.clock, self.undo, lambda: self.tables.pop(name, None)),
-        )
+    def table(self, name: str) -> _Table:
+        return self.tables.get(name) or self._new(_Table, check_name(name, "table"), self.tables)
 
-    def queue(self, name: str) -> QueueState:
-        return self.queues.get(name) or self._new(
-            self.queues,
-            check_name(name, "queue"),
-            QueueState(name, self.clock, self.undo, lambda: self.queues.pop(name, None)),
-        )
+    def queue(self, name: str) -> _Queue:
+        return self.queues.get(name) or self._new(_Queue, check_name(name, "queue"), self.queues)
 
-    def _new(self, known: dict[str, T], name: str, made: T) -> T:
+    def _new(self, kind: type[P], name: str, parts: dict[str, P]) -> P:
+        made = kind(name, partial(parts.pop, name, None), self.clock, self.undo)
         if self.keep:
-            known[name] = made
+            parts[name] = made
         return made
+
+    def sql(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        raise UnsupportedError(
+            "a memory store has no SQL: open a sqlite: store to run statements in its transaction"
+        )
+
+
+_named: dict[str, _State] = {}
+
+
+def open_memory(address: Address, clock: Clock) -> MemoryStore:
+    """A new store for `memory:`; for `memory:name` the store that the process shares under that name."""
+    state = _named.setdefault(address.path, _State(clock)) if address.path else _State(clock)
+    return MemoryStore(address.display_url, state, _NAMED if address.path else _UNNAMED)
+
+
+class MemoryStore(LocalStore):
+    """A store in dictionaries."""
+
+    def __init__(self, url: str, state: _State, traits: Traits) -> None:
+        self._memory = InlineEngine(url, state)
+        super().__init__(url, self._memory)
+        self.traits = traits
+
+    async def transaction(self, work: Callable[[Transaction], T]) -> T:
+        return await self._memory.write(work)
+
+    async def names(self) -> dict[str, list[str]]:
+        return await self._memory.read(
+            lambda state: {
+                "logs": sorted(state.logs),
+                "tables": sorted(state.tables),
+                "queues": sorted(state.queues),
+            }
+        )
+
+    async def check(self) -> list[str]:
+        return await self._memory.read(lambda state: [])
