@@ -249,7 +249,7 @@ def _stdout_purity(evidence: Evidence) -> ExtraScore:
 
 # The exit codes of each probe's failure in the two published tables; several if a table allows several.
 _TABLES: dict[str, dict[str, set[int]]] = {
-    "s2": {
+    "v1": {
         "unknown-command": {2, 3},
         "unknown-flag": {2, 3},
         "near-miss": {2, 3},
