@@ -7,14 +7,19 @@ import pytest
 
 from tests.terminal import at_a_terminal
 
-QUOTA = '{"error": {"message": "m", "type": "insufficient_quota", "param": null, "code": "insufficient_quota"}}'
+QUOTA = (
+    '{"error": {"message": "m", "type": "insufficient_quota", "param": null, "code": "insufficient_quota"}}'
+)
 
 
 @pytest.mark.parametrize(
     ("text", "place"),
     [
         ("HTTP/1.1 429 Too Many Requests\nRetry-After: 3\n", "http · header"),
-        (f"HTTP/1.1 429 Too Many Requests\nx-request-id: q\n\n{QUOTA}", "http · body, in the format of openai"),
+        (
+            f"HTTP/1.1 429 Too Many Requests\nx-request-id: q\n\n{QUOTA}",
+            "http · body, in the format of openai",
+        ),
         ("ConnectionRefusedError: [Errno 111] Connection refused\n", "exception"),
     ],
 )
