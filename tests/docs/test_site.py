@@ -2,9 +2,11 @@
 
 import functools
 import json
+import re
 import threading
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,15 @@ TABLES = """
   .map(each => "table: " + each.innerText.slice(0, 60))
 """
 UNWRAPPED = WIDE.replace(".md-content pre", ".md-content .highlight:not(.language-text) pre")
+
+
+# The modules that the pages tell users to import from; those of bindings are listed in docs/api/.
+PUBLIC = (
+    *("amends", "amends.arcp", "amends.arcp.errors", "amends.arcp.runtime", "amends.audit", "amends.chain"),
+    *("amends.effects", "amends.errors", "amends.process", "amends.recorder", "amends.recovery"),
+    *("amends.stores", "amends.tasks", "amends.testing", "amends.tools", "amends.vectors"),
+    *("amends.bindings.a2a", "amends.bindings.fastmcp", "amends.bindings.httpx", "amends.bindings.mcp"),
+)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -127,3 +138,18 @@ async def test_pages_fit_the_window():
                 if lines:
                     wrong[path, "phone"] = lines
     assert wrong == {}
+
+
+def test_the_reference_has_every_public_name():
+    """Each name of a public module's `__all__`, from where it is defined or from where it is imported."""
+    pages = [path.read_text() for path in (SITE / "api").rglob("index.html")]
+    anchors = {anchor for page in pages for anchor in re.findall(r'id="(amends[\w.]*)"', page)}
+    missing = []
+    for module in map(import_module, PUBLIC):
+        for name in module.__all__:
+            defined = getattr(getattr(module, name), "__module__", "")
+            # A page for a package lists what its modules define under the package's name.
+            places = {module.__name__, *(defined.rsplit(".", count)[0] for count in range(3))}
+            if name != "__version__" and not any(f"{place}.{name}" in anchors for place in places):
+                missing.append(f"{module.__name__}.{name}")
+    assert missing == []
