@@ -65,7 +65,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def score(evidence: Evidence) -> Report:
-    """Score the evidence."""
+    """
+    Score the evidence.
+
+        report = score(observe(["git"]))
+        print(report.score)
+    """
     criteria = _criteria(evidence)
     least = _level(criteria, lambda met: met is True)
     most = _level(criteria, lambda met: met is not False)

@@ -36,6 +36,12 @@ def guard(
     """
     Return a program that runs `function`, writes its result or failure, and exits.
 
+        def main() -> dict[str, int]:
+            return {"orders": 17}
+
+        if __name__ == "__main__":
+            guard(main)()
+
     Args:
         function: a plain or async function. Its result is the envelope's `data`; with text output the function prints
             its results itself.
