@@ -1,9 +1,11 @@
 """The built documentation in a real browser: the search finds the right page first, and code fits its column."""
 
+import base64
 import functools
 import json
 import re
 import threading
+import zlib
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
@@ -138,6 +140,44 @@ async def test_pages_fit_the_window():
                 if lines:
                     wrong[path, "phone"] = lines
     assert wrong == {}
+
+
+TOGGLE = "document.querySelector('form[data-md-component=palette] label:not([hidden])')"
+SCHEME = "document.body.dataset.mdColorScheme"
+CORNER = "(({x, y}) => ({x: x + 5, y: y + 5}))(document.querySelector('img[src*=recovery-success]').getBoundingClientRect())"
+
+
+async def brightness(page):
+    """Return the brightness of the drawing's background, 0 to 255."""
+    place = await page.run(CORNER)
+    shot = await page.send(
+        "Page.captureScreenshot", format="png", clip={**place, "width": 1, "height": 1, "scale": 1}
+    )
+    picture, packed, at = base64.b64decode(shot["data"]), b"", 8
+    while at < len(picture):  # a chunk has its length, its type, its data and a checksum
+        length = int.from_bytes(picture[at : at + 4])
+        if picture[at + 4 : at + 8] == b"IDAT":
+            packed += picture[at + 8 : at + 8 + length]
+        at += length + 12
+    _filter, *colours = zlib.decompress(packed)
+    return sum(colours[:3]) / 3
+
+
+@pytest.mark.parametrize(("system", "chosen"), [("light", "slate"), ("dark", "default")])
+async def test_drawings_follow_the_choice_of_the_reader(system, chosen):
+    """A drawing has the colours of the page, and not of the system."""
+    with served() as address:
+        async with browser() as page:
+            await page.colours(system)
+            await page.size(1400)
+            await page.go(f"{address}/recovery-results/")
+            await page.until(f"{TOGGLE} !== null")
+            while await page.run(SCHEME) != chosen:
+                shown = await page.run(f"{TOGGLE}.htmlFor")
+                await page.run(f"{TOGGLE}.click()")
+                await page.until(f"{TOGGLE}.htmlFor !== '{shown}'")
+            dark = await brightness(page) < 100
+    assert dark == (chosen == "slate")
 
 
 def test_the_reference_has_every_public_name():
