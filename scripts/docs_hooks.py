@@ -1,10 +1,20 @@
-"""For `make docs`: the version in the footer, and previous and next pages outside the navigation. Named in mkdocs.yml."""
+"""
+For `make docs`; named in mkdocs.yml. The version in the footer, previous and next pages outside the navigation, and pages for phones.
+
+On a phone a row of a wide table is shown as a list of its cells, each with the heading of its column (site.css), and a
+drawing is replaced by its narrow version, if there is one.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
+
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.treeprocessors import Treeprocessor
 
 ROOT = Path(__file__).resolve().parent.parent
 # The page that lists the pages of a group → how their names begin.
@@ -20,8 +30,46 @@ GROUPS = {
 }
 
 
+# A phone shows about this many characters of a table beside each other.
+PHONE_CHARACTERS = 44
+
+
+class _TableCells(Treeprocessor):
+    """
+    Marks tables that are too wide for a phone (`data-stacked`), and writes the heading of its column into each of their cells.
+
+    A table is too wide if the longest words of its columns, which are not broken, do not fit beside each other.
+    """
+
+    def run(self, root: Element) -> None:
+        """Change the tables of a page."""
+        for table in root.iter("table"):
+            rows = [[cell for cell in row if cell.tag in {"th", "td"}] for row in table.iter("tr")]
+            columns = list(zip(*([_text(cell) for cell in row] for row in rows), strict=False))
+            if sum(2 + max(map(_longest_word, column)) for column in columns) > PHONE_CHARACTERS:
+                table.set("data-stacked", "")
+                for row in rows[1:]:
+                    for cell, (heading, *_) in zip(row, columns, strict=False):
+                        cell.set("data-label", heading)
+
+
+def _text(cell: Element) -> str:
+    return "".join(cell.itertext())
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, re.split(r"[\s-]", text)))
+
+
+class _Tables(Extension):
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name that Markdown calls
+        """Register the processor, after the one for inline text (20)."""
+        md.treeprocessors.register(_TableCells(md), "table_cells", 5)
+
+
 def on_config(config: Any) -> Any:
-    """Write the version into the footer of every page."""
+    """Write the version into the footer of every page, and prepare tables for phones."""
+    config.markdown_extensions.append(_Tables())
     names: dict[str, str] = {}
     exec((ROOT / "src" / "amends" / "_version.py").read_text(), names)
     config.copyright = f"amends {names['__version__']} · Apache-2.0"
@@ -36,6 +84,18 @@ def on_page_markdown(markdown: str, **kwargs: Any) -> str:
         markdown,
         flags=re.MULTILINE,
     )
+
+
+def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
+    """Return the page with a second source for every drawing that has a narrow version (NAME-narrow.svg)."""
+
+    def with_narrow(image: re.Match[str]) -> str:
+        if not (ROOT / "docs" / "images" / f"{image['name']}-narrow.svg").exists():
+            return image[0]
+        narrow = f"{image['folder']}{image['name']}-narrow.svg"
+        return f'<picture><source media="(max-width: 44.9em)" srcset="{narrow}">{image[0]}</picture>'
+
+    return re.sub(r'<img [^>]*src="(?P<folder>[^"]*images/)(?P<name>[\w-]+)\.svg"[^>]*>', with_narrow, html)
 
 
 def on_env(env: Any, *, config: Any, files: Any) -> None:

@@ -41,14 +41,19 @@ def success(cells: dict[tuple[str, str], Cell], contenders: list[str], path: Pat
         for scenario in PANELS
     }
     path.write_text(success_svg(points, contenders))
+    # The documentation shows this one on phones.
+    path.with_stem(f"{path.stem}-narrow").write_text(success_svg(points, contenders, columns=2))
 
 
-def success_svg(points: dict[str, list[tuple[str, float, float]]], contenders: list[str]) -> str:
-    """Return the panels for points of (contender, calls per success, success in percent)."""
+def success_svg(
+    points: dict[str, list[tuple[str, float, float]]], contenders: list[str], *, columns: int = 4
+) -> str:
+    """Return the panels for points of (contender, calls per success, success in percent), and the legend after the last one."""
     marks = {name: _mark(index, name) for index, name in enumerate(contenders)}
+    places = [(45 + index % columns * 255, 30 + index // columns * 250) for index in range(len(PANELS) + 1)]
     parts = []
-    for index, scenario in enumerate(PANELS):
-        parts.append(f'<g transform="translate({45 + index % 4 * 255},{30 + index // 4 * 250})">')
+    for (left, top), scenario in zip(places, PANELS, strict=False):
+        parts.append(f'<g transform="translate({left},{top})">')
         parts.append(
             f'<text x="100" y="-10" text-anchor="middle">{scenario}: {SCENARIOS[scenario].title}</text>'
         )
@@ -62,12 +67,14 @@ def success_svg(points: dict[str, list[tuple[str, float, float]]], contenders: l
             parts.append(f'<g transform="translate({_log(across):.1f},{_up(up):.1f})">{marks[name]}</g>')
         parts.append('<text x="102" y="218" text-anchor="middle">calls per success</text></g>')
     parts.append('<text transform="translate(12,290) rotate(-90)" text-anchor="middle">success, %</text>')
+    left, top = places[-1]
     for index, name in enumerate(contenders):
         weight = ' font-weight="bold"' if name == OURS else ""
         parts.append(
-            f'<g transform="translate(850,{290 + index * 17})">{marks[name]}<text x="14" y="4"{weight}>{escape(name)}</text></g>'
+            f'<g transform="translate({left + 40},{top + 10 + index * 17})">{marks[name]}'
+            f'<text x="14" y="4"{weight}>{escape(name)}</text></g>'
         )
-    return _svg(1060, 515, parts)
+    return _svg(40 + columns * 255, top + 235, parts, font_size=11 if columns > 2 else 14)
 
 
 def fleet(path: Path, seed: int = 0) -> None:
@@ -112,9 +119,12 @@ def fleet_svg(series: dict[str, list[int]]) -> str:
     return _svg(790, 340, parts)
 
 
-def _svg(width: int, height: int, parts: Iterable[str]) -> str:
+def _svg(width: int, height: int, parts: Iterable[str], *, font_size: int = 11) -> str:
     """Return the document, with a background of its own: a page's colours may differ from those of the system."""
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" font-size="11">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'font-family="system-ui, sans-serif" font-size="{font_size}">'
+    )
     return (
         "\n".join(
             [head, STYLE, f'<rect class="page" width="{width}" height="{height}" rx="4"/>', *parts, "</svg>"]

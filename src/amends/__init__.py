@@ -1,5 +1,5 @@
 """
-Errors that agents can act on.
+Failures an agent can act on.
 
 A producer raises a typed error, and amends encodes it for HTTP, command lines, tasks, AdCP and ARCP. A consumer reads any
 of these formats into a `Fault`, decides what to do next (`decide`), and can let `recover` do it within hard limits.

@@ -54,6 +54,8 @@ def assert_error_code(response: Any, *codes: str, via: str | None = None) -> Non
     """
     Fail unless a response has one of the codes, on either layer.
 
+    >>> assert_error_code({"adcp_error": {"code": "RATE_LIMITED"}}, "RATE_LIMITED")
+
     Args:
         response: what `amends.extract` accepts (plain values and objects of the SDKs), or a FaultError.
         codes: the expected codes.

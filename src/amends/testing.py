@@ -48,6 +48,12 @@ class FakeClock:
 
     The clock advances when all tasks wait. There is no jitter unless `draw` is given: a wait is exactly the server's
     `retry_after`, or 1, 2, 4 … seconds.
+
+    >>> from amends import FaultError, recover
+    >>> busy = Script(FaultError(code="RATE_LIMITED", retry_after=60), "page 1")
+    >>> with FakeClock() as clock:
+    ...     recover(busy, read_only=True), clock.waits
+    ('page 1', [60.0])
     """
 
     def __init__(self, *, draw: Callable[[], float] | float = 0.0) -> None:
@@ -186,7 +192,16 @@ class Script:
 
 @contextmanager
 def recorded_events() -> Iterator[list[Event]]:
-    """Collect recovery's events inside the block. Other hooks still run."""
+    """
+    Collect recovery's events inside the block. Other hooks still run.
+
+    >>> from amends import recover
+    >>> with FakeClock(), recorded_events() as events:
+    ...     recover(Script(TimeoutError(), "page 1"), read_only=True)
+    'page 1'
+    >>> [event.kind for event in events]
+    ['retry', 'recovered']
+    """
     seen: list[Event] = []
 
     def record(event: Event) -> None:

@@ -24,7 +24,7 @@ def suggestions_of(command, *arguments):
     """Return the suggestions for the one mistake in these arguments."""
     with pytest.raises(Exception) as caught:
         command.make_context("tool", list(arguments))
-    fault = outcome_of(caught.value, "s2", list(arguments)).fault
+    fault = outcome_of(caught.value, "v1", list(arguments)).fault
     assert (fault.code, fault.field) == ("VALIDATION_ERROR", "--it")
     return fault.suggestions
 

@@ -151,7 +151,7 @@ def test_values_without_a_shape(response):
         ({"status": 429, "body": {"adcp_error": ERROR}}, "http"),
         ({"title": "x", "code": "RATE_LIMITED"}, "problem"),
         ({"ok": False, "error": ERROR}, "cli"),
-        ({"exit": 9, "stdout": "", "stderr": "", "profile": "s2"}, "cli"),
+        ({"exit": 9, "stdout": "", "stderr": "", "profile": "v1"}, "cli"),
         (ERROR, "task"),
         ({"id": "t", "status": "failed", "error": ERROR}, "task"),
         (ERROR, "arcp"),

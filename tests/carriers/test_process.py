@@ -100,7 +100,7 @@ def test_an_unknown_profile_is_ignored(profile):
 
 
 def test_exits_7_and_9_depend_on_the_profile():
-    """Design 8: 7 and 9 are transient in s2 and terminal in v2, so the table is never guessed."""
+    """Design 8: 7 and 9 are transient in v1 and terminal in v2, so the table is never guessed."""
     unknown = {"ok": False, "error": {"code": "ODD"}}
     assert read(run(9, unknown)).fault.recovery is Recovery.TRANSIENT
     assert read(run(9, unknown, profile="v2")).fault.recovery is Recovery.TERMINAL

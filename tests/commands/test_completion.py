@@ -1,5 +1,6 @@
 """The completion scripts, tested with bash, and with zsh and fish if they are installed."""
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -70,6 +71,26 @@ def test_values_of_a_flag_and_subcommands(shell):
     assert completed(shell, "store", "") == {"info", "check", "copy"}
     assert "decode" in completed(shell, "--output", "json", "")
     assert "failed" in completed(shell, "tasks", "list", "--status", "")
+
+
+@pytest.mark.parametrize("shell", HERE)
+def test_the_kinds_that_only_scripts_ask_for_are_not_offered(shell):
+    """`amends completion` offers the shells; the errors and the help do the same."""
+    assert completed(shell, "completion", "") == set(SHELLS)
+
+
+def test_an_unknown_shell_is_refused_with_the_shells():
+    """The message lists what a user can type."""
+    done = subprocess.run([*AMENDS, "completion", "tcsh"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Use one of bash, zsh, fish" in done.stdout
+    assert "codes" not in done.stdout
+
+
+def test_descriptions_are_those_of_the_help():
+    """A flag without a line in the help has none."""
+    assert "complete -c amends -n '__amends_at amends' -l json\n" in script("fish")
+    assert argparse.SUPPRESS not in script("fish") + script("zsh")
 
 
 @pytest.mark.parametrize("shell", HERE)

@@ -44,15 +44,15 @@ V2 = {
 }
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("s2", S2), ("v2", V2)])
+@pytest.mark.parametrize(("profile", "expected"), [("v1", S2), ("v2", V2)])
 def test_the_code_of_each_exit(profile, expected):
     """M4, C7, M3: each number has a code and states whether the command may have had its effect."""
     assert {number: (row.code, row.executed) for number, row in PROFILES[profile].items()} == expected
 
 
 def test_s2_is_the_default():
-    """Design 8: s2 is the default profile; v2 can be selected."""
-    assert (DEFAULT_PROFILE, set(PROFILES)) == ("s2", {"s2", "v2"})
+    """Design 8: v1 is the default profile; v2 can be selected."""
+    assert (DEFAULT_PROFILE, set(PROFILES)) == ("v1", {"v1", "v2"})
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_s2_is_the_default():
 )
 def test_a_conformant_exit_decides_whether_to_retry(number, retried):
     """C7: without an envelope, exits 7 and 9 of a conformant tool are retried; 2, 3, 4 and 8 are permanent."""
-    recovery = CLI.rows[PROFILES["s2"][number].code].recovery
+    recovery = CLI.rows[PROFILES["v1"][number].code].recovery
     assert (recovery is Recovery.TRANSIENT) is retried
 
 
@@ -73,7 +73,7 @@ def test_every_code_has_an_exit_and_none_is_success(profile):
 
 
 @pytest.mark.parametrize(
-    ("code", "s2", "v2"),
+    ("code", "v1", "v2"),
     [
         ("VALIDATION_ERROR", 2, 2),
         ("USAGE_ERROR", 3, 2),
@@ -92,19 +92,19 @@ def test_every_code_has_an_exit_and_none_is_success(profile):
         ("REDIRECTED", 3, 13),
     ],
 )
-def test_exits_of_cli_codes(code, s2, v2):
+def test_exits_of_cli_codes(code, v1, v2):
     """M4: each code of the cli vocabulary has its number in both tables."""
     fault = Fault(code=code, vocabulary="cli")
-    assert (exit_code(fault), exit_code(fault, "v2")) == (s2, v2)
+    assert (exit_code(fault), exit_code(fault, "v2")) == (v1, v2)
 
 
 @pytest.mark.parametrize(
-    ("code", "s2", "v2"),
+    ("code", "v1", "v2"),
     [("UNAUTHENTICATED", 8, 7), ("CANCELLED", 130, 130), ("TIMEOUT", 7, 10), ("INTERNAL_ERROR", 1, 1)],
 )
-def test_exits_of_everyday_codes(code, s2, v2):
-    """M4, M5: UNAUTHENTICATED exits 8 in s2; a cancellation exits 130 in both tables."""
-    assert (exit_code(Fault(code=code)), exit_code(Fault(code=code), "v2")) == (s2, v2)
+def test_exits_of_everyday_codes(code, v1, v2):
+    """M4, M5: UNAUTHENTICATED exits 8 in v1; a cancellation exits 130 in both tables."""
+    assert (exit_code(Fault(code=code)), exit_code(Fault(code=code), "v2")) == (v1, v2)
 
 
 def test_a_translated_fault_has_the_exit_of_its_original():
@@ -150,7 +150,7 @@ def test_the_exit_of_a_users_class():
 
 
 def test_an_unknown_profile_is_a_lookup_error():
-    """A profile other than s2 and v2 raises LookupError."""
+    """A profile other than v1 and v2 raises LookupError."""
     with pytest.raises(LookupError):
         exit_code(Fault(code="TIMEOUT"), "v3")
 

@@ -69,7 +69,7 @@ def test_recovery_by_the_first_rule_that_applies(error, recovery):
 )
 def test_the_exit_code_decides_if_the_envelope_does_not(error, number, expected):
     """M1: the row of the code is used first, then that of the exit code, then uncertain."""
-    fault = decode(envelope(error), exit=PROFILES["s2"].get(number))
+    fault = decode(envelope(error), exit=PROFILES["v1"].get(number))
     assert (fault.code, fault.recovery, fault.executed) == expected
 
 

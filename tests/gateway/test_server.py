@@ -123,6 +123,8 @@ async def test_the_command_serves_and_stops(tmp_path):
         try:
             first = await asyncio.to_thread(process.stderr.readline)
             assert f"http://127.0.0.1:{port}  / → shop".encode() in first
+            second = await asyncio.to_thread(process.stderr.readline)
+            assert second == f"failures live: http://127.0.0.1:{port}/_amends/\n".encode()
             url = f"http://127.0.0.1:{port}/x"
             found = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=20).read())
             assert found == b"ok"

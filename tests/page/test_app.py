@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 
 import httpx
@@ -350,3 +352,12 @@ def test_counts_of_wrong_tokens_are_forgotten(monkeypatch):
     attempts.wrong("b")
     attempts.wrong("c")
     assert list(attempts._wrong) == ["b", "c"]
+
+
+@pytest.mark.parametrize("missing", ["starlette", "jinja2"])
+def test_without_its_extra_the_page_names_the_pip_command(missing):
+    """A missing package is an ImportError that says what to install."""
+    code = f"import sys; sys.modules['{missing}'] = None\nimport amends\namends.dashboard('memory:')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ImportError: the page needs an extra: pip install 'amends[server]'" in done.stderr

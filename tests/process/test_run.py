@@ -129,10 +129,10 @@ def test_an_envelope_on_stderr(script):
 @pytest.mark.parametrize(
     ("profile", "exit", "code", "runs"),
     [
-        ("s2", 9, "RATE_LIMITED", 3),
-        ("s2", 7, "TIMEOUT", 3),
-        ("s2", 2, "VALIDATION_ERROR", 1),
-        ("s2", 8, "PERMISSION_DENIED", 1),
+        ("v1", 9, "RATE_LIMITED", 3),
+        ("v1", 7, "TIMEOUT", 3),
+        ("v1", 2, "VALIDATION_ERROR", 1),
+        ("v1", 8, "PERMISSION_DENIED", 1),
         ("v2", 9, "PAYMENT_REQUIRED", 1),
         ("v2", 11, "RATE_LIMITED", 3),
         ("curl", 7, "NETWORK_ERROR", 3),
@@ -156,7 +156,7 @@ def test_an_envelope_on_stderr(script):
         (None, 66, "NOT_FOUND", 1),
         (None, 75, "SERVICE_UNAVAILABLE", 1),
         (None, 77, "PERMISSION_DENIED", 1),
-        ("s2", 75, "INTERNAL_ERROR", 1),
+        ("v1", 75, "INTERNAL_ERROR", 1),
         ("gh", 75, "INTERNAL_ERROR", 1),
     ],
 )
@@ -171,7 +171,7 @@ TIMED_OUT = envelope(code="TIMEOUT")
 @pytest.mark.parametrize(
     ("name", "stdout", "exit", "profile", "runs"),
     [
-        ("named conformant", "", 7, "s2", 3),
+        ("named conformant", "", 7, "v1", 3),
         ("an envelope and exit 7", TIMED_OUT, 7, None, 3),
         ("an envelope without an error, and exit 7", '{"ok": false}', 7, None, 3),
         ("retryable true, another exit", envelope(code="TIMEOUT", retryable=True), 1, None, 3),
@@ -222,7 +222,7 @@ def test_the_programs_name_selects_its_profile(tmp_path, arguments, runs):
     curl.chmod(0o755)
     argv = [str(curl), *arguments, "http://127.0.0.1:9"]
     assert outcome(argv)[:2] == (runs, "NETWORK_ERROR")
-    assert outcome(argv, profile="s2")[1] == "TIMEOUT", "a profile that is named comes first"
+    assert outcome(argv, profile="v1")[1] == "TIMEOUT", "a profile that is named comes first"
 
 
 def test_an_envelope_beats_a_profile(script):
@@ -441,7 +441,7 @@ def test_invalid_arguments():
     """Contradictory or empty arguments raise."""
     with pytest.raises(ValueError, match="not both"):
         run(["true"], read_only=True, mutating=True)
-    with pytest.raises(LookupError, match="s2"):
+    with pytest.raises(LookupError, match="v1"):
         run(["true"], profile="nope")
     with pytest.raises(ValueError, match="argv is empty"):
         run([])

@@ -65,7 +65,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def score(evidence: Evidence) -> Report:
-    """Score the evidence."""
+    """
+    Score the evidence.
+
+        report = score(observe(["git"]))
+        print(report.score)
+    """
     criteria = _criteria(evidence)
     least = _level(criteria, lambda met: met is True)
     most = _level(criteria, lambda met: met is not False)
@@ -249,7 +254,7 @@ def _stdout_purity(evidence: Evidence) -> ExtraScore:
 
 # The exit codes of each probe's failure in the two published tables; several if a table allows several.
 _TABLES: dict[str, dict[str, set[int]]] = {
-    "s2": {
+    "v1": {
         "unknown-command": {2, 3},
         "unknown-flag": {2, 3},
         "near-miss": {2, 3},

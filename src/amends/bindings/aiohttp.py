@@ -52,7 +52,12 @@ def recovering(
     verify: Callable[..., object] | None = None,
     vendor: str | None = None,
 ) -> Middleware:
-    """Return a client middleware that sends with recovery; takes the arguments of `httpx.AsyncTransport` here."""
+    """
+    Return a client middleware that sends with recovery; takes the arguments of `httpx.AsyncTransport` here.
+
+        async with aiohttp.ClientSession(middlewares=[recovering()]) as session:
+            ...
+    """
     options = CallOptions(
         policy=policy,
         upstream=upstream,

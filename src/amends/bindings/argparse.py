@@ -27,7 +27,7 @@ def main(
     argv: Sequence[str] | None = None,
     *,
     piped: str = "text",
-    profile: str = "s2",
+    profile: str = "v1",
     success: str = "envelope",
     errors: Mapping[type[BaseException], str] | None = None,
 ) -> NoReturn:
@@ -44,7 +44,7 @@ def main(
             `set_defaults` may have the declaration for --retries.
         argv: the arguments; default: those of the process.
         piped: the output if none was chosen and stdout is not a terminal: text or json.
-        profile: the exit table: s2 or v2.
+        profile: the exit table: v1 or v2.
         success: "own" if the function writes its results to stdout itself, with JSON output too.
         errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`. Their text is not written.
 

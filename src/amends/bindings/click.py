@@ -38,7 +38,7 @@ def main(
     *,
     name: str | None = None,
     piped: str = "text",
-    profile: str = "s2",
+    profile: str = "v1",
     success: str = "envelope",
     errors: Mapping[type[BaseException], str] | None = None,
 ) -> NoReturn:
@@ -53,7 +53,7 @@ def main(
         argv: the arguments; default: those of the process.
         name: the program's name in messages; default: that of the process.
         piped: the output if none was chosen and stdout is not a terminal: text or json.
-        profile: the exit table: s2 or v2.
+        profile: the exit table: v1 or v2.
         success: "own" if commands write their results to stdout themselves, with JSON output too.
         errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`. Their text is not written.
 

@@ -366,4 +366,9 @@ def _recording_factory(transport: StreamableHttpTransport) -> Any:
 
 
 class Client(Recovering, fastmcp.Client[Any]):
-    """A client to use in place of `fastmcp.Client`: it takes the same arguments, and those of `Recovering`."""
+    """
+    A client to use in place of `fastmcp.Client`: it takes the same arguments, and those of `Recovering`.
+
+        async with Client("https://shop.example/mcp") as client:
+            seats = await client.call_tool("free_seats", {"train": 2})
+    """

@@ -31,16 +31,22 @@ P = ParamSpec("P")
 
 
 def guard(
-    function: Callable[P, object], *, piped: str = "text", profile: str = "s2", success: str = "envelope"
+    function: Callable[P, object], *, piped: str = "text", profile: str = "v1", success: str = "envelope"
 ) -> Callable[P, NoReturn]:
     """
     Return a program that runs `function`, writes its result or failure, and exits.
+
+        def main() -> dict[str, int]:
+            return {"orders": 17}
+
+        if __name__ == "__main__":
+            guard(main)()
 
     Args:
         function: a plain or async function. Its result is the envelope's `data`; with text output the function prints
             its results itself.
         piped: the output if none was chosen and stdout is not a terminal: text or json.
-        profile: the exit table: s2 or v2.
+        profile: the exit table: v1 or v2.
         success: "own" if the function writes its results to stdout itself, with JSON output too.
 
     """

@@ -39,7 +39,11 @@ def _client(scope: Scope) -> str:
 
 
 class Limited:
-    """The ASGI middleware. Put it around `Problems`; use several for several limits."""
+    """
+    The ASGI middleware. Put it around `Problems`; use several for several limits.
+
+        app = Limited(Problems(app), "100/minute", name="orders")
+    """
 
     def __init__(
         self,

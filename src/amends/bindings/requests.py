@@ -49,7 +49,12 @@ Timeout = float | tuple[float | None, float | None] | None
 
 
 class Adapter(HTTPAdapter):
-    """Adapter that sends requests with recovery. Mount one per service if the services have different Upstreams."""
+    """
+    Adapter that sends requests with recovery. Mount one per service if the services have different Upstreams.
+
+        session = requests.Session()
+        session.mount("https://", Adapter())
+    """
 
     __attrs__ = [*HTTPAdapter.__attrs__, "_options"]  # noqa: RUF012 - what requests pickles and copies
 

@@ -24,7 +24,12 @@ __all__ = ["install", "log_event", "remove"]
 
 
 def install() -> None:
-    """Write every event to the logger "amends.recovery" from now on. A second call changes nothing."""
+    """
+    Write every event to the logger "amends.recovery" from now on. A second call changes nothing.
+
+        structlog.configure(processors=[structlog.processors.TimeStamper(), structlog.processors.JSONRenderer()])
+        amends.bindings.structlog.install()
+    """
     add_hook(log_event)
 
 

@@ -27,7 +27,13 @@ _ATTRIBUTE = "__amends_operation__"
 
 
 def operation(*, read_only: bool = False, idempotent: bool = False, keyed: bool = False) -> Callable[[F], F]:
-    """Declare that a command may be repeated: it changes nothing, may run twice, or sends an idempotency key."""
+    """
+    Declare that a command may be repeated: it changes nothing, may run twice, or sends an idempotency key.
+
+        @app.command()
+        @operation(read_only=True)
+        def show(order: str): ...
+    """
 
     def declare(function: F) -> F:
         setattr(function, _ATTRIBUTE, {"read_only": read_only, "idempotent": idempotent, "keyed": keyed})

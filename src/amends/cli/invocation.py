@@ -50,7 +50,7 @@ def run_command(
     options: CommonOptions,
     *,
     framework_outcome: FrameworkOutcome | None = None,
-    profile: str = "s2",
+    profile: str = "v1",
     success: str = "envelope",
     errors: Mapping[type[BaseException], str] | None = None,
 ) -> int:

@@ -72,7 +72,7 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="amends",
         usage="amends [options] COMMAND …",  # short, so that the help fits into 23 lines
-        description=f"Make failures actionable. More commands: {', '.join(_UNLISTED)}.",
+        description=f"Failures an agent can act on. Also: {', '.join(_UNLISTED)}.",
     )
     top.add_argument(
         "--version", action="version", version=f"amends {__version__}", help="show the version and exit"

@@ -138,6 +138,7 @@ def _needs_extra() -> None:
 def _serve(config: GatewayConfig, path: Path | None) -> int:
     import logging
 
+    from amends.gateway.config import PAGE
     from amends.gateway.server import run as serve
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
@@ -145,7 +146,7 @@ def _serve(config: GatewayConfig, path: Path | None) -> int:
 
     def ready(url: str) -> None:
         names = ", ".join(f"{each.prefix or '/'} → {each.name}" for each in config.upstreams)
-        sys.stderr.write(f"{url}  {names}\n")
+        sys.stderr.write(f"{url}  {names}\nfailures live: {url}{PAGE}/\n")
         sys.stderr.flush()
 
     try:

@@ -70,7 +70,10 @@ def report_lines(report: Report, paint: Painter, width: int = UNLIMITED) -> list
 
 
 def _facts(fault: Fault, report: Report) -> list[tuple[str, str]]:
-    location = f"{report.via}{f' · {report.path}' if report.path else ''}"
+    # An exception has no transport, and a status alone has no path.
+    location = " · ".join(each for each in (report.via, report.path) if each)
+    if report.vendor:
+        location += f", in the format of {report.vendor}"
     known = [
         ("found in", location),
         ("recovery", f"{fault.recovery}, next to act: {fault.actor}"),

@@ -1,7 +1,7 @@
 """
 Exit codes of the two published tables: from number to code, and from fault to number.
 
-`s2` is the default (the CLI agent spec); `v2` is the newer table, in which several numbers have another meaning,
+`v1` is the default (the CLI agent spec); `v2` is the newer table, in which several numbers have another meaning,
 most importantly 7 and 9. So a reader uses a table only for a tool that printed the envelope or was declared conformant.
 """
 
@@ -18,7 +18,7 @@ from amends.core.vocabulary import EVERYDAY, row_for, vocabulary
 
 __all__ = ["DEFAULT_PROFILE", "PROFILES", "Exit", "exit_code"]
 
-DEFAULT_PROFILE = "s2"
+DEFAULT_PROFILE = "v1"
 
 
 class Exit(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Exit(msgspec.Struct, frozen=True):
 _NO, _MAYBE, _YES = Executed.NO, Executed.MAYBE, Executed.YES
 
 # Made from the rows, which hold the numbers. If two codes share a number, it is read as the first of them.
-_S2 = {
+_V1 = {
     **{
         row.exit: Exit(row.code, row.executed)
         for row in reversed(list(vocabulary("cli").rows.values()))
@@ -58,7 +58,7 @@ _V2 = {
     143: Exit("INTERNAL_ERROR", _MAYBE),
 }
 
-PROFILES: Mapping[str, Mapping[int, Exit]] = {"s2": _S2, "v2": _V2}
+PROFILES: Mapping[str, Mapping[int, Exit]] = {"v1": _V1, "v2": _V2}
 
 _WRITTEN = {
     name: {row.code: number for number, row in reversed(list(table.items()))}

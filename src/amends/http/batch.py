@@ -181,6 +181,9 @@ async def run(items: Sequence[object], work: Callable[[Any], object], *, togethe
     """
     Call `work` with each item and return the outcomes.
 
+        found = await run(await request.json(), create)
+        return JSONResponse(found.body(), found.status, found.headers, media_type=found.media_type)
+
     Args:
         items: the items of the request.
         work: a plain or async function. An exception is the item's failure; only a FaultError's own text is sent.

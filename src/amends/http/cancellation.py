@@ -68,7 +68,11 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cancellable:
-    """ASGI middleware that cancels requests and serves the status resource. Put it around all others."""
+    """
+    ASGI middleware that cancels requests and serves the status resource. Put it around all others.
+
+        app.add_middleware(Cancellable, store="sqlite:///operations.db")
+    """
 
     def __init__(
         self,

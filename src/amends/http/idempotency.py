@@ -72,6 +72,8 @@ class Idempotent(KeyedMiddleware):
     ASGI middleware that runs a request with an idempotency key once.
 
     Put it around `Problems`, which stores the fault of a failed request in the scope. `KeyedMiddleware` has the options.
+
+        app.add_middleware(Idempotent, store="sqlite:///keys.db")
     """
 
     _default_caller = staticmethod(caller_id)

@@ -9,6 +9,12 @@ It needs Starlette and Jinja2: `amends[server]`, or `amends[gateway]`.
 
 from __future__ import annotations
 
+try:
+    import jinja2  # noqa: F401
+    import starlette  # noqa: F401
+except ImportError as missing:
+    raise ImportError("the page needs an extra: pip install 'amends[server]'") from missing
+
 from amends.page.app import Page, dashboard
 
 __all__ = ["Page", "dashboard"]

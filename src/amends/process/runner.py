@@ -51,13 +51,16 @@ def run(
     Run a command, and retry it until it succeeds or a retry cannot help.
 
     Without `read_only` or `mutating` a command is retried if its envelope has `retryable: true` and does not say that it
-    may have run, if a tool that conforms to the s2 table exits with 7, or if it certainly did not run. Exit code 0 is never retried; it counts as a failure if the envelope reports one.
+    may have run, if a tool that conforms to the v1 table exits with 7, or if it certainly did not run. Exit code 0 is never retried; it counts as a failure if the envelope reports one.
+
+    >>> run(["echo", "hello"], read_only=True).stdout.strip()
+    b'hello'
 
     Args:
         argv: the command and its arguments; no shell is involved.
         read_only: the command changes nothing, so unknown failures may be retried too.
         mutating: the command changes something: retry only if it certainly did not run, whatever its envelope says.
-        profile: s2 or v2 for a tool that conforms to such an exit table, or the name of a known tool; default: the
+        profile: v1 or v2 for a tool that conforms to such an exit table, or the name of a known tool; default: the
             profile of the program's name, if it has one.
         policy: the limits of retrying; default: three runs.
         timeout: seconds for one run.
@@ -99,6 +102,8 @@ async def arun(
     Run a command like `run`, on an event loop. `on_output` is called from another thread.
 
     When the task is cancelled, the command's process group is terminated before the cancellation propagates.
+
+        done = await arun(["gh", "api", "/user"], read_only=True, timeout=30)
     """
     job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output)
 

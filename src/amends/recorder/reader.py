@@ -67,7 +67,13 @@ _ALL = Filter()
 
 
 class Reader:
-    """Reads the events of an open store. It belongs to the event loop of the store."""
+    """
+    Reads the events of an open store. It belongs to the event loop of the store.
+
+        async with open_reader("sqlite:///failures.db") as reader:
+            for event in await reader.events(Filter(code="RATE_LIMITED"), limit=20):
+                print(event.where, event.name)
+    """
 
     def __init__(self, store: Store) -> None:
         self._log = store.log(LOG)

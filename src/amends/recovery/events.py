@@ -246,7 +246,11 @@ def only_hooks(*hooks: EventHook) -> Iterator[None]:
 
 
 def add_hook(hook: EventHook) -> None:
-    """Add a hook. Adding one that is there already changes nothing."""
+    """
+    Add a hook. Adding one that is there already changes nothing.
+
+        add_hook(lambda event: statistics.count(event.kind, event.code))
+    """
     global _hooks  # noqa: PLW0603
     with _lock:
         present = _current()

@@ -32,13 +32,26 @@ SCOPE: ContextVar[Scope | None] = ContextVar("amends_recovery_scope", default=No
 
 
 def current_operation() -> Operation | None:
-    """Return the operation this code runs in, with its key, or None. Transports send that key."""
+    """
+    Return the operation this code runs in, with its key, or None. Transports send that key.
+
+        @recovering(operation=Operation(name="pay", keyed=True))
+        def pay(order):
+            shop.pay(order, key=current_operation().key)  # the same key at every attempt
+    """
     scope = SCOPE.get()
     return None if scope is None else scope.operation
 
 
 def time_left() -> float | None:
-    """Return the seconds until the deadline of the operation this code runs in, at least 0; None without one."""
+    """
+    Return the seconds until the deadline of the operation this code runs in, at least 0; None without one.
+
+        def fetch():
+            return socket.create_connection(address, timeout=time_left())
+
+        recover(fetch, read_only=True, policy=Policy(deadline=30))
+    """
     scope = SCOPE.get()
     if scope is None or scope.until is None:
         return None

@@ -90,6 +90,9 @@ async def open(
     """
     Open the store at `url`, and create it if it does not exist yet.
 
+        async with await open("sqlite:///work.db") as store:
+            await store.log("jobs").append(b"started")
+
     Args:
         url: `memory:` (a new store) or `memory:name` (shared within the process); `sqlite:///relative.db` or
             `sqlite:////absolute.db` with `?synchronous=full|normal|extra` and `busy_timeout=seconds`;
@@ -104,6 +107,7 @@ async def open(
         StoreUnavailableError: the server does not answer, or the file cannot be opened.
         DamagedStoreError: the file is not a store, is damaged, or was written by another version.
         StoreMismatchError: the store has other settings than the URL asks for.
+
     """
     address = parse(url)
     if address.scheme == "memory":

@@ -46,7 +46,12 @@ def result_of(step: str, at: str = "") -> dict[str, str]:
 
 
 def sequence(*steps: Step) -> tuple[Step, ...]:
-    """A plan whose steps run one after the other. Each step also waits for the steps in its own `after`."""
+    """
+    A plan whose steps run one after the other. Each step also waits for the steps in its own `after`.
+
+        trip = sequence(Step("hotel", type="book", payload="hotel"), Step("car", type="book", payload="car"))
+        response = await orchestrator.run(trip)
+    """
     after = [(), *((step.name,) for step in steps[:-1])]
     return graph(
         msgspec.structs.replace(step, after=tuple(dict.fromkeys((*step.after, *earlier))))
@@ -55,7 +60,12 @@ def sequence(*steps: Step) -> tuple[Step, ...]:
 
 
 def fan_out(*steps: Step, partial: bool = False) -> tuple[Step, ...]:
-    """A plan whose steps run at once. With `partial`, one success is enough, and the failures are in `Response.failures`."""
+    """
+    A plan whose steps run at once. With `partial`, one success is enough, and the failures are in `Response.failures`.
+
+        search = fan_out(Step("a", type="search", payload="a"), Step("b", type="search", payload="b"), partial=True)
+        response = await orchestrator.run(search)
+    """
     return graph(msgspec.structs.replace(step, optional=step.optional or partial) for step in steps)
 
 

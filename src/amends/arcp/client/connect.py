@@ -101,6 +101,10 @@ def connect(
     """
     Open a session with a runtime, for use with `async with`.
 
+        async with connect("wss://agents.example/arcp", token="…") as client:
+            handle = await client.submit("summarise", {"url": "…"})
+            print(await handle.done)
+
     Args:
         target: `wss://host/arcp`; a `Runtime` in this process, which `async with` starts if it is not running, and stops
             with its last client; or a function that returns a new `Connection`, such as

@@ -38,6 +38,12 @@ def reject(
     """
     Return an ASGI application that rejects requests before `app` gets them.
 
+        def check(scope):
+            if not bucket.take():
+                raise RateLimitedError("Too many requests", retry_after=30)
+
+        app = reject(Starlette(routes=create_jsonrpc_routes(handler, "/")), check)
+
     Args:
         app: the ASGI application with the SDK's routes.
         check: called with the ASGI scope of each HTTP request; may be async. It returns or raises the reason to reject

@@ -65,6 +65,8 @@ def guard(
     """
     Return a guarded part of a server: its failures are AdCP errors.
 
+        handler = guard(DefaultRequestHandler(guard(MyExecutor()), InMemoryTaskStore(), card))
+
     Args:
         part: an AgentExecutor, a RequestHandler, or a ServerCallContextBuilder. A guarded one is returned as it is.
         mime_type: set the MIME type of the error's data part (optional in AdCP; readers do not require it).

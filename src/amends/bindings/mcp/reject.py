@@ -68,6 +68,12 @@ def reject(
     """
     Return a middleware that rejects requests.
 
+        def check(request):
+            if request.method == "tools/call" and not bucket.take():
+                raise RateLimitedError("Too many calls", retry_after=30)
+
+        server = MCPServer("shop", middleware=[reject(check)])
+
     Args:
         check: called with each request.
         collapse: use one JSON-RPC number for all reasons, so that callers cannot distinguish them by number.

@@ -18,6 +18,15 @@ __all__ = ["add", "all_candidates", "run"]
 SHELLS = ("bash", "zsh", "fish")
 
 
+class _Choices(tuple[str, ...]):
+    """The shells, which the help, the errors and the completion list. A kind of VALUES is accepted, too: scripts ask for them."""
+
+    __slots__ = ()
+
+    def __contains__(self, given: object) -> bool:
+        return given in VALUES or super().__contains__(given)
+
+
 def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
@@ -26,9 +35,8 @@ def add(subparsers: Subparsers) -> None:
         description='Print a completion script. bash or zsh: eval "$(amends completion SHELL)"; '
         "fish: amends completion fish | source",
     )
-    # VALUES are accepted, too, but only completion scripts ask for them.
     parser.add_argument(
-        "shell", metavar="SHELL", nargs="?", choices=(*SHELLS, *VALUES), help="bash, zsh or fish"
+        "shell", metavar="SHELL", nargs="?", choices=_Choices(SHELLS), help="bash, zsh or fish"
     )
     parser.set_defaults(run=run)
 

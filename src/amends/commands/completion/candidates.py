@@ -51,9 +51,10 @@ def all_candidates(parser: argparse.ArgumentParser, path: str = "amends") -> Ite
 
 
 def _add_flags(candidates: Candidates, action: argparse.Action) -> None:
+    help = "" if action.help in (None, argparse.SUPPRESS) else action.help
     for flag in action.option_strings:
         # Short flags are complete as they are.
         if flag.startswith("--"):
-            candidates.flags[flag] = action.help or ""
+            candidates.flags[flag] = help
             if action.nargs != 0:
                 candidates.values[flag] = [str(each) for each in action.choices or ()]

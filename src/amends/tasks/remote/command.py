@@ -34,7 +34,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     keyed: bool = False
     """The command recognises a repeat by `{key}` or by the environment variable AMENDS_KEY."""
     profile: str | None = None
-    """The exit codes it uses: s2, v2, or the profile of a known tool."""
+    """The exit codes it uses: v1, v2, or the profile of a known tool."""
     cwd: str | None = None
     undo: Hook | None = None
     verify: Hook | None = None
