@@ -158,3 +158,29 @@ def test_without_the_extra():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "amends[arcp]" in done.stdout
+
+
+async def test_a_redirect_to_another_server_is_not_followed():
+    """The token is for the address that was named; a path on the same server is."""
+    echo = Echo()
+    async with websocket.serve(echo) as listening:
+        target = listening.url
+
+        def redirect(connection, request):
+            response = connection.respond(307, "")
+            moved = "/arcp" if request.path == "/same" else target
+            response.headers["Location"] = moved
+            return None if request.path == "/arcp" else response
+
+        async def accept(connection):
+            await connection.wait_closed()
+
+        async with websockets.serve(accept, "127.0.0.1", 0, process_request=redirect) as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(ConnectionLost) as lost:
+                await websocket.dial(f"ws://127.0.0.1:{port}/other")
+            assert lost.value.reason == "redirected"
+            assert "another server" in str(lost.value)
+            same = await websocket.dial(f"ws://127.0.0.1:{port}/same")
+            await same.close()
+    assert echo.served == []

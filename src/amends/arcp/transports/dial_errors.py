@@ -102,6 +102,13 @@ def _status(error: InvalidStatus, path: str) -> ConnectionLost:
             details={"status": status},
             retry_after=_seconds(error.response.headers.get("Retry-After")),
         )
+    if 300 <= status < 400:
+        return ConnectionLost(
+            f"the server answered with HTTP status {status}, a redirect to another server, which would get the token",
+            reason="redirected",
+            details={"status": status},
+            permanent=True,
+        )
     if status in {_NOT_FOUND, _FORBIDDEN} and path.rstrip("/") != PATH:
         return ConnectionLost(
             f"the server has no WebSocket at {path or '/'} (HTTP status {status}): runtimes usually serve {PATH}",

@@ -18,7 +18,7 @@ from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
 from amends.arcp.wire.envelope import MAX_FRAME
 
 try:
-    from websockets.asyncio.client import connect as _connect
+    from websockets.asyncio.client import connect as _websockets_connect
     from websockets.asyncio.server import serve as _serve
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
@@ -42,6 +42,18 @@ __all__ = [
     "serve",
     "shown_url",
 ]
+
+
+class _Connect(_websockets_connect):
+    """Follows a redirect only to another path of the same server: the token is for the server that was named."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        """Return the address to connect to, or the exception to raise."""
+        target = super().process_redirect(exc)
+        if isinstance(target, str) and urlsplit(target)[:2] != urlsplit(self.uri)[:2]:
+            return exc
+        return target
+
 
 _CLOSING = 2.0
 """Seconds for the other side to confirm a close."""
@@ -217,7 +229,7 @@ async def dial(
         settings["ssl"] = ssl
 
     async def connected(url: str) -> Connection:
-        socket: Any = await _connect(url, max_size=max_frame, create_connection=ClientSocket, **settings)
+        socket: Any = await _Connect(url, max_size=max_frame, create_connection=ClientSocket, **settings)
         return WebSocketConnection(socket, max_frame)
 
     try:
