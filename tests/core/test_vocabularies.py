@@ -332,13 +332,3 @@ def test_the_jsonrpc_numbers_of_everyday_codes():
             "UNAUTHENTICATED": -32028,
             "RATE_LIMITED": -32029,
         }
-
-
-def test_the_waits_of_the_command_line():
-    """M4, C7: after exit 7 none, after exit 9 five seconds; other codes have no wait of their own."""
-    assert {code: row.wait for code, row in CLI.rows.items() if row.wait is not None} == {
-        "TIMEOUT": 0.0,
-        "RATE_LIMITED": 5.0,
-    }
-    for name in (EVERYDAY, "http", "task", "arcp", "adcp"):
-        assert all(row.wait is None for row in vocabulary(name).rows.values())
