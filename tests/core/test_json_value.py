@@ -189,11 +189,9 @@ def test_other_objects():
 
 def test_the_keys_of_every_kind():
     """Numbers, booleans and null as JSON writes them; other keys are not written, and none hides another."""
-    found = json_value(
-        {1: "a", "1": "b", 1.5: "c", None: "d", True: "e", (): "f", frozenset(): "g", Colour.RED: "h"}
-    )
+    found = json_value({1: "a", "1": "b", 1.5: "c", None: "d", (): "f", frozenset(): "g", Colour.RED: "h"})
     assert found == {
-        "1": "e",
+        "1": "a",
         "1 1": "b",
         "1.5": "c",
         "null": "d",
@@ -201,7 +199,7 @@ def test_the_keys_of_every_kind():
         f"{MARKER} 5": "g",
         "red": "h",
     }
-    assert json_value({False: 1}) == {"false": 1}
+    assert json_value({False: 1, True: 2}) == {"false": 1, "true": 2}
 
 
 class Colour(enum.Enum):

@@ -285,3 +285,27 @@ async def test_ticks_go_on_while_messages_are_handled():
             ticks.clear()
             enough.clear()
         assert not worker.running
+
+
+async def test_without_grace_handlers_get_no_turn():
+    """One that could end at once is cancelled; with any grace it ends."""
+    for grace, expected in ((0, "cancelled"), (0.1, "ended")):
+        async with await stores.open("memory:") as memory:
+            found, begun, go = [], asyncio.Event(), asyncio.Event()
+
+            async def handle(lease, found=found, begun=begun, go=go):
+                begun.set()
+                try:
+                    await go.wait()
+                    found.append("ended")
+                except asyncio.CancelledError:
+                    found.append("cancelled")
+                    raise
+
+            await memory.queue("q").put(b"a")
+            worker = worker_of(memory, handle)
+            await worker._take()
+            await begun.wait()
+            asyncio.get_running_loop().call_soon(go.set)
+            await worker.stop(grace)
+            assert found == [expected]

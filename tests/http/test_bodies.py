@@ -20,6 +20,12 @@ from amends.http.bodies import fault_from_body, may_rewrite
         (403, "application/json", b'{"detail":{"mine":1}}', None),
         (403, "application/json", b'{"detail":"x","more":1}', None),
         (403, "application/json", b"[1]", None),
+        (403, "application/json", b'["detail"]', None),
+        (403, "application/json", b'"detail"', None),
+        (403, "application/json", b'{"status_code":403}', None),
+        (403, "application/json", b'{"mine":1}', None),
+        (403, "application/json", b'{"detail":[]}', None),
+        (403, "application/json", b'{"detail":[{"loc":["a"],"type":1}]}', None),
         (403, "application/json", b"{", None),
         (700, "text/plain", b"odd", "odd"),
         (403, "application/json", b'{"status_code":403,"detail":"Ask Ann"}', "Ask Ann"),
@@ -69,3 +75,23 @@ def test_which_responses_are_looked_into():
     assert may_rewrite(500, "application/json", None, "Identity") is True
     assert may_rewrite(500, "text/html", "text/html") is False
     assert may_rewrite(500, "image/png", None) is False
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "accept", "encoding", "expected"),
+    [
+        (399, "text/plain", None, None, False),
+        (400, "text/plain", None, None, True),
+        (400, "", None, None, True),
+        (400, "Application/JSON; charset=utf-8", None, None, True),
+        (400, "image/png", None, None, False),
+        (400, "text/html", None, None, True),
+        (400, "text/html", "text/html", None, False),
+        (400, "text/html", None, "gzip", True),
+        (400, "text/plain", None, "gzip", False),
+        (400, "text/plain", None, "Identity", True),
+    ],
+)
+def test_what_may_be_rewritten(status, kind, accept, encoding, expected):
+    """Errors of the forms that frameworks write by themselves; a page only if the client did not ask for one."""
+    assert may_rewrite(status, kind, accept, encoding) is expected

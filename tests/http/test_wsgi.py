@@ -54,3 +54,13 @@ async def test_compressed_bodies_over_asgi():
 def test_a_success_is_not_rewritten():
     """Only statuses from 400 are rewritten."""
     assert rewrite(200, [("content-type", "text/plain")], b"", RequestInfo(), Settings()) is None
+
+
+def test_the_exception_behind_a_response_decides():
+    """If it is known, its fault is sent, not that of the status."""
+    from amends.errors import ConflictError
+
+    fault, found = rewrite(500, [], b"", RequestInfo(), Settings(), cause=ConflictError("Seat 7 is taken"))
+    assert (fault.code, fault.message, found.status) == ("CONFLICT", "Seat 7 is taken", 409)
+    fault, found = rewrite(500, [], b"", RequestInfo(), Settings())
+    assert (fault.code, found.status) == ("INTERNAL_ERROR", 500)

@@ -627,3 +627,28 @@ def test_a_long_hint_among_many_refusals_does_not_pace():
         controller.evidence.share = 0.5
         assert controller.failed(now, now - 0.01, 0.5, HINT, hint) is False
         assert controller.state == expected
+
+
+def test_a_hint_that_is_presumed_to_concern_one_caller_is_chance():
+    """The probe in WARY is out for longer than failures take: the hint is learned as chance, and all calls are sent."""
+    controller, now = healthy()
+    controller.failed(now, now - 0.05, 0.5, HINT, 3600.0)
+    assert controller.admit(now) == 0.0
+    assert controller.admit(now + 0.1) == pytest.approx(now + 0.2)
+    assert controller.admit(now + 0.21) == 0.0
+    assert (controller.state, controller.evidence.run) == (OPEN, 0)
+    assert controller.evidence.share > 0.0
+
+
+def test_a_named_time_within_the_first_second():
+    """Times may begin with zero."""
+    controller, _ = shut()
+    controller.hold.until = 0.5
+    assert controller.probes_fresh
+
+
+def test_failures_without_a_named_time():
+    """The default is none."""
+    controller = Controller()
+    controller.failed(1.0, 0.9, 0.5, HINT)
+    assert controller.held_until() == 1.0

@@ -62,4 +62,5 @@ def test_when_the_next_repeat_is_available():
     assert quota.saved == 0.0
     quota = Quota(saved=0.999)
     assert quota.take(0.0) == 0.0
+    assert quota.saved == 0.0
     assert Quota(saved=0.75).take(0.0) == 0.025

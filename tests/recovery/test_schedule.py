@@ -251,6 +251,14 @@ def test_the_gaps_between_probes(kind, rate, gaps):
         assert hold.resume_at - 100.0 == pytest.approx(factor * gaps[0])
 
 
+def test_the_first_hold_may_begin_with_a_failed_probe():
+    """Another process found out that the service is down: the gap is that of one failed probe."""
+    for kind, hint, gap in ((PLAIN, 0.0, 1.0), (HINT, 3600.0, 2.0)):
+        hold = Hold(service())
+        hold.begin(100.0, 0.5, kind, hint, failed_probe=True)
+        assert hold.resume_at == 100.0 + gap
+
+
 def test_a_hint_of_half_a_minute_is_kept_whole():
     """A longer one is doubted if the service answered before, until a probe confirms it."""
     for hint, gap, answered in ((30.0, 30.0, True), (30.1, 2.0, True), (31.0, 30.0, False), (1.5, 1.5, True)):
