@@ -228,6 +228,7 @@ def test_the_links_of_pages():
         "budget-too-low.json",
     ]
     assert parsed(page("", "html")[1]).links[-2:] == [".md", ".json"]
+    assert parsed(page("/RATE_LIMITED", "html")[1]).links == ["./", "rate-limited.md", "rate-limited.json"]
 
 
 def test_the_urls_of_pages():

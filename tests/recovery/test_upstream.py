@@ -16,6 +16,7 @@ from amends.errors import RateLimitedError, ServiceUnavailableError, Unauthentic
 from amends.recovery import configure, schedule
 from amends.recovery import upstream as upstream_module
 from amends.recovery.async_library import TaskWaiter, ThreadWaiter
+from amends.recovery.classify import fault_of
 from amends.recovery.clock import CLOCK
 from amends.recovery.quota import Quota
 from amends.testing import Script
@@ -772,7 +773,7 @@ def test_every_end_of_a_call_makes_room_for_one(how):
     elif how == "well":
         assert upstream.failed(Fault(code="NOT_FOUND"), 1.0, 0.0, 0.5) is False
     elif how == "nothing":
-        upstream.failed(Fault(code="UNCLASSIFIED_EXCEPTION"), 1.0, 0.0, 0.5)
+        assert upstream.failed(fault_of(KeyError("x")), 1.0, 0.0, 0.5) is False
     elif how == "abandoned":
         upstream.abandoned(1.0, 0.0)
     else:
