@@ -250,3 +250,11 @@ def test_is_vendor_code_agrees_with_the_patterns(code: str):
     vendor, _, own = rest.partition("_")
     parts = re.fullmatch(adcp.VENDOR, vendor), re.fullmatch(adcp.CODE, own)
     assert is_vendor_code(code) is (prefix == "X" and all(parts))
+
+
+def test_a_long_code_is_shortened_in_the_message():
+    """To its first 64 characters, so that a message stays readable."""
+    with pytest.raises(
+        ValueError, match=rf"^'{'A' * 64}' is not a published AdCP code: .*X_ACME_FLOOR_NOT_MET"
+    ):
+        check_code("A" * 65)

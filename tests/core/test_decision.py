@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from amends import Decision, Fault, Operation, Policy, State, decide
 from amends.core.backoff import Backoff
-from amends.core.decision import NON_FATAL, REASONS
+from amends.core.decision import NON_FATAL, REASONS, spent, too_late
 from amends.core.enums import Action, Executed, Recovery
 from amends.core.policy import UNBOUNDED
 
@@ -209,3 +209,93 @@ def test_a_remark_needs_no_action():
         assert decide(remark, policy=Policy(fallback=True)) == NON_FATAL
     with pytest.raises(TypeError):
         Fault(code="X", fatal="no")
+
+
+@pytest.mark.parametrize(
+    ("fault", "state", "attempts", "uncertain", "reason"),
+    [
+        ({}, {"attempt": 1}, None, 0, None),
+        ({}, {"attempt": 4}, 5, 0, None),
+        ({}, {"attempt": 5}, 5, 0, "attempts"),
+        ({}, {"attempt": 1, "below": 3}, 5, 0, None),
+        ({}, {"attempt": 1, "below": 4}, 5, 0, "attempts"),
+        # The last call cost three tries, and the next one is expected to cost as many.
+        ({"attempt": 3}, {"attempt": 1}, 5, 0, None),
+        ({"attempt": 3}, {"attempt": 1}, 4, 0, "attempts"),
+        ({"attempt": 0}, {"attempt": 4}, 5, 0, None),
+        ({"attempt": 3}, {"attempt": 9}, None, 0, None),
+        ({"max_retries": 1}, {"attempt": 1}, None, 0, None),
+        ({"max_retries": 1}, {"attempt": 2}, None, 0, "verdict"),
+        ({"max_retries": 0}, {"attempt": 1}, None, 0, "verdict"),
+        ({"max_retries": -1}, {"attempt": 9}, None, 0, None),
+        ({"recovery": "uncertain"}, {"attempt": 2, "uncertain": 1}, None, 2, None),
+        ({"recovery": "uncertain"}, {"attempt": 3, "uncertain": 2}, None, 2, "uncertain-spent"),
+        ({}, {"attempt": 3, "uncertain": 2}, None, 2, None),
+    ],
+)
+def test_when_no_further_try_is_allowed(fault, state, attempts, uncertain, reason):
+    """After as many tries as allowed, those of lower layers included, and after as many retries as the sender allows."""
+    found = spent(Fault(**{"code": "RATE_LIMITED", **fault}), State(**state), attempts, uncertain)
+    assert found == reason
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "now", "delay", "reason"),
+    [
+        ({"max_wait": 10.0}, {"waited": 4.0}, None, 6.0, None),
+        ({"max_wait": 10.0}, {"waited": 4.0}, None, 6.1, "wait-too-long"),
+        ({"max_wait": None}, {"waited": 1e9}, None, 1e9, None),
+        ({"deadline": 10.0}, {"started": 100.0}, 105.0, 4.9, None),
+        ({"deadline": 10.0}, {"started": 100.0}, 105.0, 5.0, "deadline"),
+        ({"deadline": 10.0}, {"started": 100.0}, None, 5.0, None),
+        ({"deadline": 10.0}, {}, 105.0, 5.0, None),
+        ({}, {"until": 103.0}, 101.0, 1.9, None),
+        ({}, {"until": 103.0}, 101.0, 2.0, "deadline"),
+        ({"deadline": 10.0}, {"started": 100.0, "until": 103.0}, 101.0, 2.0, "deadline"),
+        ({"deadline": 10.0}, {"started": 100.0, "until": 120.0}, 101.0, 9.0, "deadline"),
+    ],
+)
+def test_when_a_wait_is_too_long(policy, state, now, delay, reason):
+    """Beyond the waiting in all; at the deadline, which is the earlier of the operation's and the one around."""
+    assert too_late(Policy(**policy), State(attempt=1, **state), now, delay) == reason
+
+
+def test_how_long_to_wait_without_a_hint():
+    """The backoff, or the wait of the code: that is the first wait, and the least of the later ones."""
+    limited = Fault(code="RATE_LIMITED", vocabulary="cli")
+    waits = [decide(limited, state=State(attempt=number)).delay for number in (1, 2, 3, 4)]
+    assert waits == [5.0, 5.0, 5.0, 8.0]
+    reasons = [decide(limited, state=State(attempt=number)).reason for number in (1, 2, 3, 4)]
+    assert reasons == ["row-wait", "row-wait", "row-wait", "backoff"]
+    late = Fault(code="TIMEOUT", vocabulary="cli", executed="no")
+    assert [decide(late, state=State(attempt=number)).delay for number in (1, 2)] == [0.0, 2.0]
+
+
+def test_when_to_come_back():
+    """An escalation names the whole wait that was asked for, also above an hour; a quota when it starts again."""
+    for wait, expected in ((7200.0, 7200.0), (301.0, 301.0), (3600.0, 3600.0)):
+        found = decide(Fault(code="RATE_LIMITED", retry_after=wait))
+        assert (found.action, found.reason, found.resume_in) == ("escalate", "wait-too-long", expected)
+    adcp = decide(Fault(code="RATE_LIMITED", vocabulary="adcp", retry_after=400.2))
+    assert adcp.resume_in == 401.0
+    spent_up = decide(Fault(code="RATE_LIMITED", retry_after=5.0), state=State(attempt=5))
+    assert (spent_up.reason, spent_up.resume_in) == ("attempts", 5.0)
+    assert decide(Fault(code="RATE_LIMITED"), state=State(attempt=5)).resume_in is None
+    for code, wait, expected in (
+        ("QUOTA_EXCEEDED", 60, 60.0),
+        ("QUOTA_EXCEEDED", -5, 0.0),
+        ("PAYMENT_REQUIRED", 60, None),
+    ):
+        assert decide(Fault(code=code, retry_after=wait)).resume_in == expected
+
+
+def test_jitter():
+    """It lengthens a wait that was asked for, not beyond a bound; it shortens one of our own."""
+    hinted = Fault(code="RATE_LIMITED", retry_after=10.0)
+    assert decide(hinted, draw=1.0).delay == 11.0
+    assert decide(hinted, draw=1.0, policy=Policy(max_wait=10.5)).delay == 10.0
+    assert decide(hinted, draw=1.0, policy=Policy(max_wait=11.0)).delay == 11.0
+    own = Fault(code="RATE_LIMITED")
+    assert decide(own).delay == 1.0
+    assert 0.0 <= decide(own, draw=1.0).delay < 1.0
+    assert decide(own, draw=0.0).delay == 1.0

@@ -337,3 +337,55 @@ def test_the_third_failure_of_a_time_out_is_short_too():
     text = for_llm(Fault(code="TIMEOUT"), repeats=3)
     assert "stop" in text
     assert len(text) <= 160
+
+
+def test_the_limits_of_nested_errors_and_urls():
+    """A nested message has at most 96 bytes, its field and code 64; a longer page of a known host is left out."""
+    part = loose(code="c" * 70, message="m" * 100, field="f" * 70)
+    (line,) = split(for_llm(loose(message="", suggestions=(), field=None, errors=(part,))))[1].split("\n")
+    assert line == f"part 1 of 1: {'c' * 64}, {part.recovery}, {'f' * 64}: {'m' * 96}"
+    for length, shown in ((256, True), (257, False)):
+        url = "https://shop.example/".ljust(length, "x")
+        text = for_llm(loose(details={"setup_url": url}), hosts=["shop.example"])
+        assert (url in text) is shown
+
+
+def test_the_first_twenty_issues_are_looked_at():
+    """Five of them are named; pointers into an argument are not its own."""
+    issues = [{"pointer": "/other"}] * 19 + [{"pointer": "/a"}, {"pointer": "/b"}]
+    text = for_llm(loose(extensions={"issues": issues}), arguments=["a", "b"])
+    assert "Wrong: a." in text
+    assert "Wrong: a, b, c, d, e." in for_llm(
+        loose(extensions={"issues": tuple({"pointer": f"/{name}"} for name in "abcdefg")}),
+        arguments=["a", "b", "c", "d", "e", "f", "g"],
+    )
+    for wrong in ("x", {"pointer": "/a"}, [7], [{"pointer": 7}], [{"pointer": "/a/0"}]):
+        assert "Wrong" not in for_llm(loose(extensions={"issues": wrong}), arguments=["a"])
+
+
+def test_from_the_third_failure_on_the_text_says_to_stop():
+    """Once is the default; a remark never says it."""
+    for repeats, stop in ((1, False), (2, False), (3, True), (7, True)):
+        text = for_llm(Fault(code="TIMEOUT"), repeats=repeats)
+        assert (f"This failed {repeats} times: stop" in text) is stop
+    assert "stop" not in for_llm(loose(fatal=False), repeats=9)
+    assert "stop" not in for_llm(Fault(code="TIMEOUT"))
+
+
+def test_a_single_string_is_no_collection():
+    """It would be taken as letters; the message shows what to give."""
+    for name in ("hosts", "arguments"):
+        with pytest.raises(TypeError, match=rf"{name} is a collection of strings, .*: give \['abc'\]"):
+            for_llm(Fault(code="TIMEOUT"), **{name: "abc"})
+
+
+def test_the_waits_that_are_shown():
+    """Positive and less than 10⁹ seconds; one second is not plural."""
+    for wait, shown in (
+        (1, "Wait 1 second."),
+        (1.5, "Wait 1.5 seconds."),
+        (999_999_999, "Wait 999999999 seconds."),
+    ):
+        assert shown in for_llm(loose(retry_after=wait))
+    for wait in (0, -1, 1e9, True, "5", None, float("nan")):
+        assert "Wait" not in for_llm(loose(retry_after=wait))

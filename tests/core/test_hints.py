@@ -4,7 +4,7 @@ from math import inf, nan
 
 import pytest
 
-from amends.core.hints import finite, usable
+from amends.core.hints import excluded, finite, usable
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,31 @@ def test_the_limits_of_a_hint_depend_on_the_vocabulary(value, adcp, elsewhere):
 def test_only_finite_numbers_are_numbers(value, number):
     """Numbers that a double cannot represent, such as 10**400, are None."""
     assert finite(value) == number
+
+
+def test_the_bounds_of_a_hint():
+    """An hour is the longest; AdCP's shortest is a second."""
+    for vocabulary, value, expected in (
+        ("adcp", 3600, 3600.0),
+        ("adcp", 3600.5, 3600.0),
+        ("adcp", 1, 1.0),
+        ("adcp", 1.1, 2.0),
+        ("adcp", 0.2, 1.0),
+        ("http", 3600, 3600.0),
+        ("http", 3600.5, 3600.0),
+        ("http", 0.2, 0.2),
+        ("http", 0, 0.0),
+    ):
+        found = usable(vocabulary, value)
+        assert (found, type(found)) == (expected, float)
+
+
+def test_what_a_wait_does_not_prove():
+    """Time-outs, internal errors, cancellations and unknown effects may have had their effect; so may an intent."""
+    for code in ("TIMEOUT", "INTERNAL_ERROR", "CANCELLED", "HEARTBEAT_LOST", "EFFECT_UNKNOWN"):
+        assert excluded(code)
+    for status in (408, 500, 502, 504):
+        assert excluded("X", status)
+    for status in (None, 407, 409, 429, 499, 501, 503, 505):
+        assert not excluded("RATE_LIMITED", status)
+    assert excluded("RATE_LIMITED", 429, intent=True)

@@ -143,3 +143,76 @@ def test_size():
     many = json_value({str(n): 0 for n in range(MAX_NODES + 5)})
     assert len(many) == MAX_NODES
     assert list(many.values())[-1] == MARKER
+
+
+def test_the_limits_of_numbers():
+    """Whole numbers of up to a hundred digits are written, of either sign."""
+    for value in (10**100 - 1, 1 - 10**100):
+        assert json_value(value) == value
+    for value in (10**100, -(10**100), float("inf"), float("-inf")):
+        assert json_value(value) is None
+
+
+def test_bytes():
+    """Printable text, or base64; no bytes are an empty text."""
+    assert [
+        json_value(value) for value in (b"", b"ok", b"a\x00", b"\xff", bytearray(b"x"), memoryview(b"y"))
+    ] == [
+        "",
+        "ok",
+        "YQA=",
+        "/w==",
+        "x",
+        "y",
+    ]
+
+
+def test_other_objects():
+    """An exception is its class, a path its text, an object without fields is not written."""
+
+    class Plain:
+        pass
+
+    class Model:
+        def model_dump(self):
+            return {"a": 1}
+
+    class Wrong:
+        def model_dump(self):
+            return 7
+
+    found = json_value(
+        [KeyError("s3cret"), PurePosixPath("/a"), Plain(), Model(), Wrong(), frozenset({2, 1}), "é\ud800"]
+    )
+    assert found == ["KeyError", "/a", MARKER, {"a": 1}, MARKER, [1, 2], "é?"]
+
+
+def test_the_keys_of_every_kind():
+    """Numbers, booleans and null as JSON writes them; other keys are not written, and none hides another."""
+    found = json_value({1: "a", "1": "b", 1.5: "c", None: "d", (): "f", frozenset(): "g", Colour.RED: "h"})
+    assert found == {
+        "1": "a",
+        "1 1": "b",
+        "1.5": "c",
+        "null": "d",
+        MARKER: "f",
+        f"{MARKER} 5": "g",
+        "red": "h",
+    }
+    assert json_value({False: 1, True: 2}) == {"false": 1, "true": 2}
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+def test_how_many_values_are_written():
+    """Ten thousand in all; null, true and false cost one too, and are never replaced."""
+    assert json_value([1] * (MAX_NODES - 1)) == [1] * (MAX_NODES - 1)
+    assert json_value([1] * MAX_NODES) == [1] * (MAX_NODES - 1) + [MARKER]
+    assert json_value([1] * (MAX_NODES + 5)) == [1] * (MAX_NODES - 1) + [MARKER]
+    assert json_value([None] * MAX_NODES)[-1] is None
+    many = json_value({str(number): number for number in range(MAX_NODES + 5)})
+    assert len(many) == MAX_NODES
+    assert many[str(MAX_NODES - 1)] == MARKER
+    assert json_value([[1] * (MAX_NODES - 3), 2, 3]) == [[1] * (MAX_NODES - 3), 2, MARKER][:3]

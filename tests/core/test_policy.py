@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from amends import Fault, Policy, translate
 from amends.core.backoff import Backoff
-from amends.core.policy import DEFAULT, UNBOUNDED, Rule
+from amends.core.policy import DEFAULT, UNBOUNDED, Rule, meaning
 
 
 def test_the_default_is_five_calls_and_three_for_adcp():
@@ -119,3 +119,58 @@ def test_counts_are_integers(wrong):
             made(attempts=wrong)
         with pytest.raises(TypeError):
             made(uncertain=wrong)
+
+
+def test_limits_of_the_wrong_type_and_range():
+    """The message names the argument; the least possible values are accepted."""
+    for wrong in ({"max_wait": "5"}, {"deadline": "5"}, {"deadline": True}, {"max_wait": []}):
+        with pytest.raises(TypeError, match=next(iter(wrong))):
+            Policy(**wrong)
+    for wrong in ({"deadline": 0}, {"deadline": -1}, {"deadline": float("nan")}, {"max_wait": -0.1}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Policy(**wrong)
+    least = Policy(attempts=1, max_wait=0, deadline=0.001, uncertain=0)
+    assert (least.attempts, least.max_wait, least.deadline, least.uncertain) == (1, 0, 0.001, 0)
+    with pytest.raises(TypeError, match="rules"):
+        Policy(rules=[Rule()])
+    with pytest.raises(TypeError, match="rules"):
+        Policy(rules={"adcp": 3})
+    with pytest.raises(TypeError, match="backoff"):
+        Policy(backoff=5)
+
+
+def test_the_defaults():
+    """Five calls, five minutes, two repeats after uncertain failures, no deadline, no fallback."""
+    policy = Policy()
+    assert (policy.attempts, policy.max_wait, policy.deadline) == (5, 300.0, None)
+    assert (policy.uncertain, policy.backoff, policy.fallback) == (2, Backoff(), False)
+    assert (UNBOUNDED.attempts, UNBOUNDED.max_wait, UNBOUNDED.rules) == (None, None, {})
+    rule = Rule()
+    assert (rule.attempts, rule.backoff, rule.uncertain) == (None, None, None)
+
+
+def test_a_translated_code_counts_only_if_it_is_complete():
+    """Both its vocabulary and its code are needed."""
+    source = {"vocabulary": "everyday", "code": "RATE_LIMITED"}
+    assert meaning(Fault(code="TIMEOUT", details={"translated_from": source})) == "RATE_LIMITED"
+    for half in (
+        {"vocabulary": "everyday"},
+        {"code": "RATE_LIMITED"},
+        {**source, "code": 7},
+        {**source, "vocabulary": None},
+    ):
+        assert meaning(Fault(code="TIMEOUT", details={"translated_from": half})) == "TIMEOUT"
+
+
+def test_a_rule_without_attempts_leaves_them():
+    """So does one without a backoff or without retries after uncertain failures."""
+    slow = Backoff(first=9)
+    policy = Policy(
+        attempts=4,
+        backoff=slow,
+        uncertain=1,
+        rules={"transient": Rule(uncertain=0), "terminal": Rule(attempts=2)},
+    )
+    assert policy.limits(Fault(code="RATE_LIMITED")) == (4, slow, 0)
+    assert policy.limits(Fault(code="PERMISSION_DENIED")) == (2, slow, 1)
+    assert policy.limits(Fault(code="NOT_FOUND")) == (4, slow, 1)

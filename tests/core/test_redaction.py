@@ -230,6 +230,211 @@ def test_traces_and_sql(text, clean):
     assert redact(text) == clean
 
 
+# ---------------------------------------------------------------------------------------- both sides of each limit
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        # documentation is a public name over https
+        ("see https://www.example.com/docs/x", "see https://www.example.com/docs/x"),
+        ("see https://web.example.com/docs/x", "see [redacted]"),
+        ("see https://www.shop.example.com/docs/x", "see [redacted]"),
+        ("see https://www.example.com/orders/x", "see [redacted]"),
+        ("see https://example.com/errors", "see https://example.com/errors"),
+        ("see https://example.com/orders/docs", "see [redacted]"),
+        ("see https://docs.example.local/x", "see [redacted]"),
+        ("see https://docs.local.example/x", "see [redacted]"),
+        ("see https://docs.exa_mple.com/x", "see [redacted]"),
+        ("see https://docs-2.example.com/x", "see [redacted]"),
+        ("see HTTPS://DOCS.EXAMPLE.COM/x", "see HTTPS://DOCS.EXAMPLE.COM/x"),
+        ("(see https://shop.example.com/a).", "(see [redacted])."),
+        ("a+b-c.d://x!", "[redacted]!"),
+        # names with dots
+        ("@mail.example.com", "@mail.example.com"),
+        ("to mail.example.com", "to [redacted]"),
+        ("acme.com is down", "acme.com is down"),
+        ("acme.com:99 is down", "[redacted] is down"),
+        ("www.acme.com is down", "www.acme.com is down"),
+        ("acme.test:99 is down", "[redacted] is down"),
+        ("acme.test is down", "acme.test is down"),
+        ("DB7.ACME.COM is down", "[redacted] is down"),
+        ("Db7.Acme.Com:99 is down", "[redacted] is down"),
+        ("com.example.app is a package", "com.example.app is a package"),
+        ("type.googleapis.com is a prefix", "type.googleapis.com is a prefix"),
+        ("orders.internal is down", "[redacted] is down"),
+        ("orders7.eu.prod is down", "[redacted] is down"),
+        ("orders-7.prod is down", "orders-7.prod is down"),
+        ("docs.internal.acme.com is down", "[redacted] is down"),
+        # one label and a port
+        ("gate-7:999 is down", "gate-7:999 is down"),
+        ("gate-7:1000 is down", "[redacted] is down"),
+        ("gate-7:65535 is down", "[redacted] is down"),
+        ("gate-7:65536 is down", "gate-7:65536 is down"),
+        ("gate:65000 is down", "gate:65000 is down"),
+        ("a7:80 is down", "[redacted] is down"),
+        ("shop:80 is down", "shop:80 is down"),
+        ("shop:8080 is down", "[redacted] is down"),
+        ("line:8080 is long", "line:8080 is long"),
+        # after "connect to"
+        ("connect to shop7", "connect to [redacted]"),
+        ("connect to shop", "connect to shop"),
+        ("connect to orders-db", "connect to [redacted]"),
+        ("connect to orders-db-2", "connect to [redacted]"),
+        ("connect to db", "connect to db"),
+        ("connect to 42", "connect to 42"),
+        # four numbers
+        ("peer 255.255.255.255 gone", "peer [redacted] gone"),
+        ("peer 1.2.3.256 gone", "peer 1.2.3.256 gone"),
+        ("upgrade to 1.2.3.4", "upgrade to 1.2.3.4"),
+        ("version: 1.2.3.4", "version: 1.2.3.4"),
+        ("the version of the peer 1.2.3.4", "the version of the peer [redacted]"),
+        ("needs 172.15.1.1-beta", "needs 172.15.1.1-beta"),
+        ("needs 172.16.1.1-beta", "needs [redacted]-beta"),
+        ("needs 172.31.1.1-beta", "needs [redacted]-beta"),
+        ("needs 172.32.1.1-beta", "needs 172.32.1.1-beta"),
+        ("peer 1.2.3.4-5 gone", "peer [redacted]-5 gone"),
+        ("a /1.2.3.4 b", "a /[redacted] b"),
+        ("1/1.2.3.4 b", "1/[redacted] b"),
+        # hexadecimal digits and colons
+        ("peer 1:2:3:4:5:6:7:8 gone", "peer [redacted] gone"),
+        ("peer 1:2:3:4:5:6:7:8:9 gone", "peer 1:2:3:4:5:6:7:8:9 gone"),
+        ("peer 1:2:3:4:5:6:7:: gone", "peer [redacted] gone"),
+        ("peer 1:2:3:4:5:6:7:8:: gone", "peer 1:2:3:4:5:6:7:8:: gone"),
+        ("peer 1:2:3:4:5:6:10.0.0.7 gone", "peer [redacted] gone"),
+        ("peer 1234::1 gone", "peer [redacted] gone"),
+        ("peer a::b gone", "peer a::b gone"),
+        ("peer [a::b] gone", "peer [redacted] gone"),
+    ],
+)
+def test_the_limits_of_hosts_and_addresses(text, clean):
+    """What is just a host or an address is redacted, and what is just none stays."""
+    assert redact(text) == clean
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("Bearer ab1cd", "Bearer ab1cd"),
+        ("Bearer ab1cde", "Bearer [redacted]"),
+        ("Bearer abcdef", "Bearer abcdef"),
+        ("Bearer Abcdef", "Bearer Abcdef"),
+        ("Bearer abCdef", "Bearer [redacted]"),
+        ("Bearer ABCDEF", "Bearer ABCDEF"),
+        ("Bearer " + "x" * 31, "Bearer " + "x" * 31),
+        ("Bearer " + "x" * 32, "Bearer [redacted]"),
+        ("password=abc", "password=[redacted]"),
+        ("password=invalid", "password=invalid"),
+        ("password=Invalid!", "password=Invalid!"),
+        ("password='two words'", "password=[redacted]"),
+        ("password='it must differ'", "password='it must differ'"),
+        ("token: abc1", "token: abc1"),
+        ("token: abcde1", "token: [redacted]"),
+        ("signature is SHA256abc", "signature is SHA256abc"),
+        ("signature is SHA256abcd", "signature is [redacted]"),
+        ("see /app", "see /app"),
+        ("see /app/x", "see [redacted]"),
+        ("see /app/0/x", "see /app/0/x"),
+        ("see /run/secrets/x", "see [redacted]"),
+        ("see /run/team/x", "see /run/team/x"),
+        ("see /a.py", "see /a.py"),
+        ("see /a/b.py", "see [redacted]"),
+        ("see /x/.well-known/y", "see /x/.well-known/y"),
+        ("see /x/node_modules/y", "see [redacted]"),
+        ("see /x/node_modules", "see /x/node_modules"),
+        ("see /srv/x:. Gone", "see [redacted]:. Gone"),
+        ("see a/b.py", "see [redacted]"),
+        ("see a/b.csv", "see a/b.csv"),
+        ("see a/b/c.csv", "see [redacted]"),
+        ("see a/venv/c", "see [redacted]"),
+        ("see a/b/venv", "see a/b/venv"),
+        ("x.errors.Thing", "[redacted]"),
+        ("x.errors.THING", "x.errors.THING"),
+        ("x.errors.thing", "x.errors.thing"),
+        ("<bound method f> here", "[redacted] here"),
+        ("<b at 0x1> here", "[redacted] here"),
+    ],
+)
+def test_the_limits_of_secrets_paths_and_classes(text, clean):
+    """What is just a secret, a file or a class is redacted, and what is just none stays."""
+    assert redact(text) == clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a token", "my secretive friend", "passwd", "authToken", "a\nb", "x" * 16, "a host", "v1", "a.b", "a=b"],
+)
+def test_what_makes_a_text_suspicious(text):
+    """A word, a part of a word, a sign in its context, or a long run of letters."""
+    assert suspicious(text)
+    assert suspicious(f"The order {text}")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "The order was not saved.", "x" * 15, "Ends with a dot. And 7 days", "café, naïve"]
+)
+def test_ordinary_sentences_are_not_suspicious(text):
+    """No rule has to run for them."""
+    assert not suspicious(text)
+
+
+def test_leaks_with_white_space_between_them_are_one():
+    """The first one gives the kind."""
+    assert redact("a 10.0.0.5 \n 10.0.0.6 b") == "a [redacted] b"
+    assert redact("a 10.0.0.5, 10.0.0.6 b") == "a [redacted], [redacted] b"
+    assert [leak.kind for leak in find("10.0.0.5 redis:6379 x")] == ["address"]
+    assert find("") == ()
+
+
+def test_only_the_wanted_kinds_are_redacted():
+    """The others stay."""
+    text = "10.0.0.5 and /etc/passwd"
+    assert redact(text, kinds={"path"}) == "10.0.0.5 and [redacted]"
+    assert redact(text, kinds={"address"}) == "[redacted] and /etc/passwd"
+    assert redact(text, kinds=frozenset()) == text
+
+
+def test_random_segments_of_paths():
+    """At least 20 characters that switch between small letters, capitals and digits; ids with a prefix stay."""
+    for path, clean in (
+        ("aZ3kQ9xT7pLm2VbN8sRd", "aZ3kQ9xT7pLm2VbN8sRd"),
+        ("/aZ3kQ9xT7pLm2VbN8sRd", "/[redacted]"),
+        ("/aZ3kQ9xT7pLm2VbN8sR", "/aZ3kQ9xT7pLm2VbN8sR"),
+        ("/a/aZ3kQ9xT7pLm2VbN8sRd/b", "/a/[redacted]/b"),
+        ("/ch_3MtwBwLkdIwHu7ix28a3tqPa", "/ch_3MtwBwLkdIwHu7ix28a3tqPa"),
+        ("/two-thousand-and-seven-names", "/two-thousand-and-seven-names"),
+    ):
+        assert redaction_text.hide_keys(path) == clean
+
+
+def test_secret_members_of_values():
+    """By their name, whatever they hold, unless it is empty, a remark or a structure; keys that are redacted stay apart."""
+    for value, clean in (
+        ("x", MARKER),
+        (7, MARKER),
+        (0, MARKER),
+        ("", ""),
+        (None, None),
+        (True, True),
+        (["x"], ["x"]),
+        ({"a": 1}, {"a": 1}),
+        ("must have 8 characters", "must have 8 characters"),
+    ):
+        for name in ("password", "API-Key", "client_secret", "hostname"):
+            assert redact_value({name: value}) == {name: clean}
+    assert redact_value({"hostname": "x", "sid": "y"}, kinds={"token"}) == {"hostname": "x", "sid": MARKER}
+    assert redact_value({"10.0.0.5": 1, "10.0.0.6": 2, "10.0.0.7": 3}) == {
+        MARKER: 1,
+        f"{MARKER} 1": 2,
+        f"{MARKER} 2": 3,
+    }
+    assert redact_value({"intent": "see 10.0.0.5", "a": ["see 10.0.0.5"]}) == {
+        "intent": "see 10.0.0.5",
+        "a": [f"see {MARKER}"],
+    }
+    assert redact_value({"type": "http://10.0.0.5/a"}) == {"type": "http://10.0.0.5/a"}
+
+
 # ------------------------------------------------------------------------------------------------------- find
 
 

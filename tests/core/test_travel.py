@@ -30,3 +30,14 @@ def test_wrong_values_count_as_absent():
 def test_no_tries_are_no_count():
     """0 stays 0; a larger count than a million is cut."""
     assert [travel.count(value) for value in (0, 0.0, 1, 10**9)] == [0, 0, 1, 10**6]
+
+
+def test_one_try_is_not_written():
+    """Two are; what is read replaces only what was sent."""
+    for attempt, written in ((None, {}), (1, {}), (2, {"amends/tries": 2})):
+        fault = Fault(code="TIMEOUT", attempt=attempt)
+        assert travel.write(fault) == {"amends/executed": "maybe", **written}
+    fault = Fault(code="TIMEOUT", attempt=2, executed="yes")
+    assert travel.read(fault, {"amends/executed": "no"}).attempt == 2
+    assert travel.read(fault, {"amends/tries": 5}).executed is Executed.YES
+    assert [travel.count(value) for value in (10**6, 10**6 + 1, 1.5, -0.0)] == [10**6, 10**6, 0, 0]

@@ -2,14 +2,16 @@
 
 import re
 from http import HTTPStatus
+from pathlib import Path
 
 import pytest
 
 from amends import Fault, encode
 from amends.core.enums import Actor, Executed, Recovery
+from amends.core.exits import exit_code
 from amends.core.vocabularies import app, everyday
 from amends.core.vocabularies.task import CATEGORIES
-from amends.core.vocabulary import EVERYDAY, Row, names, vocabulary
+from amends.core.vocabulary import EVERYDAY, Row, names, row_for, vocabulary
 
 PUBLISHED = [name for name in names() if name != "app"]
 HTTP, CLI, TASK, ARCP = (vocabulary(name) for name in ("http", "cli", "task", "arcp"))
@@ -293,3 +295,40 @@ def test_statuses_are_registered(name):
     """A status of a table is one that HTTP has; 499 and 529 are in use without being registered."""
     statuses = {row.status for row in vocabulary(name).rows.values()} - {None, 499, 529}
     assert statuses <= set(HTTPStatus)
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_published_catalogue_has_these_rows(name):
+    """Recovery, effect, status, exit code, actor and message of each code are those that the docs publish."""
+    published = re.findall(
+        r"^\| \[`(\w+)`\]\(#\w+\) \| (.*) \|$", (DOCS / f"catalogue-{name}.md").read_text(), re.MULTILINE
+    )
+    found = {
+        code: [
+            row.recovery.value,
+            row.executed.value,
+            str(row.status or row_for(EVERYDAY, row.everyday).status),
+            str(exit_code(Fault(code=code, vocabulary=name))),
+            row.actor.value,
+            row.message,
+        ]
+        for code, row in vocabulary(name).rows.items()
+    }
+    assert {code: cells.split(" | ") for code, cells in published} == found
+
+
+def test_the_jsonrpc_numbers_of_everyday_codes():
+    """Those of JSON-RPC 2.0 for invalid parameters and internal errors, and those that AdCP reserves."""
+    for name in (EVERYDAY, "http"):
+        assert {
+            code: row.jsonrpc for code, row in vocabulary(name).rows.items() if row.jsonrpc is not None
+        } == {
+            "VALIDATION_ERROR": -32602,
+            "INTERNAL_ERROR": -32603,
+            "SERVICE_UNAVAILABLE": -32027,
+            "UNAUTHENTICATED": -32028,
+            "RATE_LIMITED": -32029,
+        }

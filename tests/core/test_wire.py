@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends.core.wire import MAX_BYTES, MAX_DEPTH, TOO_DEEP, Unreadable, compact, plain, read, read_strict
+from amends.core.wire import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    TOO_DEEP,
+    Unreadable,
+    as_dict,
+    compact,
+    plain,
+    read,
+    read_strict,
+)
 from tests.strategies import ODD, json_values, often
 
 
@@ -191,3 +201,111 @@ def test_documents_of_eight_megabytes_are_read():
     assert read(document) == "x" * (most - 2)
     with pytest.raises(Unreadable):
         read(document[:-1] + b'x"')
+
+
+def test_where_a_document_is_broken():
+    """The position is named, the text is not."""
+    for reader in (read, read_strict):
+        with pytest.raises(Unreadable, match="not JSON from line 2 column 3 on") as broken:
+            reader('{"a":\n  s3cret}')
+        assert (broken.value.line, broken.value.too_large) == (2, False)
+    with pytest.raises(Unreadable, match="NaN is not JSON"):
+        read_strict("[NaN]")
+    assert math.isnan(read("[NaN]")[0])
+
+
+def test_what_is_too_large():
+    """More than eight megabytes, for each kind of document and both readers."""
+    assert MAX_BYTES == 8 * 1024 * 1024
+    text = '"' + "x" * (MAX_BYTES - 1) + '"'
+    for reader, data in (
+        (read, text),
+        (read, text.encode()),
+        (read, memoryview(text.encode())),
+        (read_strict, text),
+    ):
+        with pytest.raises(Unreadable, match="larger than 8388608 bytes") as large:
+            reader(data)
+        assert (large.value.too_large, large.value.line) == (True, None)
+    assert len(read_strict('"' + "x" * (MAX_BYTES - 2) + '"')) == MAX_BYTES - 2
+
+
+def test_numbers_of_many_digits():
+    """Up to 400 digits are a whole number, more are infinity, as other JSON readers have it."""
+    for digits, expected in ((400, int("1" * 400)), (401, math.inf)):
+        assert read("[" + "1" * digits + ", NaN]")[0] == expected
+
+
+def test_depth_beside_many_brackets():
+    """A flat document with many brackets is not deep, and neither is text with brackets."""
+    for reader in (read, read_strict):
+        assert reader("[" + ",".join(["[]"] * 600) + "]") == [[]] * 600
+        assert reader('"' + "[" * 600 + '"') == "[" * 600
+        assert reader(nested(MAX_DEPTH)) is not TOO_DEEP
+        assert reader(nested(MAX_DEPTH + 1)) is TOO_DEEP
+        assert reader(nested(MAX_DEPTH + 1, '{"a":', "}").replace(":}", ":1}")) is TOO_DEEP
+
+
+def test_how_much_is_copied():
+    """At most 200,000 items in all; of a mapping that is no dict ten thousand members, or it is unreadable."""
+    odd = Odd(a=1)
+    assert plain([[odd], list(range(199_990))])[0] == [{"a": 1}]
+    assert plain([[odd], list(range(200_000))]) is TOO_DEEP
+    assert plain([[odd], list(range(150_000)), list(range(60_000))]) is TOO_DEEP
+    assert plain([odd, *[[7] * 100 for _ in range(1900)]])[0] == {"a": 1}
+    assert plain(Counting(10_000)) == {number: 1 for number in range(10_000)}
+    assert plain(Counting(10_001)) is None
+    assert len(plain(Odd.fromkeys(range(10_001)))) == 10_001
+
+
+class Counting:
+    """A mapping without a registered type, with as many members as asked for."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def keys(self):
+        return range(self.count)
+
+    def __getitem__(self, key):
+        return 1
+
+
+def test_members_without_making_them_plain():
+    """`as_dict` returns a dict itself, a copy of another mapping, and None for other values."""
+    given = {"a": (1,)}
+    assert as_dict(given) is given
+    assert as_dict(Odd(given)) == given
+    assert type(as_dict(Odd(given))) is dict
+    assert as_dict(Counting(1)) == {0: 1}
+    assert [as_dict(value) for value in (None, [1], "a", 7)] == [None] * 4
+
+
+def test_scalars_are_plain():
+    """Also as the whole value; those of subclasses become the values they hold."""
+
+    class Text(str):
+        __slots__ = ()
+
+        def __str__(self):
+            return "other"
+
+    class Whole(int):
+        pass
+
+    class Part(float):
+        pass
+
+    for value, kind in (
+        (Text("a"), str),
+        (Whole(7), int),
+        (Part(1.5), float),
+        (True, bool),
+        (None, type(None)),
+    ):
+        for found in (plain(value), plain({"a": value})["a"], plain([value])[0]):
+            assert (type(found), found) == (kind, value)
+    assert plain((1, (2,))) == [1, [2]]
+    assert plain(b"x") == b"x"
+    whole = {"a": [1, {"b": None}]}
+    assert plain(whole) is whole

@@ -36,3 +36,16 @@ async def test_a_value_that_is_no_row(store):
         assert await rows(store) == []
         await write_row(store, made(1))
         assert await rows(store) == [(1, "row 1")]
+
+
+async def test_the_first_row_of_a_log(store):
+    """A row derived from no entry is written, and a value that is no row counts as such a one."""
+    row = made(0)
+    await write_row(store, row)
+    assert await rows(store) == [(0, "row 0")]
+    assert row.revision > 0
+    await store.table("rows").put("k", b"[]")
+    await write_row(store, made(0))
+    assert await rows(store) == []
+    await write_row(store, made(1))
+    assert await rows(store) == [(1, "row 1")]

@@ -283,3 +283,103 @@ async def test_all_pages_of_a_log_are_read(store, monkeypatch):
         await store.log("pages").append(str(number).encode())
     assert [entry.seq for entry in await journal.read_entries(store, "pages")] == [1, 2, 3, 4]
     assert [entry.seq for entry in await journal.read_entries(store, "pages", 4)] == [4]
+
+
+async def test_what_a_journal_begins_with(store):
+    """The state that was read; without a lease a write that is not answered is not repeated."""
+    one = await started(store)
+    assert (one.state, one.last, one.valid, one.closed, one.on_command) == (("first",), 1, 1, False, None)
+    assert one.time_left() == 0.0
+    assert one.closes("end") is False
+    await one.write(["a"])
+    assert (one.last, one.valid, one.closed) == (2, 2, False)
+
+
+async def test_the_row_says_up_to_which_entry_it_is_derived(store):
+    """After each write that of the entry; rows are replaced, also without transactions."""
+    one = await started(store)
+    for number in range(2, 6):
+        await one.write([str(number)])
+        found = json.loads((await store.table("sums").get("n")).value)
+        assert (found["seq"], len(found["state"])) == (number, number)
+
+
+async def test_every_page_is_read_from_its_start(store):
+    """Entries before the first wanted one are left out."""
+    log = store.log("l/n")
+    for number in range(5):
+        await log.append(KIND.encode([number]))
+    assert [entry.seq for entry in await journal.read_entries(store, "l/n")] == [1, 2, 3, 4, 5]
+    assert [entry.seq for entry in await journal.read_entries(store, "l/n", 4)] == [4, 5]
+    assert [entry.seq for entry in await journal.read_entries(store, "l/n", 6)] == []
+    assert await journal.read_records(store, "l/n", KIND) == [0, 1, 2, 3, 4]
+
+
+async def test_commands_are_read_without_a_write(store):
+    """Once, and the callback is told of them only if there are any."""
+    one, seen = await started(store), []
+    one.on_command = lambda: seen.append(one.state)
+    await one.catch_up()
+    assert seen == []
+    await store.log("l/n").append(KIND.encode(["c1"]))
+    await one.catch_up()
+    await one.settle()
+    assert seen == [("first", "c1")]
+    assert (one.last, one.valid) == (2, 2)
+    await store.log("l/n").append(KIND.encode(["c2", "other"]))
+    with pytest.raises(Fenced):
+        await one.catch_up()
+    assert one.state == ("first", "c1")
+
+
+async def test_a_write_that_needs_an_unchanged_log(store):
+    """It is written if nothing came in between."""
+    one = await started(store)
+    assert await one.write(["a"], if_unchanged=True)
+    assert await one.write(["b"], if_open=True)
+    assert one.state == ("first", "a", "b")
+
+
+async def test_a_write_whose_caller_was_cancelled_is_completed(store, caplog):
+    """`settle` waits for it; if it fails, asyncio does not report an exception that was never retrieved."""
+    import gc
+
+    one = await started(store)
+    task = asyncio.ensure_future(one.write(["a"]))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await one.settle()
+    assert one.state == ("first", "a")
+    task = asyncio.ensure_future(one.write(["x"]))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await one.settle()
+    assert not one._writing
+    del task
+    gc.collect()
+    assert caplog.records == []
+
+
+async def test_an_entry_of_another_writer_with_the_same_content_is_not_mine(store):
+    """What this writer appended before and knows of is no longer looked for."""
+    one = await started(store)
+    await one.write(["a"])
+    await store.log("l/n").append(KIND.encode(["a"]))
+    with pytest.raises(Fenced):
+        await one.write(["b"])
+    assert one.state == ("first", "a")
+
+
+async def test_what_is_logged_of_entries_that_do_not_fit(store, caplog):
+    """The name of the log, the last entry that counts, and how many others there are."""
+    await started(store)
+    for record in ("x", "y", "z"):
+        await store.log("l/n").append(KIND.encode([record]))
+    found = await journal.read(store, "l/n", KIND)
+    assert (found.state, found.last, found.valid) == (("first",), 4, 1)
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.getMessage() == "log 'l/n' is read up to entry 1: the other 3 entries do not fit"

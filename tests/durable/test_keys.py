@@ -240,3 +240,138 @@ async def test_members_of_a_finished_record_are_changed(store):
     await keys.complete(claim, receipt="r1")
     await keys.change("a", receipt="r2")
     assert (await keys.get("a")).receipt == "r2"
+
+
+async def test_what_a_record_begins_with(store):
+    """Without an outcome, a holder, or a transaction; stored records have no members with these values."""
+    record = Paid(state="running", fingerprint="f")
+    assert (record.transactional, record.holder, record.kept) == (False, "", 0.0)
+    claim = await keys_in(store).claim("k", "f")
+    assert (claim.record, claim.committed, claim.expires_in) == (record, False, 60)
+    assert claim.revision == (await store.table("paid").get("k")).revision
+    assert await keys_in(store).get("k") == record
+
+
+async def test_keys_that_are_forgotten(store):
+    """A row is kept for the lease and the time after it; one whose outcome is not known may be kept for ever."""
+    forgetting = keys_in(store, lease=30.0)
+    claim = await forgetting.claim("a", "f")
+    assert 85.0 < (await store.table("paid").get("a")).expires_in <= 90.0
+    await forgetting.complete(claim, receipt="r")
+    assert 55.0 < (await store.table("paid").get("a")).expires_in <= 60.0
+    keeping = Keys(store, "paid", Paid, expires_in=60, lease=30.0, keep_unsettled=True)
+    claim = await keeping.claim("b", "f")
+    assert (await store.table("paid").get("b")).expires_in > 99 * 365 * 86400
+    with pytest.raises(KeyRunning):
+        await keeping.claim("b", "f")
+    await keeping.mark_in_doubt(claim)
+    assert (await store.table("paid").get("b")).expires_in is None
+    with pytest.raises(KeyInDoubt):
+        await keeping.claim("b", "f")
+
+    async def happened(record):
+        return True
+
+    assert (await keeping.claim("b", "f", verify=happened)).state == "done"
+    assert 55.0 < (await store.table("paid").get("b")).expires_in <= 60.0
+
+
+async def test_a_key_with_an_expiry_of_its_own(store):
+    """It replaces that of the table, also for the outcome."""
+    keys = keys_in(store, lease=30.0)
+    claim = await keys.acquire("a", Paid(state="running", fingerprint="f"), expires_in=500.0, expect_new=True)
+    assert 525.0 < (await store.table("paid").get("a")).expires_in <= 530.0
+    await keys.complete(claim)
+    assert 495.0 < (await store.table("paid").get("a")).expires_in <= 500.0
+    # The key is not new, although the caller expects that.
+    fresh = Paid(state="running", fingerprint="f")
+    assert (await keys.acquire("a", fresh, expect_new=True)).state == "done"
+
+
+async def test_work_that_runs_once_more(store):
+    """`reopen` is asked about a record that is done, and may leave it; the holder can be chosen."""
+    keys, fresh = keys_in(store), Paid(state="running", fingerprint="f")
+    await keys.complete(await keys.claim("a", "f"), receipt="r1")
+    assert (await keys.acquire("a", fresh, reopen=lambda record: None)).receipt == "r1"
+    again = await keys.acquire(
+        "a", fresh, reopen=lambda record: Paid(state="running", fingerprint="f", receipt="kept"), holder="me"
+    )
+    assert (again.record.receipt, again.holder) == ("kept", "me")
+    with pytest.raises(KeyRunning):
+        await keys.claim("a", "f")
+    await keys.complete(again, receipt="r2")
+    assert (await keys.get("a")).receipt == "r2"
+
+
+async def test_all_keys_are_read(store):
+    """With their state; a running one whose process died is in doubt, unless its effect needs a transaction."""
+    keys = keys_in(store)
+    await died(store, "x/dead")
+    await died(store, "x/again", transactional=True)
+    await keys.claim("x/running", "f")
+    await keys.complete(await keys.claim("y/done", "f"), receipt="r")
+    found = {name: record async for name, record in keys.scan()}
+    assert {name: record.state for name, record in found.items()} == {
+        "x/dead": "doubt",
+        "x/again": "running",
+        "x/running": "running",
+        "y/done": "done",
+    }
+    assert all((record.holder, record.kept) == ("", 0.0) for record in found.values())
+    assert {name async for name, _ in keys.scan("y/")} == {"y/done"}
+    assert await keys.get("z") is None
+
+
+async def test_a_key_in_doubt_is_verified_by_one_process_at_a_time(store):
+    """The lease of the verifying process holds the key; what was stored as doubt stays until then."""
+    keys = keys_in(store)
+    await died(store, "a")
+    with pytest.raises(KeyInDoubt):
+        await keys.claim("a", "f")
+    assert (await keys.get("a")).state == "doubt"
+    claim = await keys.acquire("a", Paid(state="running", fingerprint="f"), verifiable=True)
+    assert claim.record.state == "doubt"
+    with pytest.raises(KeyRunning):
+        await keys.claim("a", "f")
+    await keys.release_lease(claim)
+    with pytest.raises(KeyInDoubt):
+        await keys.claim("a", "f")
+
+
+async def test_an_outcome_after_the_lease_ended_resolves_the_doubt(store):
+    """The process was slow, not dead. An outcome for a key that others hold or deleted changes nothing."""
+    keys = keys_in(store)
+    slow = await died(store, "a")
+    with pytest.raises(KeyInDoubt):
+        await keys.claim("a", "f")
+    await keys.complete(slow, receipt="late")
+    assert (await keys.get("a")).receipt == "late"
+    slow = await died(store, "b", transactional=True)
+    other = await keys.claim("b", "f", transactional=True)
+    await keys.complete(slow, receipt="late")
+    assert (await keys.get("b")).state == "running"
+    await keys.complete(other, receipt="new")
+    assert (await keys.get("b")).receipt == "new"
+    gone = await keys.claim("c", "f")
+    await keys.release(gone)
+    await keys.complete(gone, receipt="late")
+    assert await keys.get("c") is None
+
+
+async def test_a_committed_claim_keeps_its_record(store):
+    """Its lease ended with the transaction."""
+    keys = keys_in(store)
+    claim = await keys.claim("a", "f")
+    await keys.complete(claim, receipt="r")
+    claim.committed = True
+    await keys.release_lease(claim)
+    assert (await keys.get("a")).receipt == "r"
+
+
+async def test_a_changed_record_keeps_its_expiry(store):
+    """Changes of members do not extend it."""
+    keys = Keys(store, "paid", Paid, expires_in=600, lease=60.0)
+    await keys.complete(await keys_in(store).claim("a", "f"))
+    before = (await store.table("paid").get("a")).expires_in
+    await keys.change("a", receipt="r")
+    assert (await store.table("paid").get("a")).expires_in < before + 1.0

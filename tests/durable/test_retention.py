@@ -118,3 +118,48 @@ async def test_every_interruption_and_every_failure(how):
             await delete(memory)
             assert await left() == (False, False), point
     assert tried >= 4
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_how_many_are_deleted_at_once(together, monkeypatch):
+    """Those that are too old or too many, at most 64 at a time; exactly the number and the age that are kept stay."""
+    monkeypatch.setattr("amends.durable.retention.time.time", lambda: 1000.0)
+    running, most, deleted = 0, 0, []
+
+    async def delete(one):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        deleted.append(one)
+
+    for ends, left in (
+        ([950.0, 950.0], [950.0, 950.0]),
+        ([949.0, 950.0, 951.0], [950.0, 951.0]),
+        ([1.0, 2.0], []),
+        ([960.0] * 103, [960.0] * 100),
+        ([1.0] * 150 + [999.0] * 30, [999.0] * 30),
+    ):
+        kept = Retention(delete, ended=lambda one: one, most=100, age=50.0, together=together)
+        for end in ends:
+            kept.add(end)
+        assert kept.excess == max(0, len(ends) - 100)
+        await kept.expire()
+        assert list(kept.kept) == left
+        assert kept.excess == 0
+    assert most == (64 if together else 1)
+
+
+async def test_nothing_is_in_excess_while_it_is_deleted():
+    """Otherwise a caller would start a second deletion."""
+    seen = []
+
+    async def delete(one):
+        seen.append(kept.excess)
+
+    kept = Retention(delete, ended=float, most=0, age=1e12)
+    kept.add(1)
+    assert kept.excess == 1
+    await kept.expire()
+    assert seen == [0]

@@ -6,7 +6,7 @@ import logging
 import msgspec
 
 from amends.durable.workers import Workers
-from amends.stores import StoreUnavailableError
+from amends.stores import StoreClosedError, StoreUnavailableError
 
 LOG = logging.getLogger("tests.workers")
 
@@ -53,3 +53,74 @@ async def test_a_lapse(store, caplog):
     await store.close()
     async with asyncio.timeout(20):
         await keeping
+
+
+async def test_a_row_that_does_not_expire(store):
+    """It has no time left that is known."""
+    await store.table("w").put("one", b'{"offers": []}')
+    assert (await Workers(store, "w", Row, expires_in=60).alive())["one"].expires_in == 0.0
+
+
+class Times:
+    """The clock of a loop and its sleeps: a test says how long each renewal takes."""
+
+    def __init__(self, monkeypatch, *seconds):
+        self.now, self.seconds, self.sleeps = 100.0, list(seconds), []
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: self.now)
+        monkeypatch.setattr("amends.durable.workers.asyncio.sleep", self.sleep)
+
+    async def sleep(self, seconds):
+        self.sleeps.append(round(seconds, 6))
+        self.now += seconds
+
+    async def announce(self):
+        if not self.seconds:
+            raise StoreClosedError("closed")
+        took = self.seconds.pop(0)
+        if isinstance(took, Exception):
+            raise took
+        self.now += took
+
+
+async def test_a_row_is_renewed_three_times_per_expiry(monkeypatch):
+    """The time that a renewal takes is subtracted; a slow one is followed by the next at once."""
+    workers = Workers(store_without_rows(), "w", Row, expires_in=30.0)
+    times = Times(monkeypatch, 0.0, 4.0, 12.0, 0.0)
+    await workers.keep_announcing(times.announce, log=LOG)
+    assert times.sleeps == [10.0, 6.0, 0.0, 10.0]
+
+
+async def test_when_a_worker_checks_what_was_taken_from_it(monkeypatch):
+    """After a renewal more than an expiry after the one before; then at each renewal for one more expiry."""
+    for took, checked in ((30.0, []), (30.5, [140.5, 140.5, 150.5, 160.5]), (5.0, [])):
+        workers, checks = Workers(store_without_rows(), "w", Row, expires_in=30.0), []
+        with monkeypatch.context() as patch:
+            times = Times(patch, 0.0, 0.0, max(0.0, took - 10.0), 0.0, 0.0, 0.0, 0.0, 0.0)
+
+            async def after_lapse(times=times, checks=checks):
+                checks.append(times.now)
+
+            await workers.keep_announcing(times.announce, log=LOG, after_lapse=after_lapse)
+        assert checks == checked
+
+
+async def test_what_is_logged_of_a_renewal_that_fails(monkeypatch, caplog):
+    """A failing store is a warning, anything else an error with its traceback; both are tried again."""
+    workers = Workers(store_without_rows(), "w", Row, expires_in=30.0)
+    times = Times(monkeypatch, StoreUnavailableError("away"), KeyError("a bug"), 0.0)
+    await workers.keep_announcing(times.announce, log=LOG)
+    assert [(each.levelname, bool(each.exc_info)) for each in caplog.records] == [
+        ("WARNING", False),
+        ("ERROR", True),
+    ]
+    assert times.sleeps == [10.0, 10.0, 10.0]
+
+
+def store_without_rows():
+    """A store of which only the table is made."""
+
+    class OnlyTables:
+        def table(self, name):
+            return None
+
+    return OnlyTables()

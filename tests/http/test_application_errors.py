@@ -195,3 +195,68 @@ def test_a_detail_of_500_characters_is_kept():
     """A longer one is replaced by the message of the code."""
     assert fault_from_status(404, "x" * 500).message == "x" * 500
     assert fault_from_status(404, "x" * 501).message == vocabulary("http").rows["NOT_FOUND"].message
+
+
+def test_a_cancellation_is_that_of_http():
+    """M5: only of the everyday vocabulary; other codes and vocabularies stay."""
+    for vocabulary_name, code, expected in (
+        ("everyday", "CANCELLED", "http"),
+        ("arcp", "CANCELLED", "arcp"),
+        ("everyday", "CONFLICT", "everyday"),
+    ):
+        fault = fault_for(FaultError(code=code, vocabulary=vocabulary_name))
+        assert (fault.code, fault.vocabulary) == (code, expected)
+    assert fault_for(FaultError(code="CANCELLED")).recovery == "transient"
+
+
+@pytest.mark.parametrize(
+    ("raised", "logged"),
+    [
+        (ServiceUnavailableError("Busy"), False),
+        (FaultError(code="CANCELLED"), False),
+        (SeatTaken("x"), False),
+        (type("ClientDisconnect", (Exception,), {})(), False),
+        (failing_upstream(), True),
+        (httpx.ConnectError("refused"), True),
+        (KeyError("x"), True),
+        (ExceptionGroup("g", [ServiceUnavailableError("Busy")]), False),
+        (ExceptionGroup("g", [KeyError("x"), KeyError("y")]), True),
+    ],
+)
+def test_which_failures_are_logged_with_a_traceback(raised, logged, caplog):
+    """Those that the application did not raise on purpose."""
+    caplog.set_level("INFO", "amends.http")
+    exception_response(raised, RequestInfo(), Settings(errors={SeatTaken: "CONFLICT"}))
+    assert bool(caplog.records[-1].exc_info) is logged
+
+
+@pytest.mark.parametrize(
+    ("status", "detail", "kept"),
+    [
+        (404, "No seat 7", True),
+        (404, "Not Found", False),
+        (404, " not found. ", False),
+        (404, "Forbidden", True),
+        (404, "", False),
+        (404, None, False),
+        (500, "No seat 7", False),
+        (501, "No seat 7", True),
+        (404, "x" * 500, True),
+        (404, "x" * 501, False),
+        (799, "No seat 7", True),
+    ],
+)
+def test_the_detail_of_a_framework(status, detail, kept):
+    """An author's text is kept, up to 500 characters; that of a 500, and a bare phrase, is replaced."""
+    fault = fault_from_status(status, detail)
+    assert (fault.message == detail) is kept
+    assert (fault.status, fault.vocabulary) == (status, "http")
+
+
+def test_a_request_that_its_client_ended():
+    """It is a cancellation with the status 408."""
+    assert (CLIENT_DISCONNECTED.code, CLIENT_DISCONNECTED.status, INTERNAL.code) == (
+        "CANCELLED",
+        408,
+        "INTERNAL_ERROR",
+    )

@@ -274,3 +274,133 @@ def test_errors_without_an_index_take_their_place():
     found = read(httpx2.Response(422, json=problem, headers=headers), 3)
     outcomes = [(item.index, item.fault.message) for item in found.items]
     assert outcomes == [(0, "a"), (1, "b"), (2, "whole")]
+
+
+def test_an_unexpected_failure_of_an_item_is_logged(caplog):
+    """With its traceback and the number of the item; the expected failure of another is not."""
+    caplog.set_level("INFO", "amends.http")
+    run_sync(["a", "bad", "broken"], create)
+    (record,) = caplog.records
+    assert (record.levelname, record.getMessage()) == ("ERROR", "item 2 of a batch failed")
+    assert record.exc_info[0] is RuntimeError
+
+
+def test_a_batch_that_succeeded_has_no_headers():
+    """Its type is JSON, and so is that of an empty one."""
+    for batch in (run_sync(["a"], create), run_sync([], create)):
+        assert (batch.status, batch.headers, batch.media_type) == (200, {}, "application/json")
+        assert batch.failed == ()
+
+
+@pytest.mark.parametrize(
+    ("instance", "index"),
+    [
+        ("batch-item-3", 3),
+        ("batch-item-12345678", 12345678),
+        ("batch-item-123456789", 1),
+        ("batch-item-x", 1),
+        ("batch-item-", 1),
+        ("3", 1),
+        (None, 1),
+    ],
+)
+def test_the_place_of_a_failed_item(instance, index):
+    """By its name if that has a number of at most eight digits, else by its place."""
+    parts = [{"code": "CONFLICT", "instance": "batch-item-0"}, {"code": "CONFLICT", "instance": instance}]
+    body = {"type": "about:blank", "title": "x", "status": 207, "code": "PARTIAL_FAILURE", "errors": parts}
+    response = {
+        "status": 207,
+        "headers": {"content-type": "application/problem+json"},
+        "body": json.dumps(body),
+    }
+    assert [item.index for item in read(response).items] == [0, index]
+
+
+@pytest.mark.parametrize(
+    ("body", "values"),
+    [
+        ({"results": [{"index": 1, "value": "b"}, {"index": 0, "value": "a"}]}, {0: "a", 1: "b"}),
+        ({"results": ["a", "b"]}, {0: "a", 1: "b"}),
+        (["a", {"value": "b"}], {0: "a"}),
+        ({"results": [{"index": -1, "value": "a"}, {"index": "x", "value": "b"}]}, {}),
+        ({"results": [{"id": 7}]}, {0: {"id": 7}}),
+        ({"results": "x"}, {}),
+        ("{", {}),
+        (None, {}),
+        (7, {}),
+    ],
+)
+def test_the_results_of_a_response(body, values):
+    """Values with their index, or in their order; what cannot be read is no result."""
+    for raw in (body, json.dumps(body)) if not isinstance(body, str) else (body,):
+        found = read({"status": 200, "headers": {}, "body": raw})
+        assert {item.index: item.value for item in found.items} == values
+
+
+def test_items_that_a_response_does_not_mention():
+    """They get the fault of the whole batch, or an internal error; items beyond the count are left out."""
+    body = {"results": [{"index": 0, "value": "a"}, {"index": 5, "value": "f"}]}
+    found = read({"status": 200, "headers": {}, "body": body}, 2)
+    assert [(item.index, item.value) for item in found.items] == [(0, "a"), (1, None)]
+    assert found.items[1].fault.code == "INTERNAL_ERROR"
+    whole = read(RateLimitedError(retry_after=2), 3)
+    assert [item.fault.code for item in whole.items] == ["RATE_LIMITED"] * 3
+    assert read(RateLimitedError(retry_after=2)).items == ()
+    assert len(read({"status": 200, "headers": {}, "body": body}).items) == 2
+
+
+def test_the_waits_of_a_batch_that_is_sent_again():
+    """The first round waits for none, a later one for the longest wait of its items; the waits add up to the bound."""
+    answers = [
+        [RateLimitedError(retry_after=2), RateLimitedError(retry_after=7), None],
+        [None, RateLimitedError(retry_after=0)],
+        [None],
+    ]
+    sizes = []
+
+    def send(items):
+        sizes.append(len(items))
+        failures = answers.pop(0)
+
+        def work(item):
+            failure = failures.pop(0)
+            if failure is not None:
+                raise failure
+            return item
+
+        batch = run_sync(items, work)
+        return {
+            "status": batch.status,
+            "headers": {"content-type": batch.media_type},
+            "body": json.dumps(batch.body()),
+        }
+
+    with FakeClock() as clock:
+        found = resend(["a", "b", "c"], send)
+        assert sizes == [3, 2, 1]
+        assert clock.waits[0] == 7.0
+        assert [item.value for item in found.items] == ["a", "b", "c"]
+        assert [item.index for item in found.items] == [0, 1, 2]
+        answers[:] = [[RateLimitedError(retry_after=7)], [RateLimitedError(retry_after=7)], [None]]
+        found = resend(["a"], send, policy=Policy(max_wait=10))
+        assert found.items[0].fault.code == "RATE_LIMITED"
+        assert len(answers) == 1
+    assert resend([], send).items == ()
+
+
+async def test_how_many_items_run_at_the_same_time():
+    """One after the other unless more are asked for."""
+    import asyncio
+
+    for together, expected in ((None, 1), (1, 1), (3, 3)):
+        running = most = 0
+
+        async def work(item):
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            running -= 1
+
+        await run(range(6), work, **({} if together is None else {"together": together}))
+        assert most == expected

@@ -24,6 +24,12 @@ from amends.http.responses import Settings
         (403, "application/json", b'{"detail":{"mine":1}}', None),
         (403, "application/json", b'{"detail":"x","more":1}', None),
         (403, "application/json", b"[1]", None),
+        (403, "application/json", b'["detail"]', None),
+        (403, "application/json", b'"detail"', None),
+        (403, "application/json", b'{"status_code":403}', None),
+        (403, "application/json", b'{"mine":1}', None),
+        (403, "application/json", b'{"detail":[]}', None),
+        (403, "application/json", b'{"detail":[{"loc":["a"],"type":1}]}', None),
         (403, "application/json", b"{", None),
         (700, "text/plain", b"odd", "odd"),
         (403, "application/json", b'{"status_code":403,"detail":"Ask Ann"}', "Ask Ann"),
@@ -142,3 +148,33 @@ async def test_a_large_body_is_the_applications_own(size, kept):
     async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
         response = await client.get("/")
     assert (response.headers["content-type"] == "text/plain") is kept
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "accept", "encoding", "expected"),
+    [
+        (399, "text/plain", None, None, False),
+        (400, "text/plain", None, None, True),
+        (400, "", None, None, True),
+        (400, "Application/JSON; charset=utf-8", None, None, True),
+        (400, "image/png", None, None, False),
+        (400, "text/html", None, None, True),
+        (400, "text/html", "text/html", None, False),
+        (400, "text/html", None, "gzip", True),
+        (400, "text/plain", None, "gzip", False),
+        (400, "text/plain", None, "Identity", True),
+    ],
+)
+def test_what_may_be_rewritten(status, kind, accept, encoding, expected):
+    """Errors of the forms that frameworks write by themselves; a page only if the client did not ask for one."""
+    assert may_rewrite(status, kind, accept, encoding) is expected
+
+
+def test_the_exception_behind_a_response_decides():
+    """If it is known, its fault is sent, not that of the status."""
+    from amends.errors import ConflictError
+
+    fault, found = rewrite(500, [], b"", RequestInfo(), Settings(), cause=ConflictError("Seat 7 is taken"))
+    assert (fault.code, fault.message, found.status) == ("CONFLICT", "Seat 7 is taken", 409)
+    fault, found = rewrite(500, [], b"", RequestInfo(), Settings())
+    assert (fault.code, found.status) == ("INTERNAL_ERROR", 500)

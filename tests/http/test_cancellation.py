@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 import socket
 import threading
 import time
@@ -14,7 +15,7 @@ from starlette.routing import Route
 
 from amends import extract, stores
 from amends.bindings.starlette import install
-from amends.http.cancellation import Cancellable
+from amends.http.cancellation import TABLE, Cancellable, _parse_timeout, _runs_in_thread
 from amends.http.idempotency import Idempotent
 from amends.http.intent import declare, reached
 from tests.http.serving import serve
@@ -294,3 +295,82 @@ def test_the_defaults_of_the_middleware():
     """Five seconds to clean up, an hour at most for a request, a day for its outcome."""
     parameters = inspect.signature(Cancellable).parameters
     assert [parameters[name].default for name in ("grace", "longest", "expires_in")] == [5.0, 3600.0, 86400.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("5", 5.0),
+        ("0.5", 0.5),
+        ("3600", 3600.0),
+        ("3601", 3600.0),
+        ("0", None),
+        ("-1", None),
+        ("nan", None),
+        ("inf", None),
+        ("soon", None),
+        ("", None),
+        (None, None),
+        ("1" + " " * 30, 1.0),
+        ("1" + " " * 31, None),
+    ],
+)
+def test_the_time_that_a_request_asks_for(value, seconds):
+    """A positive number of seconds, at most the longest; anything else is no limit."""
+    assert _parse_timeout(value, 3600.0) == seconds
+
+
+def test_which_handlers_run_in_a_thread():
+    """Plain functions and methods, as Starlette runs them."""
+
+    class Handlers:
+        def plain(self):
+            pass
+
+        async def awaited(self):
+            pass
+
+    async def awaited():
+        pass
+
+    assert _runs_in_thread({"endpoint": lambda: None})
+    assert _runs_in_thread({"endpoint": Handlers().plain})
+    for endpoint in (awaited, Handlers().awaited, Handlers, None):
+        assert not _runs_in_thread({"endpoint": endpoint})
+    assert not _runs_in_thread({})
+
+
+async def test_what_is_logged_and_stored_of_a_cancelled_request(store, caplog):
+    """Method, path, outcome, state and trace id; the status resource has the same, for a day."""
+
+    async def handler(scope, receive, send):
+        declare(operation="charge", state="sent")
+        await asyncio.sleep(60)
+
+    sent, app = [], Cancellable(handler, store, grace=1.0)
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    headers = [(b"request-timeout", b"0.05"), (b"idempotency-key", b"k 1")]
+    scope = {"type": "http", "method": "POST", "path": "/a b", "headers": headers, "query_string": b""}
+    await app(scope, receive, send)
+    problem = json.loads(sent[1]["body"])
+    assert (sent[0]["status"], problem["code"]) == (408, "CANCELLED")
+    assert problem["details"] == {"operation_id": "k 1", "status_path": "/operations/k%201"}
+    record = next(each for each in caplog.records if "was cancelled" in each.getMessage())
+    assert record.getMessage().startswith("POST /a%20b was cancelled: outcome cancelled")
+    assert record.getMessage().endswith(f"trace_id={problem['trace_id']}")
+    assert (record.levelname, record.code, record.trace_id) == ("WARNING", "CANCELLED", problem["trace_id"])
+    sent.clear()
+    scope = {**scope, "method": "GET", "path": "/operations/k%201", "headers": []}
+    await app(scope, receive, send)
+    stored = json.loads(sent[1]["body"])
+    assert (stored["id"], stored["outcome"], stored["trace_id"]) == ("k 1", "cancelled", problem["trace_id"])
+    assert 50 <= stored["after_ms"] < 60_000
+    assert dict(sent[0]["headers"])[b"content-length"] == str(len(sent[1]["body"])).encode()
+    (row,) = [row async for row in store.table(TABLE).scan()]
+    assert 86000 < row.expires_in <= 86400

@@ -58,3 +58,21 @@ def test_quart_is_not_imported(monkeypatch):
     assert {**app.error_handler_spec[None][None]}.items() >= spec.items()
     monkeypatch.delitem(sys.modules, "quart")
     assert not watch_quart(app)
+
+
+def test_applications_below_many_layers():
+    """Up to 32; an application of another framework is left alone."""
+    for layers, found in ((32, True), (33, False)):
+        app = quart.Quart("app")
+        wrapped = app
+        for _ in range(layers):
+            wrapped = SimpleNamespace(app=wrapped)
+        assert watch_quart(wrapped) is True
+        assert (FaultError in app.error_handler_spec[None][None]) is found
+    assert watch_quart(object()) is True
+
+
+def test_what_is_returned_without_quart(monkeypatch):
+    """False, and nothing is remembered outside of a request."""
+    monkeypatch.delitem(sys.modules, "quart")
+    assert watch_quart(object()) is False

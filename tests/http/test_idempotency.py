@@ -757,3 +757,31 @@ async def _final_answer(folder, mode):
         # The answer does not change.
         assert (await paying.send(app)).json()["code"] == "EFFECT_UNKNOWN"
         return "doubt"
+
+
+def test_a_declared_length():
+    """A number of at most 18 digits; anything else counts as not declared."""
+    from amends.http.idempotency import _content_length
+
+    for value, length in (
+        (b"7", 7),
+        (b"9" * 18, int("9" * 18)),
+        (b"9" * 19, None),
+        (b"-1", None),
+        ("\u0667".encode(), None),
+        (b"", None),
+    ):
+        assert _content_length([(b"content-length", value)]) == length
+    assert _content_length([]) is None
+
+
+def test_the_tls_client_is_the_caller():
+    """Its name counts beside the credentials in headers."""
+    from amends.http.idempotency import caller_id
+
+    def caller(name=None, headers=()):
+        tls = {} if name is None else {"tls": {"client_cert_name": name}}
+        return caller_id({"headers": list(headers), "extensions": tls})
+
+    assert caller() == caller_id({"headers": []}) == caller("")
+    assert len({caller(), caller("CN=a"), caller("CN=b"), caller("CN=a", [(b"Authorization", b"x")])}) == 4

@@ -169,3 +169,11 @@ def test_a_request_without_its_key_is_logged(caplog):
     assert "POST /a" in record.getMessage()
     assert "10 bytes" in record.getMessage()
     assert "\n" not in record.getMessage()
+
+
+@pytest.mark.parametrize("key", ['"a,b""', "a,b", '"a","b"', "", '""', "a" * 256, "ä", "a\tb"])
+def test_keys_that_are_not_valid(key):
+    """The error names the header."""
+    with pytest.raises(FaultError) as refused:
+        parse_key([key])
+    assert (refused.value.fault.status, refused.value.fault.field) == (400, "Idempotency-Key")

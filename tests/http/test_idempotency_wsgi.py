@@ -13,7 +13,7 @@ from werkzeug.test import Client
 
 from amends.bindings.flask import install
 from amends.errors import ConflictError, ServiceUnavailableError
-from amends.http.idempotency_wsgi import IdempotentWSGI, commit_sync
+from amends.http.idempotency_wsgi import IdempotentWSGI, commit_sync, environ_caller
 from tests.http import django_site
 
 
@@ -262,3 +262,137 @@ def test_the_result_of_the_application_is_closed(shop):
         assert closed == [1]
     finally:
         keyed.close()
+
+
+def called(app, environ=None, **more):
+    """Call a WSGI application; return the pieces it gave before its iterator ended, its status and headers."""
+    seen = {}
+
+    def start(status, headers, exc_info=None):
+        seen.update(status=status, headers=dict(headers))
+        return lambda piece: seen.setdefault("written", []).append(piece)
+
+    values = {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": "/",
+        "HTTP_IDEMPOTENCY_KEY": "k",
+        "wsgi.input": BytesIO(b""),
+        **more,
+    }
+    result = app({**values, **(environ or {})}, start)
+    return result, seen
+
+
+def pieces_app(pieces, headers=(), runs=None):
+    def app(environ, start_response):
+        if runs is not None:
+            runs.append(1)
+        start_response("200 OK", list(headers))
+        return pieces
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("pieces", "headers", "stored_after"),
+    [
+        ([b"a", b"b", b"c"], (), 3),
+        ((b"a", b"b"), (), 2),
+        ([b"abc", b"d"], (("Content-Length", "3"),), 1),
+        ([b"a"], (), 1),
+    ],
+)
+def test_a_response_is_stored_before_its_last_piece_is_sent(pieces, headers, stored_after):
+    """A client that has all of it, and sends the request again, gets a replay, also if the server has not finished."""
+    runs = []
+    keyed = IdempotentWSGI(pieces_app(pieces, headers, runs), "memory:")
+    result, _ = called(keyed)
+    iterator = iter(result)
+    for number in range(1, len(pieces) + 1):
+        next(iterator)
+        repeat, seen = called(keyed)
+        expected = "200 OK" if number >= stored_after else "409 Conflict"
+        assert seen["status"] == expected
+    assert b"".join(repeat) == b"".join(pieces)[: 3 if headers else None]
+    assert (seen["headers"]["idempotency-replayed"], seen["headers"]["Idempotency-Key"]) == ("true", "k")
+    assert runs == [1]
+    result.close()
+    keyed.close()
+
+
+def test_pieces_that_are_written():
+    """An application may write its body with the function that `start_response` returns."""
+
+    def app(environ, start_response):
+        write = start_response("200 OK", [])
+        write(b"a")
+        write(b"b")
+        return []
+
+    keyed = IdempotentWSGI(app, "memory:")
+    result, seen = called(keyed)
+    assert list(result) == []
+    assert seen["written"] == [b"a", b"b"]
+    assert b"".join(called(keyed)[0]) == b"ab"
+    keyed.close()
+
+
+@pytest.mark.parametrize(
+    ("environ", "body"),
+    [
+        ({}, b""),
+        ({"CONTENT_LENGTH": ""}, b""),
+        ({"CONTENT_LENGTH": "3", "wsgi.input": BytesIO(b"abcd")}, b"abc"),
+        ({"HTTP_TRANSFER_ENCODING": "gzip, Chunked"}, None),
+        ({"HTTP_TRANSFER_ENCODING": "gzip"}, b""),
+    ],
+)
+def test_the_body_of_a_request(environ, body):
+    """What its length says; none is known of a streamed one. The application reads it again."""
+    keyed = IdempotentWSGI(pieces_app([]), "memory:", max_body=3)
+    environ = {"wsgi.input": BytesIO(b""), **environ}
+    assert keyed._read_body(environ) == body
+    if body:
+        assert environ["wsgi.input"].read() == body
+    for length, code in (("4", "CONTENT_TOO_LARGE"), ("2", "BAD_REQUEST")):
+        refused = keyed._read_body({"CONTENT_LENGTH": length, "wsgi.input": BytesIO(b"x")})
+        assert refused.fault.code == code
+
+
+def test_a_body_that_is_just_small_enough_is_stored():
+    """A larger one is not, and a repeat is told so."""
+    for size, status in ((4, "200 OK"), (5, "409 Conflict")):
+        keyed = IdempotentWSGI(pieces_app([b"x" * size]), "memory:", max_body=4)
+        result, _ = called(keyed)
+        assert b"".join(result) == b"x" * size
+        result.close()
+        _, seen = called(keyed)
+        assert (seen["status"] == "200 OK") is (status == "200 OK")
+        keyed.close()
+
+
+def test_other_methods_and_requests_without_a_key_run():
+    """Each time; with `required` a request needs a key."""
+    runs = []
+    keyed = IdempotentWSGI(pieces_app([b"x"], (), runs), "memory:")
+    for environ in ({"REQUEST_METHOD": "GET"}, {"HTTP_IDEMPOTENCY_KEY": None}, {"REQUEST_METHOD": "PUT"}):
+        for _ in range(2):
+            assert b"".join(called(keyed, environ)[0]) == b"x"
+    assert len(runs) == 6
+    strict = IdempotentWSGI(pieces_app([b"x"], (), runs), "memory:", required=True)
+    assert called(strict, {"HTTP_IDEMPOTENCY_KEY": None})[1]["status"] == "400 Bad Request"
+    assert len(runs) == 6
+
+
+def test_the_callers_of_keys():
+    """Credentials, cookies, the authenticated user and the TLS client tell them apart; other headers do not."""
+    plain = environ_caller({"HTTP_ACCEPT": "x", "SERVER_NAME": "s"})
+    assert plain == environ_caller({})
+    others = [
+        {"HTTP_AUTHORIZATION": "a"},
+        {"HTTP_COOKIE": "a=b"},
+        {"HTTP_X_API_KEY": "a"},
+        {"REMOTE_USER": "a"},
+        {"SSL_CLIENT_S_DN": "CN=a"},
+    ]
+    assert len({environ_caller(each) for each in others} | {plain}) == 6

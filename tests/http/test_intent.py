@@ -33,3 +33,30 @@ def test_a_declaration_is_added_to_the_earlier_ones():
         "state_before_cancel": "paying",
         "recovery": "Read the invoice.",
     }
+
+
+def test_what_an_intent_says_by_default():
+    """An unknown state, the id of the request, and where the outcome can be read; declarations are added up."""
+    intent = Intent("POST /a")
+    assert intent.as_dict("id", "/operations/id") == {
+        "operation": "POST /a",
+        "resource_id": "id",
+        "state_before_cancel": "unknown",
+        "recovery": "It may be in progress or done. GET /operations/id to learn the outcome.",
+    }
+    token = CURRENT.set(intent)
+    try:
+        declare(operation="charge", customer=7)
+        declare(resource_id="inv", recovery="Ask Ann")
+        reached("sent")
+        declare(amount=3)
+    finally:
+        CURRENT.reset(token)
+    assert intent.as_dict("id", "/x") == {
+        "customer": 7,
+        "amount": 3,
+        "operation": "charge",
+        "resource_id": "inv",
+        "state_before_cancel": "sent",
+        "recovery": "Ask Ann",
+    }

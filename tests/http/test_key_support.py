@@ -72,3 +72,36 @@ def test_a_success_without_the_key_ends_a_proof_by_echo():
 def test_an_address_that_is_none_is_not_in_the_table():
     """An invalid address is no vendor's."""
     assert not vendor_honours_keys("https://api.stripe.com:port", "POST")
+
+
+def test_the_size_that_a_proof_holds_for():
+    """A megabyte, or the body of the largest request that proved it; larger requests without the key disprove nothing."""
+    support, megabyte = KeySupport(), 1024 * 1024
+    support.prove("https://a", "/1")
+    assert [support.proved("https://a", "/1", size) for size in (0, megabyte, megabyte + 1)] == [
+        True,
+        True,
+        False,
+    ]
+    support.answered("https://a", "/1", "mine", {KEY: "mine"}, succeeded=True, size=megabyte + 7)
+    assert [support.proved("https://a", "/1", megabyte + each) for each in (7, 8)] == [True, False]
+    support.answered("https://a", "/1", "mine", {}, succeeded=True, size=megabyte + 8)
+    assert support.proved("https://a", "/1")
+    support.prove("https://a", "/1", echoes=True)
+    assert support.proved("https://a", "/1", megabyte + 7)
+    support.answered("https://a", "/1", "mine", {}, succeeded=True, size=megabyte + 7)
+    assert not support.proved("https://a", "/1")
+
+
+def test_the_proofs_of_a_process():
+    """At most 1024 addresses, until they are forgotten; a proof says nothing about other paths."""
+    support = KeySupport()
+    for number in range(1024):
+        support.prove("https://a", f"/{number}")
+    assert support.proved("https://a", "/0")
+    support.prove("https://a", "/1024")
+    assert support.proved("https://a", "/0")
+    assert not support.proved("https://a", "/1")
+    assert not support.proved("https://b", "/0")
+    support.clear()
+    assert not support.proved("https://a", "/0")

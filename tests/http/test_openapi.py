@@ -1,8 +1,9 @@
 """Problem details in an OpenAPI document."""
 
 from amends import FaultError
+from amends.core.vocabulary import row_for
 from amends.errors import ConflictError
-from amends.http.openapi import add_problems, problems
+from amends.http.openapi import _with_references, add_problems, problems
 
 
 def test_openapi_of_statuses_and_of_others():
@@ -42,3 +43,52 @@ def test_an_error_without_a_status_is_a_500():
     from amends.errors import InternalError
 
     assert set(problems(InternalError)) == {500}
+
+
+def test_references_of_the_schema_to_itself():
+    """They point to its place in the document; other references and values stay."""
+    found = _with_references({"$ref": "#", "a": [{"$ref": "#"}, {"$ref": "#/x"}], "b": "#", "c": 7})
+    here = "#/components/schemas/Problem"
+    assert found == {"$ref": here, "a": [{"$ref": here}, {"$ref": "#/x"}], "b": "#", "c": 7}
+
+
+def test_the_responses_of_operations():
+    """Each operation gets a default one; FastAPI's 422 is replaced, and its schemas go if none refers to them."""
+    invalid = {
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/HTTPValidationError"}}}
+    }
+    own = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Mine"}}}}
+    document = {
+        "components": {"schemas": {"HTTPValidationError": {}, "ValidationError": {}, "Mine": {}}},
+        "paths": {
+            "/a": {
+                "get": {"responses": {"422": invalid}},
+                "post": {"responses": {"422": own, "default": {"description": "mine"}}},
+                "parameters": [{"name": "a"}],
+            },
+            "/b": {"put": {}},
+        },
+    }
+    assert add_problems(document) is document
+    get, post = (document["paths"]["/a"][method]["responses"] for method in ("get", "post"))
+    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    assert get["422"] == {
+        "description": "The request is not valid",
+        "content": {"application/problem+json": problem},
+    }
+    assert get["default"]["description"] == "Any other error"
+    assert (post["422"], post["default"]) == (own, {"description": "mine"})
+    assert set(document["paths"]["/b"]["put"]["responses"]) == {"default"}
+    assert set(document["components"]["schemas"]) == {"Mine", "Problem"}
+    before = str(document)
+    add_problems(document)
+    assert str(document) == before
+
+
+def test_the_examples_of_a_response():
+    """Each has the problem document of its code, and says what to do."""
+    response = problems(ConflictError, 409)[409]
+    ((code, example),) = response["content"]["application/problem+json"]["examples"].items()
+    assert (code, example["value"]["status"], example["value"]["code"]) == ("CONFLICT", 409, "CONFLICT")
+    assert example["summary"] == row_for("everyday", "CONFLICT").suggestion
+    assert response["description"] == row_for("everyday", "CONFLICT").message

@@ -36,3 +36,35 @@ def test_unknown_values_are_refused():
     """The option has three values."""
     with pytest.raises(ValueError, match="fault"):
         check_raises("return")
+
+
+def test_a_failed_response_raises_what_its_library_raises():
+    """With the fault, the decision and the history attached, and a note for the traceback."""
+
+    class Response:
+        def __init__(self, error):
+            self.error = error
+
+        def raise_for_status(self):
+            if self.error is not None:
+                raise self.error
+
+    failed = OSError("404")
+    error = FaultError(code="NOT_FOUND")
+    error.response = Response(failed)
+    assert original_of(error) is failed
+    assert (failed.fault, failed.decision, failed.history) == (error.fault, error.decision, error.history)
+    assert failed.__notes__ == ["amends: NOT_FOUND"]
+    error.response = Response(None)
+    assert original_of(error) is None
+
+
+def test_the_cause_is_looked_for_below_sixteen_errors():
+    """A chain may contain itself, so the search ends."""
+    for depth, found in ((15, True), (16, False)):
+        error: BaseException = ConnectionError()
+        cause = error
+        for _ in range(depth):
+            outer = FaultError(code="CONFLICT")
+            outer.__cause__, error = error, outer
+        assert (original_of(error) is cause) is found

@@ -2,7 +2,7 @@
 
 import pytest
 
-from amends.http.request_info import preferred_form
+from amends.http.request_info import RequestInfo, preferred_form
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,15 @@ from amends.http.request_info import preferred_form
 def test_preferred_form(accept, form):
     """The form is JSON unless `Accept` names and prefers HTML or Markdown."""
     assert preferred_form(accept) == form
+
+
+def test_the_base_of_urls():
+    """The configured one; else the host if it is trusted, by its name or by the framework where no names are given."""
+    local, checked = RequestInfo(host="localhost", root="/r"), RequestInfo(host="shop.example", trusted=True)
+    assert local.base_url("https://api.example/", ["x"]) == "https://api.example"
+    assert local.base_url(None, None) == "http://localhost/r"
+    assert checked.base_url(None, None) == "http://shop.example"
+    assert checked.base_url(None, ["other.example"]) is None
+    assert checked.base_url(None, ["shop.example"]) == "http://shop.example"
+    assert RequestInfo(host="shop.example").base_url(None, None) is None
+    assert RequestInfo(host="no host", trusted=True).base_url(None, None) is None

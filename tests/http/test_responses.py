@@ -8,11 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from amends import Fault, decode
+from amends.core import recording
+from amends.core.crosswalk import source_row
 from amends.core.fault import Origin
 from amends.http.application_errors import fault_from_status
 from amends.http.openapi import problems
 from amends.http.request_info import RequestInfo
-from amends.http.responses import Settings, complete, error_response, retry_after
+from amends.http.responses import Settings, _json, complete, error_response, retry_after
 from amends.serving.effect_unknown import EffectUnknownError
 from tests.each import each
 
@@ -307,3 +309,113 @@ def test_the_level_of_the_log_line(caplog):
     """The server's failures are errors in the log, the caller's are not."""
     caplog.set_level("INFO", logger="amends.http")
     _log_level(caplog=caplog)
+
+
+def headers_of(fault, accept=None, **options):
+    response = error_response(fault, RequestInfo(accept=accept, host="localhost"), Settings(), **options)
+    return dict(response.headers), response.body
+
+
+def test_the_headers_of_each_form():
+    """The content type that the client accepts, the length of the body, and for HTML the policy of the page."""
+    for accept, kind, policy in (
+        (None, "application/problem+json", False),
+        ("application/json", "application/problem+json", False),
+        ("text/html", "text/html; charset=utf-8", True),
+        ("text/markdown", "text/markdown; charset=utf-8", False),
+    ):
+        headers, body = headers_of(Fault(code="CONFLICT", message="ü"), accept)
+        assert headers["content-type"] == kind
+        assert headers["content-length"] == str(len(body))
+        assert ("content-security-policy" in headers) is policy
+        assert "retry-after" not in headers
+
+
+def test_headers_that_describe_the_replaced_body_are_not_copied():
+    """Others are, once."""
+    given = [
+        ("ETag", '"a"'),
+        ("Content-Type", "text/plain"),
+        ("Content-Encoding", "gzip"),
+        ("Allow", "GET"),
+        ("X-A", "b"),
+    ]
+    response = error_response(Fault(code="CONFLICT"), REQUEST, Settings(), headers=given)
+    names = [name.lower() for name, _ in response.headers]
+    assert sorted(names) == sorted({*names})
+    assert {"allow", "x-a"} <= set(names)
+    assert not {"etag", "content-encoding"} & set(names)
+
+
+def test_the_summary_for_people():
+    """Status, title, message on one line, steps, code and trace; the page of the code in Markdown."""
+    fault = Fault(
+        code="CONFLICT",
+        message="It\n changed",
+        suggestions=("Read  it\nagain",),
+        trace_id="abc",
+        retry_after=3.0,
+    )
+    body = headers_of(fault, "text/markdown")[1].decode()
+    row = source_row(fault)
+    assert body == (
+        f"# 409 {row.message}\n\nIt changed\n\n- Read it again\n\n"
+        "Code `CONFLICT`, trace `abc`. See http://localhost/errors/conflict\n"
+    )
+    html = headers_of(fault, "text/html")[1].decode()
+    assert "See http" not in html
+    assert '<a href="http://localhost/errors/conflict">About this error</a>' in html
+    elsewhere = error_response(fault, RequestInfo(accept="text/markdown", host="evil.example"), Settings())
+    assert elsewhere.body.decode().endswith("trace `abc`.\n")
+
+
+def test_members_that_cannot_be_written_as_json_are_left_out():
+    """The other members stay; a number that no JSON reader accepts and a value of another library are such members."""
+
+    class Odd:
+        pass
+
+    deep = []
+    for _ in range(2000):
+        deep = [deep]
+    for value in (Odd(), 2**70000, deep, {1j: 2}):
+        document = {"code": "CONFLICT", "odd": value, "kept": MappingProxyType({"a": 1}), "none": None}
+        assert json.loads(_json(document)) == {"code": "CONFLICT", "kept": {"a": 1}}
+    assert json.loads(_json({"a": 1, "none": None})) == {"a": 1, "none": None}
+    assert _json({"odd": Odd()}) == b"{}"
+
+
+def test_what_is_logged_of_an_answer(caplog):
+    """Method, path, status, code and trace id, also as fields; an unexpected exception with its traceback."""
+    caplog.set_level("INFO", logger="amends.http")
+    cause = KeyError("x")
+    request = RequestInfo(method="PUT", root="/shop", path="/orders 7")
+    for code, status, level in (("CONFLICT", 409, "INFO"), ("INTERNAL_ERROR", 500, "ERROR")):
+        error_response(Fault(code=code, trace_id="abc"), request, Settings(), cause=cause)
+        record = caplog.records[-1]
+        assert record.getMessage() == f"PUT /shop/orders%207 answered {status} {code} trace_id=abc"
+        assert (record.trace_id, record.code, record.status) == ("abc", code, status)
+        assert (record.levelname, record.exc_info[1]) == (level, cause)
+    caplog.clear()
+    caplog.set_level("ERROR", logger="amends.http")
+    error_response(Fault(code="CONFLICT"), request, Settings())
+    assert caplog.records == []
+
+
+def test_an_answer_is_recorded():
+    """With the request it belongs to and what was sent."""
+    notes = []
+
+    def sink(*note):
+        notes.append(note)
+
+    recording.add_sink(sink)
+    try:
+        error_response(
+            Fault(code="CONFLICT", trace_id="abc"), RequestInfo(path="/a b", root="/r"), Settings()
+        )
+    finally:
+        recording.remove_sink(sink)
+    ((where, outcome, fault, facts),) = notes
+    assert (where, outcome, fault.code) == ("http server", "sent", "CONFLICT")
+    assert facts == {"name": "GET /r/a%20b", "trace_id": "abc", "status": 409}

@@ -131,3 +131,69 @@ def test_which_messages_of_validators_may_be_sent():
     assert not is_author_text("x" * 150 + " is too long", ["name"], "x" * 150)
     assert not is_author_text("one\ntwo", ["name"], "x")
     assert not is_author_text("", ["name"], "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "value", "sent"),
+    [
+        ("", (), None, False),
+        ("x", (), None, True),
+        ("x" * 300, (), None, True),
+        ("x" * 301, (), None, False),
+        ("two\nlines", (), None, False),
+        ("abc is wrong", ("name",), "abc", True),
+        ("abc is wrong", ("password",), "abc", False),
+        ("ab is wrong", ("password",), "ab", True),
+        ("is wrong", ("password",), "abc", True),
+        ("y" * 64 + " is wrong", ("name",), "y" * 64, True),
+        ("y" * 65 + " is wrong", ("name",), "y" * 65, False),
+        ("7 is wrong", ("password",), 7, True),
+    ],
+)
+def test_which_messages_of_validators_are_sent(text, path, value, sent):
+    """Short ones of one line that repeat no secret and no long value."""
+    assert is_author_text(text, path, value) is sent
+
+
+def test_which_rejected_values_are_sent():
+    """Numbers, booleans, null and strings of up to 64 characters; none of a secret field."""
+    for value, sent in (
+        ("x" * 64, True),
+        ("x" * 65, False),
+        (7, True),
+        (10**63, True),
+        (10**64, False),
+        (1.5, True),
+        (True, True),
+        (None, True),
+        ([7], False),
+        ({}, False),
+    ):
+        (part,) = fault_from_validation([Mistake(("a",), rule="Wrong", value=value)]).errors
+        assert (part.details == {"rejected": value}) is sent
+        (part,) = fault_from_validation([Mistake(("token",), rule="Wrong", value=value)]).errors
+        assert part.details is None
+    (part,) = fault_from_validation([Mistake(("a",), rule="Wrong")]).errors
+    assert part.details is None
+
+
+def test_the_fault_of_many_fields():
+    """At most a thousand fields are listed, each with its rules once; the first with a place names the field."""
+    found = fault_from_validation(Mistake(("a", number), rule="Wrong") for number in range(1001))
+    assert (len(found.errors), found.field) == (1000, "/a/0")
+    found = fault_from_validation(
+        [
+            Mistake((), rule="Whole."),
+            Mistake(("b",), rule="One."),
+            Mistake(("b",), rule="Two"),
+            Mistake(("b",), rule="One."),
+        ]
+    )
+    assert [(part.field, part.suggestions, part.message) for part in found.errors] == [
+        (None, ("Whole.",), "Whole."),
+        ("/b", ("One.", "Two"), "One at /b"),
+    ]
+    assert (found.field, found.status, found.suggestions) == ("/b", 422, ("Whole.", "One at /b"))
+    assert found.errors[1].status == 422
+    assert fault_from_validation([Mistake(("a",), rule="x" * 400)]).errors[0].suggestions == ("x" * 300,)
+    assert fault_from_validation([], 400).status == 400

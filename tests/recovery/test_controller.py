@@ -499,3 +499,156 @@ def test_an_overload_is_not_learned_as_chance():
         assert controller.evidence.share == 0.0
         probed(controller)
         assert (controller.evidence.share > 0.0) is learned
+
+
+def test_the_state_before_any_call():
+    """OPEN: calls are sent at once, and nothing is held."""
+    controller = Controller()
+    assert (controller.state, controller.since, controller.held_until()) == (OPEN, 0.0, 0.0)
+    assert controller.admit(0.0) == 0.0
+    assert controller.may_force(0.0)
+    assert not controller.probes_fresh
+
+
+def test_a_probe_at_the_time_zero():
+    """Times may begin with zero: the probe that was sent then is out."""
+    controller = Controller()
+    for _ in range(5):
+        controller.failed(0.0, 0.0, 0.5, PLAIN)
+    assert controller.state == SHUT
+    controller.hold.resume_at = 0.0
+    assert controller.admit(0.0) == 0.0
+    assert controller.admit(0.0) == 1.0
+    controller.failed(0.0, 0.0, 0.5, PLAIN)
+    assert controller.hold.resume_at > 0.0
+
+
+def test_failures_of_calls_that_were_sent_before_a_hold():
+    """In SHUT they change nothing except that a hint makes it longer; in WARY only hints count."""
+    controller, now = shut()
+    resumes, run = controller.hold.resume_at, controller.evidence.run
+    assert controller.failed(now + 0.1, now - 5.0, 0.5, PLAIN) is False
+    assert (controller.hold.resume_at, controller.evidence.run) == (resumes, run)
+    assert controller.failed(now + 0.1, now - 5.0, 0.5, HINT, 20.0) is True
+    assert controller.hold.resume_at == now + 20.1
+    controller, now = healthy()
+    controller.failed(now, now - 0.05, 0.5, HINT, 3600.0)
+    assert controller.state == WARY
+    for _ in range(20):
+        assert controller.failed(now, now - 0.05, 0.5, PLAIN) is False
+    assert controller.state == WARY
+    controller.failed(now, now - 0.05, 0.5, HINT, 3600.0)
+    assert controller.state == SHUT
+
+
+def test_every_ended_call_is_counted():
+    """Successes, failures and those without an outcome."""
+    controller, now = healthy()
+    calls = controller.traffic.calls
+    controller.failed(now, now, 0.5, PLAIN)
+    controller.abandoned(now)
+    controller.succeeded(now, now)
+    assert controller.traffic.calls == calls + 3
+
+
+def test_a_probe_without_an_outcome_is_sent_again():
+    """At once; another call without an outcome is no probe."""
+    controller, _ = shut()
+    now = controller.hold.resume_at
+    assert controller.admit(now) == 0.0
+    controller.abandoned(now - 1.0)
+    assert controller.admit(now) > now
+    controller.abandoned(now)
+    assert controller.admit(now) == 0.0
+
+
+def test_what_another_process_wrote():
+    """It resumes within half a minute, keeps the later named time, and does not reopen what is not shut."""
+    controller, now = healthy()
+    controller.learn(now, now, 0.0, shut=False)
+    assert controller.state == OPEN
+    controller.learn(now, now + 10.0, now + 50.0, shut=True)
+    assert (controller.state, controller.since) == (SHUT, now)
+    assert (controller.hold.resume_at, controller.hold.until) == (now + 10.0, now + 50.0)
+    controller.learn(now + 1.0, now + 500.0, now + 40.0, shut=True)
+    assert controller.since == now
+    assert (controller.hold.resume_at, controller.hold.until) == (now + 31.0, now + 50.0)
+    controller.learn(now + 2.0, now, 0.0, shut=False)
+    assert controller.state == RAMP
+    assert controller.admit(now + 2.0) == 0.0
+
+
+def test_the_named_limit_of_a_service_that_is_held():
+    """It does not count: the hold is stronger."""
+    controller, now = shut()
+    controller.allow(now, 1, 100.0)
+    assert controller.state == SHUT
+    controller, now = healthy()
+    controller.allow(now, 1, 100.0)
+    assert (controller.state, controller.since) == (RAMP, now)
+    since = controller.since
+    controller.allow(now + 5.0, 1, 200.0)
+    assert (controller.state, controller.since) == (RAMP, since)
+    controller, now = healthy()
+    controller.allow(now, 10**6, 1.0)
+    assert controller.state == OPEN
+
+
+def test_a_paced_service_is_open_again_when_its_named_limit_ends():
+    """Not before, although the answers are calm."""
+    controller, now = healthy()
+    controller.allow(now, 10, 100.0)
+    controller.succeeded(now + 99.0, now + 98.95)
+    assert controller.state == RAMP
+    controller.succeeded(now + 100.0, now + 99.95)
+    assert controller.state == OPEN
+
+
+def test_when_a_call_may_be_forced():
+    """In RAMP if the pace is at least the arrivals; in a hold when the named time is over."""
+    controller, now = healthy()
+    controller.allow(now, 10, 100.0)
+    assert not controller.may_force(now)
+    controller.pace.per_second = controller.traffic.rate(now)
+    assert controller.may_force(now)
+    controller, now = shut()
+    assert controller.may_force(now)
+    controller.hold.until = now + 1.0
+    assert not controller.may_force(now)
+    assert controller.may_force(now + 1.0)
+    assert controller.held_until() == now + 1.0
+    assert controller.probes_fresh
+
+
+def test_a_long_hint_among_many_refusals_does_not_pace():
+    """A refusal that names more than half a minute is no sign of too many calls now."""
+    for hint, expected in ((30.0, RAMP), (30.1, OPEN)):
+        controller, now = healthy()
+        controller.evidence.share = 0.5
+        assert controller.failed(now, now - 0.01, 0.5, HINT, hint) is False
+        assert controller.state == expected
+
+
+def test_a_hint_that_is_presumed_to_concern_one_caller_is_chance():
+    """The probe in WARY is out for longer than failures take: the hint is learned as chance, and all calls are sent."""
+    controller, now = healthy()
+    controller.failed(now, now - 0.05, 0.5, HINT, 3600.0)
+    assert controller.admit(now) == 0.0
+    assert controller.admit(now + 0.1) == pytest.approx(now + 0.2)
+    assert controller.admit(now + 0.21) == 0.0
+    assert (controller.state, controller.evidence.run) == (OPEN, 0)
+    assert controller.evidence.share > 0.0
+
+
+def test_a_named_time_within_the_first_second():
+    """Times may begin with zero."""
+    controller, _ = shut()
+    controller.hold.until = 0.5
+    assert controller.probes_fresh
+
+
+def test_failures_without_a_named_time():
+    """The default is none."""
+    controller = Controller()
+    controller.failed(1.0, 0.9, 0.5, HINT)
+    assert controller.held_until() == 1.0

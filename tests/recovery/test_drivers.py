@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from amends import FaultError, Operation, Policy, Upstream, arecover, recover
+from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.errors import ServiceUnavailableError
 from amends.recovery import current_operation, time_left
 from amends.recovery.async_library import TaskWaiter, ThreadWaiter
@@ -326,3 +326,105 @@ def test_the_final_error(clock):
     """A flow that gives up raises."""
     with pytest.raises(FaultError):
         run_flow(plan_for(policy=Policy(attempts=1)), Script(ServiceUnavailableError()), (), {})
+
+
+def shut_upstream(clock):
+    upstream = Upstream()
+    for _ in range(9):
+        upstream.failed(Fault(code="SERVICE_UNAVAILABLE"), clock.now(), clock.now(), 0.0)
+    return upstream
+
+
+@pytest.mark.parametrize(
+    ("options", "direct"),
+    [
+        ({}, True),
+        ({"policy": None}, True),
+        ({"policy": Policy(attempts=2)}, True),
+        ({"policy": Policy(deadline=5.0)}, False),
+        ({"policy": "wrong"}, False),
+        ({"operation": Operation(name="a")}, True),
+        ({"operation": Operation(key="k")}, False),
+        ({"operation": Operation(keyed=True)}, False),
+        ({"operation": "wrong"}, False),
+        ({"upstream": "open"}, True),
+        ({"upstream": "shut"}, False),
+        ({"upstream": "wrong"}, False),
+        ({"history": []}, False),
+        ({"examine": False}, False),
+        ({"timeout": 5.0}, False),
+    ],
+)
+def test_which_first_calls_are_made_without_a_flow(clock, options, direct):
+    """Those that need nothing arranged. Their options are checked only when they fail."""
+    made = {"open": lambda: Upstream(), "shut": lambda: shut_upstream(clock)}
+
+    def given():
+        upstream = options.get("upstream")
+        return {**options, **({"upstream": made[upstream]()} if upstream in made else {})}
+
+    if direct:
+        assert recover(lambda: "x", raises="other", **given()) == "x"
+        assert asyncio.run(arecover(Script("x").acall, raises="other", **given())) == "x"
+    else:
+        with pytest.raises((ValueError, TypeError, AttributeError)):
+            recover(lambda: "x", raises="other", **given())
+        with pytest.raises((ValueError, TypeError, AttributeError)):
+            asyncio.run(arecover(Script("x").acall, raises="other", **given()))
+
+
+@pytest.mark.parametrize("upstream", [True, False])
+async def test_the_outcome_of_a_first_call(clock, upstream):
+    """When it was sent and ended, with the credentials and the successes of that time."""
+    service = Upstream() if upstream else None
+    if service is not None:
+        service.renewal.generation = 3
+    before = process_quota.successes
+
+    def fail():
+        clock.advance(2.0)
+        raise KeyError("x")
+
+    async def afail():
+        fail()
+
+    for result, outcome in (call_first(service, fail, (), {}), await acall_first(service, afail, (), {})):
+        assert result is None
+        assert outcome.ended - outcome.sent == 2.0
+        assert isinstance(outcome.error, KeyError)
+        assert outcome.fault is not None
+        assert (outcome.generation, outcome.successes) == ((3, 0) if upstream else (0, before))
+
+
+@pytest.mark.parametrize("upstream", [True, False])
+def test_a_first_call_that_succeeds_is_counted(clock, upstream):
+    """By its upstream, or else by the process; never by both."""
+    service, before = Upstream() if upstream else None, process_quota.successes
+    assert call_first(service, lambda a, b: (a, b), (1,), {"b": 2}) == ((1, 2), None)
+    assert asyncio.run(acall_first(service, Script("x").acall, (), {})) == ("x", None)
+    assert asyncio.run(arecover(Script("x").acall, upstream=service)) == "x"
+    assert process_quota.successes - before == (0 if upstream else 3)
+    if service is not None:
+        assert service.snapshot().calls == 3
+
+
+async def test_an_interrupted_async_call_is_reported(clock):
+    """To the upstream, with the time at which it was sent."""
+    seen, service = [], Upstream()
+    service.abandoned = lambda now, sent: seen.append((now, sent))
+
+    async def cancelled():
+        clock.advance(1.0)
+        raise asyncio.CancelledError
+
+    for run in (
+        lambda: acall_first(service, cancelled, (), {}),
+        lambda: arecover(cancelled, upstream=service),
+    ):
+        began = clock.now()
+        with pytest.raises(asyncio.CancelledError):
+            await run()
+        assert seen.pop() == (began + 1.0, began)
+    with pytest.raises(asyncio.CancelledError):
+        await arecover(cancelled)
+    assert seen == []

@@ -1,5 +1,7 @@
 """Tests of what is known about the traffic of a service, of what is chance, and what is an outage."""
 
+from math import ceil, exp, inf, log, sqrt
+
 import pytest
 
 from amends.recovery.evidence import (
@@ -237,3 +239,323 @@ def test_first_repeats_that_are_refused_again_are_no_sign_of_too_many_calls():
     evidence.count_repeat(refused=False)
     evidence.count_repeat(refused=False)
     assert evidence.too_many
+
+
+# The traffic, with exact numbers -------------------------------------------------------------------------------
+
+
+def test_the_rates_of_the_first_second():
+    """What arrived within a second counts as in a second."""
+    traffic = Traffic()
+    assert traffic.seconds(50.0) == 1.0
+    for _ in range(6):
+        traffic.arrived()
+    traffic.succeeded(50.0, 50.0)
+    assert (traffic.rate(50.5), traffic.rate(51.0), traffic.rate(52.0)) == (6.0, 6.0, 3.0)
+    assert (traffic.good_rate(50.5), traffic.good_rate(54.0)) == (1.0, 0.25)
+    assert traffic.arrivals == 6
+
+
+def test_old_arrivals_fade_within_half_a_minute():
+    """After 30 s their weight, and that of the time they took, is 1/e."""
+    traffic = Traffic()
+    traffic.seconds(0.0)
+    for _ in range(60):
+        traffic.arrived()
+    for _ in range(30):
+        traffic.succeeded_open(0.0, -0.1)
+    traffic.roll(30.0)
+    assert traffic.arrivals == 90
+    assert (traffic.rate(30.0), traffic.good_rate(30.0)) == (3.0, 1.0)
+    assert traffic.seconds(31.0) == 31.0
+    traffic.roll(60.0)
+    kept = exp(-1.0)
+    assert traffic.arrivals == pytest.approx(90 * kept)
+    assert traffic.seconds(60.0) == pytest.approx(30 + 30 * kept)
+    assert traffic.good_rate(60.0) == pytest.approx(30 * kept / (30 + 30 * kept))
+
+
+@pytest.mark.parametrize("report", [Traffic.succeeded, Traffic.succeeded_open])
+def test_a_window_is_closed_after_ten_seconds(report):
+    """By the first good answer after that, in OPEN and elsewhere."""
+    for last, faded in ((10.0, False), (10.1, True)):
+        traffic = Traffic()
+        report(traffic, 0.0, -0.1)
+        for _ in range(10):
+            traffic.arrived()
+        traffic.roll(0.0)
+        traffic.roll(0.0)
+        report(traffic, last, last - 0.1)
+        assert (traffic.arrivals < 10.0) is faded
+
+
+def test_the_latest_send_time_of_an_answer():
+    """Answers may arrive in another order than the calls were sent."""
+    for report in (Traffic.succeeded, Traffic.succeeded_open):
+        traffic = Traffic()
+        assert not traffic.answered
+        report(traffic, 1.0, 0.0)
+        assert traffic.answered
+        report(traffic, 9.0, 8.0)
+        report(traffic, 9.5, 3.0)
+        assert (traffic.last_answered, traffic.calls) == (8.0, 3)
+
+
+def test_the_first_answer_ever_is_usual():
+    """Until a window of four answers is known."""
+    traffic = Traffic()
+    traffic.succeeded_open(100.0, 99.0)
+    assert (traffic.usual, traffic.peak) == (1.0, 1.0)
+    for _ in range(3):
+        traffic.succeeded_open(101.0, 100.8)
+    traffic.note_first_trip(0.1)
+    assert (traffic.usual, traffic.peak) == (0.1, 0.1)
+    traffic.roll(102.0)
+    assert traffic.usual == pytest.approx((1.0 + 3 * 0.2) / 4)
+    assert traffic.peak == 1.0
+    traffic.note_first_trip(0.1)
+    assert traffic.peak == 1.0
+
+
+def windows(traffic, *trips, count=4, start=0.0):
+    """Report windows of `count` answers each, with the round trips given."""
+    now = start
+    for trip in trips:
+        for _ in range(count):
+            traffic.succeeded_open(now, now - trip)
+        now += 1.0
+        traffic.roll(now)
+    return now
+
+
+def test_a_window_of_round_trips_has_four_answers():
+    """One with fewer goes on until it has them."""
+    traffic = Traffic()
+    now = windows(traffic, 0.5)
+    windows(traffic, 0.1, count=3, start=now)
+    assert traffic.usual == 0.5
+    windows(traffic, 0.1, count=1, start=now + 5.0)
+    assert traffic.usual == pytest.approx(0.1)
+
+
+def test_the_usual_trip_and_the_usual_longest_trip_are_those_of_the_best_of_six_windows():
+    """The seventh window forgets the first."""
+    traffic = Traffic()
+    now = windows(traffic, 0.1, 0.5, 0.5, 0.5, 0.5, 0.5)
+    assert (traffic.usual, traffic.peak) == (pytest.approx(0.1), pytest.approx(0.1))
+    windows(traffic, 0.4, start=now)
+    assert (traffic.usual, traffic.peak) == (pytest.approx(0.4), pytest.approx(0.4))
+
+
+def test_the_longest_trip_of_a_window():
+    """One slow answer raises it; the mean is that of all."""
+    traffic = Traffic()
+    for trip in (0.1, 0.5, 0.1, 0.1):
+        traffic.succeeded_open(10.0, 10.0 - trip)
+    traffic.roll(11.0)
+    assert (traffic.usual, traffic.peak) == (pytest.approx(0.2), pytest.approx(0.5))
+
+
+def test_a_window_without_answers_is_not_discarded():
+    """There is nothing to discard, so its arrivals stay as they are."""
+    traffic = Traffic()
+    traffic.seconds(0.0)
+    traffic.arrived()
+    traffic.discard_window(60.0)
+    traffic.discard_window(120.0)
+    assert traffic.arrivals == 1
+    traffic.succeeded_open(5.0, 4.0)
+    traffic.discard_window(30.0)
+    assert traffic.arrivals == 2
+    assert traffic.seconds(30.0) == 30.0
+
+
+# The evidence, with exact numbers ------------------------------------------------------------------------------
+
+
+def evidence_of(rate, *, calls=100, answered=True):
+    """Return the evidence of a service with this rate of arrivals at the time 100."""
+    traffic = Traffic()
+    traffic.seconds(0.0)
+    for _ in range(round(100 * rate)):
+        traffic.arrived()
+    traffic.calls = calls
+    if answered:
+        traffic.last_answered = 0.0
+    return Evidence(traffic)
+
+
+@pytest.mark.parametrize(
+    ("rate", "kind", "count"),
+    [
+        (0.0, PLAIN, 3),  # 0.2³ · 1000 · 0.1 < 1
+        (0.1, PLAIN, 3),
+        (0.12, PLAIN, 3),
+        (0.13, PLAIN, 4),
+        (10.0, PLAIN, 6),
+        (10.0, REFUSED, 6),
+        (0.0, SILENT, 2),
+        (0.62, SILENT, 2),
+        (0.63, SILENT, 3),
+        (10.0, SILENT, 3),
+        (0.1, HINT, 2),
+        (10.0, HINT, 3),
+    ],
+)
+def test_how_many_failures_are_an_outage(rate, kind, count):
+    """As many as chance would produce less than once in 1000 seconds at this rate; silence and hints count more."""
+    evidence = evidence_of(rate)
+    found = [evidence.judge(100.0, 100.0, kind, repeat=False, probe=False) == OUTAGE for _ in range(count)]
+    assert found == [False] * (count - 1) + [True]
+
+
+def test_how_many_failures_are_an_outage_before_the_first_answer():
+    """The rate counts as one call per second, and silence as any failure."""
+    for kind in (PLAIN, REFUSED, SILENT):
+        evidence = evidence_of(0.0, answered=False)
+        found = [evidence.judge(100.0, 100.0, kind, repeat=False, probe=False) for _ in range(5)]
+        assert found == [CHANCE] * 4 + [OUTAGE]
+
+
+def test_where_many_calls_fail_a_run_has_to_be_longer():
+    """The share of failures counts with its likely error, and as 95 % at most."""
+    for share in (0.1, 0.3, 0.5, 0.9, 1.0):
+        evidence = evidence_of(10.0)
+        evidence.share = share
+        each = min(0.95, max(0.2, share + sqrt(share / 32)))
+        least = ceil(log(1 / 10_000) / log(each))
+        found = [evidence.judge(100.0, 100.0, PLAIN, repeat=False, probe=False) for _ in range(least)]
+        assert found == [CHANCE] * (least - 1) + [OUTAGE]
+
+
+def test_the_first_repeats_that_are_refused_again():
+    """Three of three are not enough to know that the refusals concern single callers, four are."""
+    evidence = evidence_of(10.0)
+    found = []
+    for _ in range(4):
+        evidence.count_repeat(refused=True)
+        found.append((evidence._again, evidence.refused_alone))
+    assert [alone for _, alone in found] == [False, False, False, True]
+    assert [share for share, _ in found] == pytest.approx([1 / 2, 2 / 3, 3 / 4, 4 / 5])
+
+
+def test_the_weight_of_a_repeat():
+    """The first seven count alike; then the newest has an eighth."""
+    evidence = evidence_of(10.0)
+    for number in range(7):
+        evidence.count_repeat(refused=number % 2 == 0)
+    assert evidence._again == pytest.approx(4 / 8)
+    evidence.count_repeat(refused=True)
+    evidence.count_repeat(refused=True)
+    assert evidence._again == pytest.approx(1 - (1 / 2) * (7 / 8) ** 2)
+
+
+def test_when_too_many_calls_are_made():
+    """More than 15 % of at least 32 calls fail, and repeats are not refused again."""
+    for share, calls, expected in ((0.15, 32, False), (0.151, 32, True), (0.5, 31, False), (0.5, 33, True)):
+        evidence = evidence_of(10.0, calls=calls)
+        evidence.share = share
+        assert evidence.too_many is expected
+        assert (evidence.judge(100.0, 100.0, REFUSED, repeat=False, probe=False) == TOO_MANY) is expected
+    for refused, expected in (
+        ([False], True),
+        ([True], False),
+        ([True, False], True),
+        ([False, True, True], False),
+        ([False, True, True, True], True),
+        ([True, True, True, True], False),
+    ):
+        evidence = evidence_of(10.0)
+        evidence.share = 0.5
+        for each in refused:
+            evidence.count_repeat(refused=each)
+        assert evidence.too_many is expected
+
+
+def test_only_refused_repeats_outside_of_a_probe_are_counted():
+    """A probe that is refused shows nothing about single callers."""
+    for kind, repeat, probe, counted in (
+        (REFUSED, True, False, 1),
+        (HINT, True, False, 1),
+        (PLAIN, True, False, 0),
+        (REFUSED, False, False, 0),
+        (REFUSED, True, True, 0),
+    ):
+        evidence = evidence_of(10.0)
+        evidence.judge(100.0, 100.0, kind, repeat=repeat, probe=probe)
+        assert evidence._repeats == counted
+
+
+def test_silence_is_strain():
+    """It stays, whatever fails after it; other failures are none."""
+    evidence = evidence_of(10.0)
+    assert evidence.strained is False
+    evidence.judge(100.0, 100.0, PLAIN, repeat=False, probe=False)
+    assert evidence.strained is False
+    evidence.judge(100.0, 100.0, SILENT, repeat=False, probe=False)
+    evidence.judge(100.0, 100.0, PLAIN, repeat=False, probe=False)
+    assert evidence.strained is True
+
+
+def test_verdicts_wait_for_one_and_a_quarter_round_trips():
+    """At that time a run that is no chance is an outage; of a probe, and of silence, before."""
+    for now, kind, probe, expected in (
+        (102.4, PLAIN, False, CHANCE),
+        (102.5, PLAIN, False, OUTAGE),
+        (102.4, PLAIN, True, OUTAGE),
+        (102.4, SILENT, False, OUTAGE),
+    ):
+        evidence = evidence_of(10.0)
+        evidence.wait_for_answers(100.0, 2.0)
+        for _ in range(9):
+            evidence.judge(100.0, 100.0, PLAIN, repeat=False, probe=False)
+        assert evidence.judge(now, 100.0, kind, repeat=False, probe=probe) == expected
+
+
+def test_the_hints_of_a_service_that_often_refuses_are_usual():
+    """A hint is unusual if it is less likely than 3 %."""
+    for share, expected in ((0.0, UNUSUAL_HINT), (0.005, UNUSUAL_HINT), (0.02, CHANCE), (0.5, TOO_MANY)):
+        evidence = evidence_of(10.0)
+        evidence.share = share
+        assert evidence.judge(100.0, 100.0, HINT, repeat=False, probe=False) == expected
+
+
+def test_the_run_of_failures():
+    """It has a length and the send time of its first call; a success ends it."""
+    evidence = evidence_of(10.0)
+    assert (evidence.run, evidence.run_since) == (0, inf)
+    for number in range(3):
+        evidence.judge(100.0 + number, 99.0 + number, PLAIN, repeat=False, probe=False)
+    assert (evidence.run, evidence.run_since) == (3, 99.0)
+    assert evidence.failing == pytest.approx(1 - (31 / 32) ** 3)
+    evidence.learn_chance()
+    assert (evidence.run, evidence.failing) == (0, pytest.approx(evidence.share))
+    evidence.judge(110.0, 109.0, PLAIN, repeat=False, probe=False)
+    assert evidence.run_since == 109.0
+
+
+def test_what_a_success_after_failures_teaches():
+    """Each outcome has the weight 1/32, at first that of all calls; eight failures of a run count."""
+    for calls, run, weight in ((400, 1, 1 / 32), (400, 8, 1 / 32), (400, 30, 1 / 32), (9, 2, 1 / 10)):
+        evidence = evidence_of(10.0, calls=calls)
+        for _ in range(run):
+            evidence.judge(100.0, 100.0, PLAIN, repeat=False, probe=False)
+        evidence.learn_chance()
+        assert evidence.share == pytest.approx((1 - (1 - weight) ** min(run, 8)) * (1 - weight))
+    evidence.run = 0
+    evidence.share = 0.001
+    evidence.learn_chance()
+    assert evidence.share == 0.0
+    evidence.share = 0.5
+    evidence.learn_chance()
+    assert evidence.share == pytest.approx(0.45)
+
+
+def test_a_late_time_out_of_a_call_that_others_overtook():
+    """It is no evidence if a call that was sent at the same time or later was answered; it counts for the run."""
+    evidence = evidence_of(10.0)
+    evidence._traffic.last_answered = 90.0
+    for _ in range(9):
+        assert evidence.judge(100.0, 90.0, SILENT, repeat=False, probe=False) == CHANCE
+    assert evidence.run == 9
+    assert [evidence.judge(100.0, 90.1, SILENT, repeat=False, probe=False) for _ in range(3)][2] == OUTAGE

@@ -231,3 +231,15 @@ def test_the_quota(clock):
     assert waits_for(later, clock) == (True, [2.0])
     now = clock.now()
     assert waits_for(wait_for_quota(lambda at: now + 2.5, 2.0), clock) == (False, [])
+
+
+def test_a_named_exception_that_a_hook_can_remove(clock):
+    """The hook runs first. Its failure is final, although `on` names the exception; without a hook it is repeated."""
+    refused = UnauthenticatedError()
+
+    def refresh():
+        return None
+
+    steps = play(flow(on=UnauthenticatedError, refresh=refresh), refused, None)
+    assert [type(step) for step in steps] == [Send, Do, Send]
+    assert [type(step) for step in play(flow(on=UnauthenticatedError), refused)] == [Send, Wait]

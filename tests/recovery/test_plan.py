@@ -139,3 +139,10 @@ def test_a_fault_among_the_arguments():
     assert fallback_arguments(lambda fault: None, (), mine, FAULT) == ((), mine)
     assert fallback_arguments(lambda fault, /: None, (), {}, FAULT) == ((FAULT,), {})
     assert fallback_arguments(dict, (1,), {"a": 2}, FAULT) == ((1,), {"a": 2})
+
+
+def test_a_plan_without_options():
+    """Nothing is read-only, and the first call needs a flow until the options are checked."""
+    plan = Plan()
+    assert (plan.read_only, plan.direct, plan.raises, plan.timeout) == (False, False, "fault", None)
+    assert plan.checked().direct is True

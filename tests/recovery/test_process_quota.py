@@ -136,3 +136,77 @@ def test_a_program_that_makes_one_call_has_all_tries_after_time_outs(clock):
         return "done"
 
     assert recover(call, operation=Operation(name="one", read_only=True)) == "done"
+
+
+def test_eight_repeats_are_saved_for_each_of_256_functions():
+    """The function that was called longest ago starts again with full savings."""
+    quota = ProcessQuota()
+    assert left(quota, callee="one") == 8
+    for number in range(255):
+        quota.take(0.0, callee=number)
+    assert left(quota, callee="one") == 0
+    for number in range(255):
+        quota.take(0.0, callee=number)
+    assert left(quota, callee="one") == 0
+    for number in range(256):
+        quota.take(0.0, callee=number)
+    assert left(quota, callee="one") == 8
+
+
+def test_when_the_next_repeat_is_available():
+    """A repeat in 200 seconds without successes; a part of one that is left makes the wait shorter."""
+    quota = ProcessQuota()
+    assert left(quota, now=50.0) == 8
+    assert quota.take(50.0) == 250.0
+    assert quota.take(150.0) == 250.0
+    assert quota.take(40.0) == pytest.approx(140.0)
+    assert quota.take(140.0) == 0.0
+    quota.successes = 1
+    assert quota.take(140.0) == 0.0
+    assert quota.take(140.0) == 240.0
+
+
+def test_a_success_earns_one_and_a_half_repeats():
+    """Successes count once, and for ordinary failures at most eight are saved."""
+    quota = ProcessQuota()
+    assert left(quota) == 8
+    for more, repeats in ((4, 6), (0, 0), (2, 3), (3, 4), (1, 2), (60, 8)):
+        quota.successes += more
+        assert left(quota, before=quota.successes) == repeats
+
+
+def test_ten_successes_earn_the_repeat_of_a_time_out():
+    """At most one is saved. The one of a process without any success is lost with the first success."""
+    for successes, repeats in ((1, 0), (9, 0), (10, 1), (19, 1), (50, 1)):
+        quota = ProcessQuota()
+        quota.successes = successes
+        assert left(quota, silent=2.0, before=successes) == repeats
+    quota = ProcessQuota()
+    quota.successes = 10
+    assert quota.take(0.0, silent=2.0, before=10) == 0.0
+    quota.successes = 15
+    assert quota.take(0.0, silent=2.0, before=15) == pytest.approx(100.0)
+    quota.successes = 20
+    assert quota.take(0.0, silent=2.0, before=20) == 0.0
+
+
+def test_what_counts_as_a_time_out():
+    """More than half a second without an answer; before the first success less than five."""
+    for silent, repeats in ((0.5, 8), (0.51, 1), (4.9, 1), (5.0, 8)):
+        assert left(ProcessQuota(), silent=silent) == repeats
+    for silent, repeats in ((0.5, 8), (0.51, 1), (5.0, 1), (60.0, 1)):
+        quota = ProcessQuota()
+        quota.successes = 20
+        assert left(quota, silent=silent, before=20) == repeats
+
+
+def test_turning_the_quota_on_again():
+    """Off, every repeat is allowed. On again, the savings are full and no success is known."""
+    quota = ProcessQuota()
+    assert left(quota) == 8
+    quota.successes = 50
+    quota.turn(on=False)
+    assert [quota.take(0.0) for _ in range(20)] == [0.0] * 20
+    quota.turn(on=True)
+    assert quota.successes == 0
+    assert left(quota) == 8

@@ -26,3 +26,41 @@ def test_a_clock_that_goes_back_earns_nothing():
     quota = Quota(saved=1.0)
     assert quota.take(100.0) == 0.0
     assert quota.take(50.0) > 50.0
+
+
+def test_what_a_quota_begins_with():
+    """A hundred repeats are saved, none is taken."""
+    quota = Quota()
+    assert (quota.saved, quota.taken, quota.earned) == (100.0, 0, 0)
+    for _ in range(100):
+        assert quota.take(5.0) == 0.0
+    assert quota.take(5.0) == 5.1
+    assert (quota.taken, quota.saved) == (100, 0.0)
+
+
+def test_what_successes_and_time_earn():
+    """1.5 repeats per success and ten per second, up to what was saved at the beginning; successes count once."""
+    quota = Quota(saved=20.0)
+    for _ in range(20):
+        quota.take(0.0)
+    quota.earned += 4
+    assert quota.take(0.0) == 0.0
+    assert (quota.saved, quota.earned) == (5.0, 0)
+    assert quota.take(0.5) == 0.0
+    assert quota.saved == 9.0
+    quota.earned += 1000
+    assert quota.take(0.5) == 0.0
+    assert quota.saved == 19.0
+
+
+def test_when_the_next_repeat_is_available():
+    """The time is exact, and rounding does not make it too early."""
+    quota = Quota(per_second=0.1, saved=1.25)
+    assert quota.take(10.0) == 0.0
+    assert quota.take(10.0) == 17.5
+    assert quota.take(17.5) == 0.0
+    assert quota.saved == 0.0
+    quota = Quota(saved=0.999)
+    assert quota.take(0.0) == 0.0
+    assert quota.saved == 0.0
+    assert Quota(saved=0.75).take(0.0) == 0.025

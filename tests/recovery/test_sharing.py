@@ -243,3 +243,99 @@ def test_a_time_that_another_process_was_given_holds_calls_back(clock):
     assert upstream.look(ThreadWaiter(), clock.now()) > clock.now()
     assert upstream.held_for(clock.now()) == pytest.approx(500.0)
     assert upstream.refuses(clock.now(), 300.0)
+
+
+class Notes:
+    """A `Shared` in memory that counts its reads."""
+
+    def __init__(self):
+        self.record, self.reads, self.leases = None, 0, []
+
+    def read(self, name):
+        self.reads += 1
+        return self.record
+
+    def write(self, name, record):
+        self.record = record
+
+    def lease(self, name, seconds):
+        self.leases.append((name, seconds))
+        return True
+
+
+@pytest.fixture
+def notes(clock):
+    return Notes()
+
+
+def record_at(clock, age=0.0, resume=10.0, until=0.0):
+    at = CLOCK.wall() - age
+    return {"at": at, "resume_at": at + resume, "until": at + until if until else 0.0}
+
+
+def test_when_a_record_is_read(clock, notes):
+    """At most once a second, and not if the last answer is younger than five seconds."""
+    sharing, now = Sharing(notes, "shop"), clock.now()
+    assert sharing.read(now, now - 4.9) is None
+    assert notes.reads == 0
+    assert sharing.read(now, now - 5.0) is None
+    assert notes.reads == 1
+    sharing.read(now + 0.9, float("-inf"))
+    assert notes.reads == 1
+    sharing.read(now + 1.0, float("-inf"))
+    assert notes.reads == 2
+    assert sharing.interval == 1.0
+
+
+def test_what_a_record_says(clock, notes):
+    """Its times on this process's clock, once; records of a minute ago, of the future or without numbers say nothing."""
+    now = clock.now()
+    notes.record = record_at(clock, age=2.0, resume=10.0, until=30.0)
+    sharing = Sharing(notes, "shop")
+    found = sharing.read(now, float("-inf"))
+    assert found == (pytest.approx(now + 8.0), pytest.approx(now + 28.0), True)
+    assert sharing.read(now + 2.0, float("-inf")) is None
+    notes.record = record_at(clock, age=1.0)
+    assert sharing.read(now + 4.0, float("-inf"))[1] == 0.0
+    for record in (
+        record_at(clock, age=60.0),
+        record_at(clock, age=-1.0),
+        {**record_at(clock), "until": float("nan")},
+        {**record_at(clock), "resume_at": float("inf")},
+        {"at": CLOCK.wall()},
+        {**record_at(clock), "until": "x"},
+        7,
+    ):
+        notes.record = record
+        assert Sharing(notes, "shop").read(now, float("-inf")) is None
+    notes.record = record_at(clock, age=59.0)
+    assert Sharing(notes, "shop").read(now, float("-inf")) is not None
+
+
+def test_a_record_that_is_gone(clock, notes):
+    """The service is available again, if there was a record; that is said once."""
+    sharing, now = Sharing(notes, "shop"), clock.now()
+    assert sharing.read(now, float("-inf")) is None
+    notes.record = record_at(clock)
+    assert sharing.read(now + 1.0, float("-inf"))[2] is True
+    notes.record = None
+    assert sharing.read(now + 2.0, float("-inf")) == (now + 2.0, 0.0, False)
+    assert sharing.read(now + 3.0, float("-inf")) is None
+
+
+def test_what_is_written(clock, notes):
+    """Times since the epoch; a process does not learn from its own record. A probe is leased for five seconds."""
+    sharing, now, hold = Sharing(notes, "shop"), clock.now(), Hold(Traffic())
+    hold.resume_at = now + 5.0
+    sharing.write(hold, now)
+    wall = CLOCK.wall()
+    assert notes.record == {"at": wall, "resume_at": pytest.approx(wall + 5.0), "until": 0.0}
+    assert sharing.read(now, float("-inf")) is None
+    hold.until = now + 9.0
+    sharing.write(hold, now)
+    assert notes.record["until"] == pytest.approx(wall + 9.0)
+    assert sharing.may_probe()
+    assert notes.leases == [("shop", 5.0)]
+    sharing.clear()
+    assert notes.record is None
+    assert sharing.read(now + 1.0, float("-inf")) is None

@@ -5,9 +5,10 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from amends import Fault, Operation, Policy
-from amends.core.decision import REASONS
+from amends.core.decision import REASONS, State
 from amends.core.enums import Action, Executed, Recovery
 from amends.recovery import ADCP, CLI, NONE, TASK, Attempt, Stepper, from_retry_policy
 from amends.recovery.stepper import remedy_for
@@ -277,3 +278,54 @@ def test_no_sequence_of_failures_breaks_a_bound(policy, operation, script, until
     assert calls <= policy.attempts
     assert stepper.state.waited <= policy.max_wait + 1e-6
     assert len(stepper.history) == calls
+
+
+def test_what_a_call_without_facts_counts():
+    """It did not wait in a queue, nothing waited below it, and it is one try."""
+    fault = Fault(code="RATE_LIMITED", retry_after=3.0)
+    failed = Stepper().failed(fault, started=1.0, ended=3.0, draw=0.0)
+    (attempt,) = failed.history
+    assert (attempt.number, attempt.started, attempt.duration) == (1, 1.0, 2.0)
+    assert (attempt.parked, attempt.wait, attempt.error, attempt.result) == (0.0, 0.0, None, None)
+    assert (failed.state.waited, failed.state.below, failed.state.uncertain) == (0.0, 0, 0)
+    assert (failed.tries, failed.state.started) == (1, 1.0)
+    done = failed.succeeded(started=5.0, ended=5.5)
+    assert (done.history[-1].parked, done.history[-1].duration, done.history[-1].number) == (0.0, 0.5, 2)
+    assert done.state.attempt == 2
+    fresh = Stepper()
+    assert (fresh.state.attempt, fresh.tries, fresh.history, fresh.remedies) == (0, 0, (), frozenset())
+
+
+def test_the_facts_of_a_failed_call():
+    """Waits and tries of recoveries inside it count; the first start stays."""
+    fault = Fault(code="RATE_LIMITED", retry_after=3.0, attempt=4)
+    stepper = Stepper().failed(fault, started=1.0, ended=3.0, draw=0.0, parked=2.5, waited_below=7.0)
+    assert (stepper.history[0].parked, stepper.state.waited) == (2.5, 7.0)
+    assert (stepper.state.below, stepper.tries) == (3, 4)
+    again = stepper.waited(2.0).failed(fault, started=9.0, ended=9.5, draw=0.0)
+    assert (again.state.started, again.state.attempt, again.tries) == (1.0, 2, 8)
+    assert again.history[0].wait == 2.0
+    assert again.state.waited == 9.0
+    zero = Stepper().failed(replace(fault, attempt=0), started=1.0, ended=3.0, draw=0.0)
+    assert zero.state.below == 0
+
+
+def test_the_patience_of_an_operation():
+    """The least of what the policy's waiting, the deadline and the operation around leave; never negative."""
+    assert Stepper(policy=Policy(max_wait=None)).patience(5.0) == float("inf")
+    stepper = Stepper(
+        policy=Policy(max_wait=10.0, deadline=30.0), state=State(attempt=0, started=100.0, waited=4.0)
+    )
+    assert stepper.patience(100.0) == 6.0
+    assert stepper.patience(126.0) == 4.0
+    assert stepper.patience(131.0) == 0.0
+    around = replace(stepper, state=replace(stepper.state, until=103.0))
+    assert around.patience(101.0) == 2.0
+    unlimited = Stepper(policy=Policy(max_wait=None, deadline=5.0))
+    assert unlimited.patience(99.0) == float("inf")
+
+
+def test_a_wait_before_the_first_call():
+    """It counts towards the bound, and no attempt has it."""
+    stepper = Stepper().waited(3.0).waited(2.0)
+    assert (stepper.state.waited, stepper.history) == (5.0, ())

@@ -16,6 +16,7 @@ from amends.errors import RateLimitedError, ServiceUnavailableError, Unauthentic
 from amends.recovery import configure, schedule
 from amends.recovery import upstream as upstream_module
 from amends.recovery.async_library import TaskWaiter, ThreadWaiter
+from amends.recovery.classify import fault_of
 from amends.recovery.clock import CLOCK
 from amends.recovery.quota import Quota
 from amends.testing import Script
@@ -748,3 +749,210 @@ def test_a_turn_is_given_back_once():
     assert three.granted
     four = ThreadWaiter()
     assert upstream.look(four, 0.0) > 0.0
+
+
+def two_waiters(upstream, now=0.0):
+    """Return waiters of a call that may be sent and of one that may not, with room for one call."""
+    one, two = ThreadWaiter(), ThreadWaiter()
+    assert upstream.look(one, now) == 0.0
+    assert upstream.look(two, now) == float("inf")
+    return one, two
+
+
+@pytest.mark.parametrize("how", ["succeeded", "failed", "well", "nothing", "abandoned", "leave"])
+def test_every_end_of_a_call_makes_room_for_one(how):
+    """Whatever its outcome: with room for one call, the next waiter is let out, and only that one."""
+    upstream = Upstream(concurrency=1)
+    one, two = two_waiters(upstream)
+    three = ThreadWaiter()
+    assert upstream.look(three, 0.0) == float("inf")
+    if how == "succeeded":
+        upstream.succeeded(1.0, 0.0)
+    elif how == "failed":
+        upstream.failed(Fault(code="SERVICE_UNAVAILABLE"), 1.0, 0.0, 0.5)
+    elif how == "well":
+        assert upstream.failed(Fault(code="NOT_FOUND"), 1.0, 0.0, 0.5) is False
+    elif how == "nothing":
+        assert upstream.failed(fault_of(KeyError("x")), 1.0, 0.0, 0.5) is False
+    elif how == "abandoned":
+        upstream.abandoned(1.0, 0.0)
+    else:
+        upstream.leave(one, 1.0)
+    assert two.granted
+    assert two.event.is_set()
+    assert not three.granted
+    assert upstream.snapshot(1.0).parked == 1
+
+
+@pytest.mark.parametrize("how", ["succeeded", "failed", "abandoned"])
+def test_an_end_that_no_call_belongs_to_makes_no_room(how):
+    """The number of calls in flight is not negative."""
+    upstream = Upstream(concurrency=1)
+    for _ in range(3):
+        if how == "succeeded":
+            upstream.succeeded(0.0, 0.0)
+        elif how == "failed":
+            upstream.failed(Fault(code="SERVICE_UNAVAILABLE"), 0.0, 0.0, 0.5)
+        else:
+            upstream.abandoned(0.0, 0.0)
+    two_waiters(upstream)
+
+
+def test_forced_and_joined_calls_are_in_flight():
+    """They take a place each; a call is not forced where there is none."""
+    upstream = Upstream(concurrency=2)
+    upstream.join()
+    one, two = two_waiters(upstream)
+    assert not upstream.force(two, 0.0)
+    upstream.leave(one, 0.0)
+    three = ThreadWaiter()
+    assert upstream.force(three, 0.0)
+    assert upstream.look(ThreadWaiter(), 0.0) == float("inf")
+
+
+def test_an_interrupted_probe_is_sent_by_the_next_waiter():
+    """At once."""
+    upstream = Upstream()
+    trip(upstream)
+    one, two = ThreadWaiter(), ThreadWaiter()
+    due = upstream.look(one, 0.0)
+    upstream.look(two, 0.0)
+    assert upstream.look(one, due) == 0.0
+    assert not two.granted
+    upstream.abandoned(due, due)
+    assert two.granted
+
+
+def test_reset_sends_the_waiting_calls():
+    """And no refusal names the time of before."""
+    upstream, waiter = Upstream("shop"), ThreadWaiter()
+    trip(upstream)
+    assert upstream.look(waiter, 0.0) > 0.0
+    upstream.reset()
+    assert waiter.granted
+    assert upstream.snapshot().calls == 0
+
+
+def test_waiting_calls_are_woken_by_a_long_hint():
+    """Longer than half a minute, and holding: those that cannot wait that long fail now. A short one wakes none."""
+    for hint, woken in ((20.0, False), (40.0, True)):
+        upstream = Upstream()
+        trip(upstream)
+        one, two = ThreadWaiter(), ThreadWaiter()
+        due = upstream.look(one, 0.0)
+        upstream.look(two, 0.0)
+        upstream.look(one, due)
+        two.clear()
+        assert upstream.failed(Fault(code="RATE_LIMITED", retry_after=hint), due, due, 0.0)
+        three = ThreadWaiter()
+        upstream.look(three, due)
+        upstream.look(two, due)
+        for each in (two, three):
+            each.clear()
+        assert upstream.failed(Fault(code="RATE_LIMITED", retry_after=hint), due, due - 1.0, 0.0)
+        assert three.event.is_set() is woken
+
+
+def test_what_a_probe_gets_first_in_the_queue():
+    """Before the hinted time a call that has not received the hint goes first; otherwise the first in the queue."""
+    upstream = Upstream()
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=3000), 0.0, 0.0, 0.0)
+    repeat, fresh = ThreadWaiter(), ThreadWaiter()
+    upstream.look(repeat, 0.0, fresh=False)
+    upstream.look(fresh, 0.0)
+    due = upstream.snapshot(0.0).resumes_in
+    upstream.look(fresh, due)
+    assert (repeat.granted, fresh.granted) == (False, True)
+    upstream = Upstream()
+    trip(upstream)
+    repeat, fresh = ThreadWaiter(), ThreadWaiter()
+    due = upstream.look(repeat, 0.0, fresh=False)
+    upstream.look(fresh, 0.0)
+    upstream.look(fresh, due)
+    assert (repeat.granted, fresh.granted) == (True, False)
+
+
+def test_only_new_operations_that_wait_count_as_arrivals():
+    """Repeats do not, and in OPEN the answers are counted instead."""
+    for fresh, state, counted in ((True, "shut", 1), (False, "shut", 0), (True, "open", 0)):
+        upstream = Upstream(concurrency=1)
+        if state == "shut":
+            trip(upstream)
+        before = upstream._controller.traffic.arrivals
+        upstream.look(ThreadWaiter(), 0.0, fresh=fresh)
+        assert upstream._controller.traffic.arrivals - before == counted
+
+
+def test_the_quota_of_an_upstream():
+    """Successes earn repeats; in other states than OPEN none is taken from it."""
+    upstream = Upstream()
+    for _ in range(100):
+        assert upstream.take_repeat(0.0) == 0.0
+    assert upstream.take_repeat(0.0) > 0.0
+    for _ in range(2):
+        upstream.succeeded(0.0, 0.0)
+    assert [upstream.take_repeat(0.0) == 0.0 for _ in range(4)] == [True, True, True, False]
+    trip(upstream, 0.0)
+    assert upstream.take_repeat(0.0) == 0.0
+    assert upstream.snapshot(0.0).repeats == 103
+
+
+def test_what_a_snapshot_shows_of_an_outage():
+    """The next probe, the queue, the share of failures, the round trip; the pace only while calls are paced."""
+    upstream = Upstream("shop")
+    for number in range(20):
+        upstream.succeeded(number + 0.5, float(number))
+    upstream.failed(Fault(code="SERVICE_UNAVAILABLE"), 20.0, 19.9, 0.5)
+    found = upstream.snapshot(20.0)
+    assert (found.state, found.calls, found.pace, found.resumes_in, found.renewals) == (
+        "open",
+        21,
+        None,
+        0.0,
+        0,
+    )
+    assert found.failing == pytest.approx(1 / 32)
+    assert found.round_trip == pytest.approx(0.5)
+    assert (found.repeats, found.repeats_left) == (0, 100.0)
+    while upstream.open:
+        upstream.failed(Fault(code="SERVICE_UNAVAILABLE"), 20.0, 19.9, 0.5)
+    upstream.look(ThreadWaiter(), 20.0)
+    found = upstream.snapshot(20.0)
+    assert (found.state, found.parked, found.pace) == ("shut", 1, None)
+    assert found.resumes_in == pytest.approx(0.5, rel=0.2)
+
+
+def test_the_declaration_of_an_upstream():
+    """Values of the wrong type are refused with an example; the last use is noted."""
+    for wrong in ({"name": 7}, {"vendor": 7}, {"own": 1}, {"concurrency": "2"}, {"concurrency": True}):
+        with pytest.raises(TypeError, match=next(iter(wrong))):
+            Upstream(**wrong)
+    upstream = Upstream("shop")
+    assert (upstream.own, upstream.vendor, upstream.keyed, upstream.concurrency) == (False, None, None, None)
+    assert upstream.last_used == 0.0
+    upstream.look(ThreadWaiter(), 7.0)
+    assert upstream.last_used == 7.0
+    upstream.failed(Fault(code="NOT_FOUND"), 9.0, 8.0, 0.5)
+    assert upstream.last_used == 9.0
+    scope = upstream.scope("seven")
+    assert (scope.name, scope.service) == ("shop/seven", "shop")
+    assert Upstream().scope("seven").name == "seven"
+    with pytest.raises(TypeError, match="name"):
+        upstream.scope(7)
+
+
+def test_how_long_a_server_asked_for_no_calls():
+    """The latest time that it named while it was obeyed; nothing before and after."""
+    upstream = Upstream()
+    assert upstream.held_for(0.0) == 0.0
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=20.0), 0.0, 0.0, 0.0)
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=5.0), 1.0, -1.0, 0.0)
+    assert upstream.held_for(1.0) == pytest.approx(19.0)
+    assert upstream.held_for(20.0) == 0.0
+    refused = upstream.refusal(1.0)
+    assert (refused.code, refused.retry_after, refused.executed) == (
+        "RATE_LIMITED",
+        pytest.approx(19.0),
+        "no",
+    )
+    assert upstream.refusal(30.0).retry_after is None

@@ -32,13 +32,13 @@ class Quota:
         self.taken = 0
         self._at: float | None = None
 
-    def take(self, now: float, cost: float = 1.0) -> float:
+    def take(self, now: float) -> float:
         """Take a repeat and return 0, or return the time when one will be available at the latest."""
         passed = 0.0 if self._at is None else max(0.0, now - self._at)
         self.saved = min(self._cap, self.saved + self.earned * self._per_success + passed * self._per_second)
         self._at, self.earned = now, 0
-        if self.saved >= _ENOUGH * cost:
-            self.saved = max(0.0, self.saved - cost)
+        if self.saved >= _ENOUGH:
+            self.saved = max(0.0, self.saved - 1.0)
             self.taken += 1
             return 0.0
-        return now + (cost - self.saved) / self._per_second
+        return now + (1.0 - self.saved) / self._per_second
