@@ -290,7 +290,6 @@ async def test_what_a_journal_begins_with(store):
     one = await started(store)
     assert (one.state, one.last, one.valid, one.closed, one.on_command) == (("first",), 1, 1, False, None)
     assert one.time_left() == 0.0
-    assert one.closes("end") is False
     await one.write(["a"])
     assert (one.last, one.valid, one.closed) == (2, 2, False)
 

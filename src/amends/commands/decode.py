@@ -34,7 +34,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="read this file instead of stdin")
     parser.add_argument(
-        "--via", choices=tuple(VIAS), help="the transport of the response (default: detected by its shape)"
+        "--via",
+        choices=tuple(VIAS),
+        metavar="NAME",
+        help=f"{', '.join(VIAS)} (default: detected by the shape)",
     )
     parser.add_argument("--vendor", metavar="NAME", help="the sender (default: detected)")
     parser.add_argument("--in-success", action="store_true", help="also look inside successful answers")
