@@ -28,11 +28,14 @@ def traced(
     own = next((value for name, value in given.items() if name.lower() == _HEADER), None)
     if own is not None:
         return replace(operation, trace_id=id_of(own) or operation.trace_id), context
-    parent = traceparent(continued_trace())
-    sent = (context or ClientCallContext()).model_copy(
-        update={"service_parameters": {**given, _HEADER: parent}}
+    trace = continued_trace()
+    members = {**given, _HEADER: traceparent(trace)}
+    sent = (
+        ClientCallContext(service_parameters=members)
+        if context is None
+        else context.model_copy(update={"service_parameters": members})
     )
-    return replace(operation, trace_id=id_of(parent) or operation.trace_id), sent
+    return replace(operation, trace_id=trace), sent
 
 
 def with_trace(fault: Fault) -> Fault:
