@@ -39,7 +39,7 @@ Executed = Literal["no", "maybe"]
 
 class StoreError(Exception):
     """
-    Base class of all exceptions that a store raises deliberately. Catch it where every failure of a store means the same.
+    Base class of all exceptions that a store raises deliberately. Catch it to handle all of them alike.
 
         try:
             await store.log("audit").append(entry)
