@@ -44,13 +44,22 @@ _instrumented: WeakSet[Runtime] = WeakSet()
 
 
 def instrument(runtime: Runtime) -> None:
-    """Report a runtime whenever metrics are collected while it runs. A second call has no effect."""
+    """
+    Report a runtime whenever metrics are collected while it runs. A second call has no effect.
+
+        runtime = Runtime("nats://localhost:4222/jobs", tokens={"secret": "alice"})
+        amends.arcp.otel.instrument(runtime)
+    """
     _instrumented.add(runtime)
     _instruments()
 
 
 def uninstrument(runtime: Runtime) -> None:
-    """Stop reporting a runtime."""
+    """
+    Stop reporting a runtime.
+
+        amends.arcp.otel.uninstrument(runtime)
+    """
     _instrumented.discard(runtime)
 
 

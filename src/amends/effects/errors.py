@@ -60,7 +60,24 @@ class AlreadyDoneError(FaultError):
 
 
 class SimilarError(FaultError):
-    """A very similar call was made recently"""
+    """
+    A very similar call was made recently
+
+    The call was not made. Ask the user, or pass the reason for another call as `again`.
+
+    >>> from amends.effects import Effects
+    >>> effects = Effects("memory:")
+    >>> @effects.once(similar=600)
+    ... def mail(text):
+    ...     return "sent"
+    >>> mail("Your train leaves at 9:12 from platform 4")
+    'sent'
+    >>> try:
+    ...     mail("Your train leaves at 9:12 from platform 4!")
+    ... except SimilarError as similar:
+    ...     similar.fault.field
+    'again'
+    """
 
     code = "SIMILAR_CALL"
     recovery = "correctable"
@@ -94,15 +111,49 @@ class InDoubtError(EffectUnknownError):
 
 
 class KeyReusedError(ValidationError):
-    """The key belongs to a call with other arguments"""
+    """
+    The key belongs to a call with other arguments
+
+    >>> from amends.effects import Effects
+    >>> effects = Effects("memory:")
+    >>> @effects.once(key="order")
+    ... def pay(order, amount):
+    ...     return f"paid {amount}"
+    >>> pay(17, 20)
+    'paid 20'
+    >>> try:
+    ...     pay(17, 30)
+    ... except KeyReusedError as reused:
+    ...     reused.fault.suggestions[0]
+    'Make the first call again, unchanged'
+    """
 
 
 class EffectRunningError(ConflictError):
-    """Another caller runs the effect"""
+    """
+    Another caller runs the effect
+
+    It was not over after `Effects(wait=...)` seconds. A later call waits for it again.
+
+        effects = Effects("sqlite:///effects.db", wait=5)
+        try:
+            receipt = await pay(order)
+        except EffectRunningError as running:
+            print(running.fault.retry_after)
+    """
 
 
 class LedgerUnavailableError(ServiceUnavailableError):
-    """The ledger cannot be reached, so the call was not made"""
+    """
+    The ledger cannot be reached, so the call was not made
+
+    It may be made again when the ledger can be reached.
+
+        try:
+            receipt = await pay(order)
+        except LedgerUnavailableError as unavailable:
+            print(unavailable.fault.executed, unavailable.fault.retry_after)
+    """
 
 
 def already_done(name: str, record: EffectRecord, outcome: object) -> AlreadyDoneError:

@@ -540,7 +540,19 @@ class Scope:
 
 
 class Pending(Sequence[Effect]):
-    """The effects in doubt, read when they are first needed; await it in a coroutine."""
+    """
+    The effects in doubt, from `Effects.pending()`: read when they are first needed; await it in a coroutine.
+
+    >>> effects = Effects("memory:")
+    >>> @effects.once(key="order")
+    ... def pay(order: int) -> str:
+    ...     raise ConnectionResetError
+    >>> try:
+    ...     pay(17)
+    ... except errors.InDoubtError:
+    ...     [effect.key for effect in effects.pending()]
+    ['pay:17']
+    """
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects

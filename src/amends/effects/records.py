@@ -62,7 +62,17 @@ _OF_THE_ROW = frozenset({"state", "holder", "kept"})
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """An effect as `Effects.pending`, `Effects.get` and `amends effects` show it."""
+    """
+    An effect as `Effects.pending`, `Effects.get` and `amends effects` show it.
+
+    >>> from amends.effects import Effects
+    >>> effects = Effects("memory:")
+    >>> effects.call("pay", lambda: "receipt 17", {"order": 17}, key="17")
+    'receipt 17'
+    >>> effect = effects.get("pay:17")
+    >>> effect.state, effect.call, effect.outcome
+    ('done', 'pay({"order":17})', 'receipt 17')
+    """
 
     key: str
     """The name of the effect in the ledger: the tool and its key."""

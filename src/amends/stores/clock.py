@@ -18,7 +18,18 @@ __all__ = ["Clock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """The time source of a store; tests pass their own."""
+    """
+    The time source of a store. Pass your own to `stores.open` in tests, so that leases and delays need no real time.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> class Stopped(SystemClock):
+    ...     def wall(self):
+    ...         return 1000.0
+    >>> store = asyncio.run(stores.open("memory:", clock=Stopped()))
+    >>> asyncio.run(store.queue("mail").now())
+    1000.0
+    """
 
     def wall(self) -> float:
         """Seconds since 1970, as the machine's clock is set."""

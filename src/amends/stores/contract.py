@@ -49,6 +49,16 @@ class Log(Protocol):
 
     For many short-lived logs (one per job, for example), use names of the form `group/member`: where it is cheaper, the
     logs with the same text before the first slash share resources. On NATS they share one stream.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> async def example():
+    ...     async with await stores.open("memory:") as store:
+    ...         log = store.log("jobs/17")
+    ...         await log.append(b"started")
+    ...         return await log.append(b"finished", last=1), [entry.value for entry in await log.read()]
+    >>> asyncio.run(example())
+    (2, [b'started', b'finished'])
     """
 
     @property
@@ -110,7 +120,20 @@ class Log(Protocol):
 
 
 class Table(Protocol):
-    """Keys with a value and a revision each; a write can be conditional on the revision that was read."""
+    """
+    Keys with a value and a revision each; a write can be conditional on the revision that was read.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> async def example():
+    ...     async with await stores.open("memory:") as store:
+    ...         table = store.table("orders")
+    ...         revision = await table.create("17", b"new")
+    ...         await table.put("17", b"paid", revision=revision)
+    ...         return (await table.get("17")).value
+    >>> asyncio.run(example())
+    b'paid'
+    """
 
     @property
     def name(self) -> str:
@@ -168,6 +191,14 @@ class Lease(Protocol):
 
     `epoch` grows each time a message is taken. Write it beside whatever the work changes, and reject smaller epochs:
     this fences out a worker that was paused beyond its lease. The store does the same for every method here.
+
+        lease = await queue.take(wait=None)
+        try:
+            await send(lease.value)
+        except ConnectionError:
+            await lease.give_back(delay=60)
+        else:
+            await lease.done()
     """
 
     @property
@@ -212,6 +243,18 @@ class Queue(Protocol):
     Messages for many workers, each message held by one worker at a time.
 
     Messages come roughly in the order in which they are due; redelivery and several workers rule out a stricter order.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> async def example():
+    ...     async with await stores.open("memory:") as store:
+    ...         queue = store.queue("mail", lease=60)
+    ...         await queue.put(b"hello")
+    ...         lease = await queue.take()
+    ...         await lease.done()
+    ...         return lease.value, await queue.take()
+    >>> asyncio.run(example())
+    (b'hello', None)
     """
 
     @property
@@ -257,7 +300,18 @@ class Queue(Protocol):
 
 
 class Store(Protocol):
-    """An open store with named logs, tables and queues; the first write to a name creates it."""
+    """
+    An open store with named logs, tables and queues; the first write to a name creates it.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> async def example():
+    ...     async with await stores.open("memory:") as store:
+    ...         await store.log("jobs").append(b"started")
+    ...         return await store.names()
+    >>> asyncio.run(example())
+    {'logs': ['jobs'], 'tables': [], 'queues': []}
+    """
 
     @property
     def url(self) -> str:

@@ -38,15 +38,31 @@ Executed = Literal["no", "maybe"]
 
 
 class StoreError(Exception):
-    """Base class of all exceptions that a store raises deliberately."""
+    """
+    Base class of all exceptions that a store raises deliberately. Catch it to handle all of them alike.
+
+        try:
+            await store.log("audit").append(entry)
+        except StoreError:
+            logging.exception("the audit log was not written")
+    """
 
 
 class ConflictError(StoreError):
     """
-    A conditional write found another revision than expected; nothing was written.
+    A conditional write found another revision than expected; nothing was written. Read again and decide again.
 
-    `name` is that of the log or table, and `key` the table's key (None for a log). `actual` is the revision (table) or last sequence number (log) that was found, 0 for an absent key,
-    and None where the backend does not report it.
+    `name` is that of the log or table, and `key` the table's key (None for a log). `actual` is the revision (table) or
+    last sequence number (log) that was found, 0 for an absent key, and None where the backend does not report it.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> table = asyncio.run(stores.open("memory:")).table("orders")
+    >>> try:
+    ...     asyncio.run(table.put("17", b"paid", revision=3))
+    ... except ConflictError as conflict:
+    ...     conflict.key, conflict.expected, conflict.actual
+    ('17', 3, 0)
     """
 
     def __init__(self, name: str, expected: int, actual: int | None = None, key: str | None = None) -> None:
@@ -63,7 +79,14 @@ class ConflictError(StoreError):
 
 
 class LeaseLostError(StoreError):
-    """The lease is over and another worker may have the message; nothing was changed."""
+    """
+    The lease is over and another worker may have the message; nothing was changed. Stop, and discard the result.
+
+        try:
+            await lease.done()
+        except LeaseLostError as lost:
+            logging.warning("message %s of %s is with another worker", lost.message_id, lost.queue)
+    """
 
     def __init__(self, queue: str, message_id: str, epoch: int) -> None:
         super().__init__(queue, message_id, epoch)
@@ -79,7 +102,20 @@ class LeaseLostError(StoreError):
 
 
 class TrimmedError(StoreError):
-    """The requested position is before the oldest entry kept. Reading on from there would silently skip entries."""
+    """
+    The requested position is before the oldest entry kept. Reading on from there would silently skip entries.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> log = asyncio.run(stores.open("memory:")).log("jobs")
+    >>> for value in (b"a", b"b", b"c"):
+    ...     last = asyncio.run(log.append(value))
+    >>> try:
+    ...     _ = asyncio.run(log.trim(3)), asyncio.run(log.read(1))
+    ... except TrimmedError as trimmed:
+    ...     trimmed.start, trimmed.first
+    (1, 3)
+    """
 
     def __init__(self, log: str, start: int, first: int) -> None:
         super().__init__(log, start, first)
@@ -92,7 +128,16 @@ class TrimmedError(StoreError):
 
 
 class StoreUnavailableError(StoreError):
-    """The backend did not answer in time. `executed` is "maybe" if the write may have happened nevertheless."""
+    """
+    The backend did not answer in time. `executed` is "maybe" if the write may have happened nevertheless.
+
+    Try again; after "maybe", only with a write that may be repeated, such as an append with `dedupe`.
+
+        try:
+            await log.append(entry, dedupe="order-17")
+        except StoreUnavailableError as error:
+            await log.append(entry, dedupe="order-17")  # also right if error.executed is "maybe"
+    """
 
     def __init__(self, message: str, executed: Executed = "no") -> None:
         super().__init__(message, executed)
@@ -104,11 +149,25 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreFullError(StoreUnavailableError):
-    """The backend has no space left. Nothing was written, unless `executed` is "maybe"."""
+    """
+    The backend has no space left. Nothing was written, unless `executed` is "maybe". Free some space, then try again.
+
+        try:
+            await log.append(entry)
+        except StoreFullError as error:  # before StoreUnavailableError, its base class
+            logging.critical("the store is full: %s", error)
+    """
 
 
 class ValueTooLargeError(StoreError):
-    """The value is larger than the backend allows."""
+    """
+    The value is larger than the backend allows. Store large data elsewhere, and its address here.
+
+        try:
+            await table.put("report", content)
+        except ValueTooLargeError as error:
+            print(f"{error.size} bytes, {error.limit} are allowed")
+    """
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(size, limit)
@@ -123,19 +182,56 @@ class ValueTooLargeError(StoreError):
 
 
 class UnsupportedError(StoreError):
-    """The backend does not support this operation."""
+    """
+    The backend does not support this operation. `Store.traits` says what a store supports before it is used.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> store = asyncio.run(stores.open("memory:"))
+    >>> try:
+    ...     asyncio.run(store.transaction(lambda tx: tx.sql("SELECT 1")))
+    ... except UnsupportedError:
+    ...     store.traits.sql
+    False
+    """
 
 
 class DamagedStoreError(StoreError):
-    """The stored data is damaged, was not written by this library, or was written by another version of it."""
+    """
+    The stored data is damaged, was not written by this library, or was written by another version of it.
+
+        try:
+            store = await stores.open("sqlite:///work.db")
+        except DamagedStoreError as error:
+            sys.exit(f"work.db cannot be used: {error}")
+    """
 
 
 class StoreMismatchError(StoreError):
-    """The store exists with other settings than its URL asks for; the message says what to change."""
+    """
+    The store exists with other settings than its URL asks for; the message says what to change.
+
+        try:
+            store = await stores.open("nats://localhost:4222/work?replicas=3")
+        except StoreMismatchError as error:
+            sys.exit(str(error))
+    """
 
 
 class StoreClosedError(StoreError):
-    """The store was closed."""
+    """
+    The store was closed. Use a store only inside its `async with` block.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> store = asyncio.run(stores.open("memory:"))
+    >>> asyncio.run(store.close())
+    >>> try:
+    ...     asyncio.run(store.log("jobs").append(b"late"))
+    ... except StoreClosedError as closed:
+    ...     closed.url
+    'memory:'
+    """
 
     def __init__(self, url: str = "") -> None:
         super().__init__(url)

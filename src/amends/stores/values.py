@@ -9,7 +9,16 @@ __all__ = ["Bounds", "DeadMessage", "Entry", "Message", "QueueSize", "Row"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a log. The first entry has `seq` 1, and there are no gaps."""
+    """
+    One entry of a log, as `Log.read` and `Log.follow` return it. The first entry has `seq` 1, and there are no gaps.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> store = asyncio.run(stores.open("memory:"))
+    >>> _ = asyncio.run(store.log("jobs").append(b"started"))
+    >>> [(entry.seq, entry.value) for entry in asyncio.run(store.log("jobs").read())]
+    [(1, b'started')]
+    """
 
     seq: int
     value: bytes
@@ -18,7 +27,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The oldest entry kept and the newest ever appended. `first == last + 1` if no entry is kept."""
+    """
+    The oldest entry kept and the newest ever appended, from `Log.bounds`. `first == last + 1` if no entry is kept.
+
+    >>> Bounds(first=3, last=7).kept
+    5
+    """
 
     first: int
     last: int
@@ -31,7 +45,17 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A key, its value and its revision. The revisions of a key only grow, also across deletions."""
+    """
+    A key, its value and its revision, from `Table.get`. The revisions of a key only grow, also across deletions.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> store = asyncio.run(stores.open("memory:"))
+    >>> _ = asyncio.run(store.table("orders").create("17", b"new"))
+    >>> row = asyncio.run(store.table("orders").get("17"))
+    >>> row.value, row.revision
+    (b'new', 1)
+    """
 
     key: str
     value: bytes
@@ -41,7 +65,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message in a queue, as `Queue.messages` lists it."""
+    """
+    A message in a queue, as `Queue.messages` lists it.
+
+        async for message in store.queue("mail").messages():
+            print(message.key, message.attempts, message.due_in)
+    """
 
     id: str
     key: str | None
@@ -55,7 +84,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class DeadMessage:
-    """A message that is not delivered again unless it is revived."""
+    """
+    A message that is not delivered again unless it is revived, as `Queue.dead` lists it.
+
+        for message in await queue.dead():
+            if message.reason == "no address":
+                await queue.revive(message.id)
+    """
 
     id: str
     key: str | None
@@ -66,7 +101,17 @@ class DeadMessage:
 
 @dataclass(frozen=True, slots=True)
 class QueueSize:
-    """The number of messages that can be taken, are delayed, are leased, and are dead."""
+    """
+    The number of messages that can be taken, are delayed, are leased, and are dead, from `Queue.size`.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> store = asyncio.run(stores.open("memory:"))
+    >>> _ = asyncio.run(store.queue("mail").put(b"later", delay=3600))
+    >>> size = asyncio.run(store.queue("mail").size())
+    >>> size.ready, size.delayed
+    (0, 1)
+    """
 
     ready: int
     delayed: int

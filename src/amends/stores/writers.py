@@ -14,7 +14,15 @@ __all__ = ["LogWriter", "QueueWriter", "TableWriter", "Transaction"]
 
 
 class LogWriter(Protocol):
-    """A log inside a transaction; as `Log`, without awaiting."""
+    """
+    A log inside a transaction; as `Log`, without awaiting.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> store = asyncio.run(stores.open("memory:"))
+    >>> asyncio.run(store.transaction(lambda tx: tx.log("jobs").append(b"started")))
+    1
+    """
 
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         """See `Log.append`."""
@@ -24,7 +32,20 @@ class LogWriter(Protocol):
 
 
 class TableWriter(Protocol):
-    """A table inside a transaction; as `Table`, without awaiting."""
+    """
+    A table inside a transaction; as `Table`, without awaiting.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> store = asyncio.run(stores.open("memory:"))
+    >>> def count(tx):
+    ...     row = tx.table("counters").get("visits")
+    ...     visits = 1 if row is None else int(row.value) + 1
+    ...     tx.table("counters").put("visits", b"%d" % visits)
+    ...     return visits
+    >>> asyncio.run(store.transaction(count)), asyncio.run(store.transaction(count))
+    (1, 2)
+    """
 
     def get(self, key: str) -> Row | None:
         """See `Table.get`."""
@@ -42,14 +63,33 @@ class TableWriter(Protocol):
 
 
 class QueueWriter(Protocol):
-    """A queue inside a transaction; as `Queue`, without awaiting."""
+    """
+    A queue inside a transaction; as `Queue`, without awaiting. The message exists only if the transaction commits.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> store = asyncio.run(stores.open("memory:"))
+    >>> asyncio.run(store.transaction(lambda tx: tx.queue("mail").put(b"hello", key="order-17")))
+    True
+    """
 
     def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         """See `Queue.put`."""
 
 
 class Transaction(Protocol):
-    """A transaction: the store commits all of its changes, or none."""
+    """
+    The argument of the function that `Store.transaction` runs: the store commits all of its changes, or none.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> store = asyncio.run(stores.open("memory:"))
+    >>> def pay(tx):
+    ...     tx.table("orders").put("17", b"paid")
+    ...     return tx.queue("mail").put(b"receipt 17")
+    >>> asyncio.run(store.transaction(pay))
+    True
+    """
 
     def log(self, name: str) -> LogWriter:
         """The log with that name."""

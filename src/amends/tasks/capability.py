@@ -25,7 +25,20 @@ HOOK_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
-    """One capability of an agent: the function, and what may be assumed about calling it."""
+    """
+    One capability of an agent: the function, and what may be assumed about calling it.
+
+    `Agent.capability` makes them; `Agent.capabilities` has them by name.
+
+    >>> from amends.tasks import Agent
+    >>> trains = Agent("trains")
+    >>> @trains.capability(read_only=True, timeout=10)
+    ... async def search(station: str) -> list[str]:
+    ...     return ["09:12"]
+    >>> capability = trains.capabilities["search"]
+    >>> capability.repeatable, capability.timeout
+    (True, 10)
+    """
 
     name: str
     call: Hook

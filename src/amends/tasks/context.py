@@ -48,7 +48,19 @@ class TaskServices(Protocol):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Context:
-    """The second argument of a capability: which attempt of which step this is, and what it can ask of its task."""
+    """
+    The second argument of a capability: which attempt of which step this is, and what it can ask of its task.
+
+        @trains.capability(keyed=True)
+        async def book(train: int, ctx: Context) -> str:
+            seat = ctx.ask("Which seat?", {"type": "string"})
+            return await api.book(train, seat, idempotency_key=ctx.key, timeout=ctx.time_left)
+
+    A test of a capability can make one:
+
+    >>> Context(task="t-1", agent="trains", capability="book", answers=["12A"]).ask("Which seat?")
+    '12A'
+    """
 
     task: str
     agent: str

@@ -34,7 +34,13 @@ __all__ = [
 
 
 class Status(StrEnum):
-    """The `status` of a response."""
+    """
+    The `status` of a response.
+
+    >>> response = Response.read({"id": "t-1", "status": "failed", "error": {"code": "AGENT_BUSY"}})
+    >>> response.status is Status.FAILED, response.status in ENDED
+    (True, True)
+    """
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -51,7 +57,13 @@ AT_REST = ENDED | {Status.INPUT_REQUIRED}
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A request for one task."""
+    """
+    A request for one task. `Orchestrator.submit` and `Orchestrator.run` take it.
+
+    >>> request = Request.read('{"id": "t-1", "type": "book", "payload": {"train": 7}, "idempotencyKey": "order-17"}')
+    >>> request.type, request.idempotency_key
+    ('book', 'order-17')
+    """
 
     id: str
     type: str
@@ -127,7 +139,12 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """When a task ran, and which agent ran it."""
+    """
+    When a task ran, and which agent ran it: `Response.metadata`.
+
+    >>> Metadata(started=1736073000.0, completed=1736073000.25, agent="trains").document()["duration_ms"]
+    250
+    """
 
     started: float | None = None
     completed: float | None = None
@@ -164,7 +181,22 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The outcome of a task so far."""
+    """
+    The outcome of a task so far, from `Orchestrator.run`, `Handle.wait` and `Handle.response`.
+
+    >>> import asyncio
+    >>> from amends.tasks import Agent, Orchestrator
+    >>> trains = Agent("trains")
+    >>> @trains.capability(read_only=True)
+    ... async def search(station: str) -> list[str]:
+    ...     return ["09:12"]
+    >>> async def example():
+    ...     async with Orchestrator([trains]) as orchestrator:
+    ...         return await orchestrator.run("search", "Ulm")
+    >>> response = asyncio.run(example())
+    >>> response.ok, response.result, response.error
+    (True, ['09:12'], None)
+    """
 
     id: str
     status: Status

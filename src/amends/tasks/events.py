@@ -63,7 +63,15 @@ Kind = Literal[
 
 
 class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event of one task."""
+    """
+    One event of one task, as the hooks get it.
+
+        def count(event: TaskEvent) -> None:
+            if event.kind == "failed":
+                failures.labels(event.agent, event.capability, event.code).inc()
+
+        amends.tasks.add_hook(count)
+    """
 
     kind: Kind
     at: float
@@ -188,14 +196,39 @@ _OUTCOMES: dict[Kind, str] = {
 
 
 def set_hooks(*hooks: TaskHook) -> None:
-    """Replace all hooks, including the default one. Without arguments, events are not reported."""
+    """
+    Replace all hooks, including the default one. Without arguments, events are not reported.
+
+    >>> set_hooks()  # no logging
+    >>> set_hooks(log_event)  # the default
+    """
     global _hooks  # noqa: PLW0603 - one list per process
     with _lock:
         _hooks = hooks
 
 
 def add_hook(hook: TaskHook) -> None:
-    """Add a hook. Adding it twice has no further effect."""
+    """
+    Add a hook. Adding it twice has no further effect.
+
+    >>> import asyncio
+    >>> from amends.tasks import Agent, Orchestrator
+    >>> trains = Agent("trains")
+    >>> @trains.capability(read_only=True)
+    ... async def search(station: str) -> list[str]:
+    ...     return ["09:12"]
+    >>> async def example():
+    ...     async with Orchestrator([trains]) as orchestrator:
+    ...         await orchestrator.run("search", "Ulm")
+    >>> def show(event):
+    ...     print(event.kind, event.agent)
+    >>> add_hook(show)
+    >>> asyncio.run(example())
+    attempt trains
+    finished trains
+    ended trains
+    >>> remove_hook(show)
+    """
     global _hooks  # noqa: PLW0603
     with _lock:
         if hook not in _hooks:
@@ -203,7 +236,12 @@ def add_hook(hook: TaskHook) -> None:
 
 
 def remove_hook(hook: TaskHook) -> None:
-    """Remove a hook. Removing one that is not there has no effect."""
+    """
+    Remove a hook. Removing one that is not there has no effect.
+
+    >>> add_hook(print)
+    >>> remove_hook(print)
+    """
     global _hooks  # noqa: PLW0603
     with _lock:
         _hooks = tuple(each for each in _hooks if each != hook)

@@ -37,7 +37,16 @@ _LOOKS_LIKE_FALLBACK = re.compile(r"^(?:if|when|whenever)\s|\swithout\s", re.IGN
 
 
 class FallbackError(ValueError):
-    """A fallback that cannot be parsed. The message names the file and the line."""
+    """
+    A fallback that cannot be parsed. The message names the file and the line.
+
+    >>> try:
+    ...     parse_fallbacks('''## Fallback Behaviors
+    ... If Google Calendar MCP is not connected:''', "AGENTS.md")
+    ... except FallbackError as error:
+    ...     error.path, error.line
+    ('AGENTS.md', 2)
+    """
 
     def __init__(self, path: str, line: int, problem: str) -> None:
         super().__init__(path, line, problem)
@@ -48,7 +57,17 @@ class FallbackError(ValueError):
 
 
 class Fallback(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do instead when an MCP server is missing."""
+    """
+    What to do instead when an MCP server is missing. `Agent(fallbacks=...)` takes them.
+
+    >>> (fallback,) = parse_fallbacks('''
+    ... ## Fallback Behaviors
+    ... If Google Calendar MCP is not connected:
+    ... - Offer a reminder instead
+    ... ''')
+    >>> fallback.applies("google-calendar", "calendar-agent")
+    True
+    """
 
     mcp: str
     """The name of the missing server, as written in the file."""
@@ -73,6 +92,8 @@ def read_fallbacks(path: str | Path) -> tuple[Fallback, ...]:
     """
     Read the fallbacks of a file; none if it has no such section.
 
+        calendar = Agent("calendar-agent", mcp={"google-calendar": url}, fallbacks=read_fallbacks("AGENTS.md"))
+
     Raises:
         FallbackError: the section cannot be parsed, or the file is not UTF-8 text.
         OSError: the file cannot be read.
@@ -87,6 +108,14 @@ def read_fallbacks(path: str | Path) -> tuple[Fallback, ...]:
 def parse_fallbacks(text: str, path: str = "text") -> tuple[Fallback, ...]:
     """
     Parse the fallbacks of a text.
+
+    >>> (fallback,) = parse_fallbacks('''
+    ... ## Fallback Behaviors
+    ... If Google Calendar MCP is not connected:
+    ... - Offer a reminder instead
+    ... ''')
+    >>> fallback.mcp, fallback.steps
+    ('Google Calendar', ('Offer a reminder instead',))
 
     Raises:
         FallbackError: the section cannot be parsed.

@@ -43,7 +43,20 @@ T = TypeVar("T")
 
 
 class TaskNotFoundError(LookupError):
-    """The store has no task with that id."""
+    """
+    The store has no task with that id.
+
+    >>> import asyncio
+    >>> from amends.tasks import Orchestrator
+    >>> async def example():
+    ...     async with Orchestrator() as orchestrator:
+    ...         await orchestrator.get("t-1").response()
+    >>> try:
+    ...     asyncio.run(example())
+    ... except TaskNotFoundError as error:
+    ...     error.id
+    't-1'
+    """
 
     def __init__(self, id: str, url: str) -> None:
         super().__init__(id, url)

@@ -28,7 +28,13 @@ _UNKNOWN_WAIT = "…"
 
 
 class Catalogue:
-    """User messages by language and code."""
+    """
+    User messages by language and code. Use it to show failures to users in their language.
+
+    >>> catalogue = Catalogue({"de": {"TIMEOUT": "Bitte in {wait} Sekunden noch einmal versuchen."}})
+    >>> catalogue.message(Fault(code="TIMEOUT", vocabulary="task", retry_after=5), "de-AT")
+    'Bitte in 5 Sekunden noch einmal versuchen.'
+    """
 
     def __init__(self, texts: Mapping[str, object] | None = None, *, default: str | None = None) -> None:
         """

@@ -361,7 +361,15 @@ class Orchestrator:
 
 
 class Handle:
-    """One task, whichever process works on it."""
+    """
+    One task, whichever process works on it: `Orchestrator.submit` and `Orchestrator.get` return it.
+
+        handle = await orchestrator.submit("book", {"train": 7}, key="order-17")
+        response = await handle.wait(timeout=30)
+        if response.status is Status.INPUT_REQUIRED:
+            await handle.answer("12A")
+        ticket = await handle.result()
+    """
 
     def __init__(self, orchestrator: Orchestrator, id: str) -> None:
         self._orchestrator = orchestrator

@@ -21,7 +21,13 @@ _DEPTH = 64
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One step of a plan: a call of one capability."""
+    """
+    One step of a plan: a call of one capability. `sequence`, `fan_out` and `graph` make plans of them.
+
+    >>> draft = Step(name="draft", type="write", payload={"title": result_of("outline", "/title")})
+    >>> needs(draft)
+    ('outline',)
+    """
 
     name: str
     type: str
@@ -49,8 +55,9 @@ def sequence(*steps: Step) -> tuple[Step, ...]:
     """
     A plan whose steps run one after the other. Each step also waits for the steps in its own `after`.
 
-        trip = sequence(Step("hotel", type="book", payload="hotel"), Step("car", type="book", payload="car"))
-        response = await orchestrator.run(trip)
+    >>> trip = sequence(Step(name="hotel", type="book"), Step(name="car", type="book"))
+    >>> trip[1].after
+    ('hotel',)
     """
     after = [(), *((step.name,) for step in steps[:-1])]
     return graph(
@@ -63,8 +70,9 @@ def fan_out(*steps: Step, partial: bool = False) -> tuple[Step, ...]:
     """
     A plan whose steps run at once. With `partial`, one success is enough, and the failures are in `Response.failures`.
 
-        search = fan_out(Step("a", type="search", payload="a"), Step("b", type="search", payload="b"), partial=True)
-        response = await orchestrator.run(search)
+    >>> search = fan_out(Step(name="a", type="search"), Step(name="b", type="search"), partial=True)
+    >>> [step.optional for step in search]
+    [True, True]
     """
     return graph(msgspec.structs.replace(step, optional=step.optional or partial) for step in steps)
 
@@ -72,6 +80,13 @@ def fan_out(*steps: Step, partial: bool = False) -> tuple[Step, ...]:
 def graph(steps: Iterable[Step]) -> tuple[Step, ...]:
     """
     A plan of steps in any order that wait for one another.
+
+    >>> plan = graph([
+    ...     Step(name="draft", type="write", payload=result_of("outline")),
+    ...     Step(name="outline", type="plan"),
+    ... ])
+    >>> plan[0].after
+    ('outline',)
 
     Raises:
         FaultError: TASK_GRAPH_CYCLE with the cycle; INVALID_FIELD_VALUE for a duplicate or unknown name, or for no steps.

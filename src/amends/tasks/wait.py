@@ -32,7 +32,14 @@ _READ_AGAIN = 30.0
 
 
 class WaitTimeoutError(TimeoutError):
-    """A task was not over after the time that a caller wanted to wait. The task goes on."""
+    """
+    A task was not over after the time that a caller wanted to wait. The task goes on.
+
+        try:
+            response = await orchestrator.run("book", {"train": 7}, timeout=30)
+        except WaitTimeoutError as late:
+            response = await orchestrator.get(late.id).wait()
+    """
 
     def __init__(self, id: str, seconds: float) -> None:
         super().__init__(id, seconds)

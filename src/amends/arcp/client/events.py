@@ -21,7 +21,13 @@ __all__ = ["Event", "Events"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event that a job reported (section 8)."""
+    """
+    An event that a job reported (section 8). `Handle.events` returns them in order.
+
+        async for event in handle.events():
+            if event.kind == "log":
+                print(event.body["level"], event.body["message"])
+    """
 
     kind: str
     """log, thought, tool_call, tool_result, status, metric, artifact_ref, delegate, progress, result_chunk, or another

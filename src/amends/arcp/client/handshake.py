@@ -31,7 +31,16 @@ _EARLY = 100_000
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """A session to resume (6.3). It is a credential: protect it like the token. Its repr does not contain the token."""
+    """
+    A session to resume (6.3). It is a credential: protect it like the token. Its repr does not contain the token.
+
+        ticket = await client.detach()
+        async with connect("wss://host/arcp", token="...", ticket=ticket) as client:
+            ...
+
+    >>> Ticket("s-1", "secret", 41)
+    Ticket('s-1', last_event_seq=41)
+    """
 
     session_id: str
     resume_token: str

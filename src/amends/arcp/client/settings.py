@@ -14,7 +14,13 @@ RESUMING = Policy(attempts=None, max_wait=120.0, backoff=Backoff(first=0.1, cap=
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a client, in seconds and bytes."""
+    """
+    Limits of a client, in seconds and bytes. `connect` also takes its members as arguments.
+
+        patient = Settings(request_timeout=120, busy_timeout=300)
+        async with connect("wss://host/arcp", token="...", settings=patient) as client:
+            ...
+    """
 
     name: str = "amends"
     """The client's name in `session.hello`."""

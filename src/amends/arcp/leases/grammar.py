@@ -145,7 +145,15 @@ def parse_target(capability: str, target: object) -> Pattern:
 
 
 def covers(pattern: Pattern, other: Pattern) -> bool:
-    """Whether a pattern covers a target, or everything that another pattern covers."""
+    """
+    Whether a pattern covers a target, or everything that another pattern covers.
+
+    >>> reports = parse_pattern("fs.read", "/reports/**")
+    >>> covers(reports, parse_target("fs.read", "/reports/2025/may.csv"))
+    True
+    >>> covers(reports, parse_pattern("fs.read", "/**"))
+    False
+    """
     return (
         pattern.exact == other.exact
         and len(pattern.globs) == len(other.globs)

@@ -31,6 +31,9 @@ def read(request: object, constraints: object = None, *, now: float) -> Lease:
     """
     Parse a requested lease.
 
+    >>> read({"tool.call": ["search.*"]}, {"expires_at": "2025-01-05T10:30:00Z"}, now=0.0).expires_at
+    1736073000.0
+
     Args:
         request: `lease_request`: capability → patterns.
         constraints: `lease_constraints`: `{"expires_at": …}`.
@@ -44,7 +47,15 @@ def read(request: object, constraints: object = None, *, now: float) -> Lease:
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """What a job may do. Immutable: a lease is never widened or renewed."""
+    """
+    What a job may do. Immutable: a lease is never widened or renewed.
+
+    >>> lease = read({"fs.read": ["/reports/**"]}, now=0.0)
+    >>> lease.check("fs.read", "/reports/may.csv", now=0.0) is None
+    True
+    >>> lease.check("fs.read", "/etc/passwd", now=0.0).code
+    'PERMISSION_DENIED'
+    """
 
     grants: dict[str, tuple[str, ...]] = {}
     expires_at: float | None = None

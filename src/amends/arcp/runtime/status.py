@@ -22,7 +22,12 @@ _FAILED = 1_000
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A node: live as of its last heartbeat, or dead with jobs that were not taken over yet (then without a name)."""
+    """
+    A node: live as of its last heartbeat, or dead with jobs that were not taken over yet (then without a name).
+
+        status = await read_status(store)
+        dead = [node.id for node in status.nodes if node.lease_left == 0]
+    """
 
     id: str
     name: str | None
@@ -39,7 +44,12 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The queue of an agent."""
+    """
+    The queue of an agent.
+
+        status = await read_status(store)
+        late = [queue.agent for queue in status.queues if queue.lag > 60]
+    """
 
     agent: str
     nodes: int
@@ -54,10 +64,13 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """
-    A cluster's state.
+    A cluster's state, from `read_status`.
 
     Errors and successes are counted by the live nodes, each since its start, which write their counts several times per
     lease. Ended jobs that are still in the store are counted there too; the larger number is shown.
+
+        status = await read_status(store)
+        print(status.running, status.waiting, status.errors)
     """
 
     nodes: tuple[NodeStatus, ...]
@@ -71,6 +84,15 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 async def read_status(store: Store) -> Status:
     """
     Return the state of the runtimes that share a store.
+
+    >>> import asyncio
+    >>> from amends import stores
+    >>> async def example():
+    ...     async with await stores.open("memory:") as store:
+    ...         return await read_status(store)
+    >>> status = asyncio.run(example())
+    >>> status.nodes, status.running
+    ((), 0)
 
     Raises:
         StoreError: the store failed.

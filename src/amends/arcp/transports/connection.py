@@ -51,6 +51,15 @@ class Connection(Protocol):
     One connection. A single task receives; any task may send.
 
     A frame larger than the transport's limit closes the connection on the receiving side (1009) instead of being read.
+
+    >>> import asyncio
+    >>> from amends.arcp.transports.memory import pair
+    >>> async def example():
+    ...     here, there = pair()
+    ...     await here.send(b"{}")
+    ...     return await there.receive()
+    >>> asyncio.run(example())
+    b'{}'
     """
 
     peer: str
@@ -101,7 +110,17 @@ class Connection(Protocol):
 
 
 class Serves(Protocol):
-    """An object that serves connections: a runtime."""
+    """
+    An object that serves connections: a runtime, or an object around one. `connect` takes it as its target.
+
+        class Logged:
+            async def serve(self, connection: Connection) -> None:
+                logging.info("%s connected", connection.peer)
+                await runtime.serve(connection)
+
+        async with runtime, connect(Logged(), token="...") as client:
+            ...
+    """
 
     async def serve(self, connection: Connection) -> None:
         """Serve one connection until it ends."""

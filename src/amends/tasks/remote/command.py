@@ -25,7 +25,12 @@ _NOT_INSTALLED = frozenset({"ENOENT", "EACCES", "ENOTDIR", "ENOEXEC"})
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """One command, and what may be assumed about running it."""
+    """
+    One command, and what may be assumed about running it. `CommandAgent` takes them as its capabilities.
+
+        deploy = Command(argv=["deploy", "--request-id", "{key}"], keyed=True, timeout=300)
+        agent = CommandAgent("deploy-agent", {"deploy": deploy})
+    """
 
     argv: Sequence[str]
     """The command and its arguments, run without a shell. `{key}` is replaced by the step's idempotency key."""

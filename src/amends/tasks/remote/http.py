@@ -24,7 +24,12 @@ _LIMIT = 16 * 1024 * 1024
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One endpoint, and what may be assumed about calling it beyond its HTTP method."""
+    """
+    One endpoint, and what may be assumed about calling it beyond its HTTP method. `HttpAgent` takes them.
+
+        pay = Endpoint(url="https://payments.example/v1/charges", keyed=True, timeout=20)
+        agent = HttpAgent("payment-agent", {"pay": pay})
+    """
 
     url: str
     method: str = "POST"

@@ -32,7 +32,13 @@ ROTATED = "credential_rotated"
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about a job that a provider needs to limit its credentials."""
+    """
+    The facts about a job that a provider needs to limit its credentials: the argument of `CredentialProvider.issue`.
+
+        async def issue(self, grant: Grant) -> list[Credential]:
+            key = await gateway.create_key(job=grant.job_id, models=grant.lease.get("model.use", []))
+            return [Credential(id=key.id, value=key.secret, endpoint="https://gateway.example/v1")]
+    """
 
     job_id: str
     principal: str
@@ -43,7 +49,12 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Credential(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A credential on the wire (9.8.1). Its `repr` does not show the value."""
+    """
+    A credential on the wire (9.8.1). Its `repr` does not show the value.
+
+    >>> Credential(id="key-17", value="secret", endpoint="https://gateway.example/v1", rotate_after=3600)
+    Credential(id='key-17', endpoint='https://gateway.example/v1')
+    """
 
     id: str
     value: str
@@ -59,7 +70,19 @@ class Credential(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class CredentialProvider(Protocol):
-    """A service that issues credentials, for example a gateway with virtual keys."""
+    """
+    A service that issues credentials, for example a gateway with virtual keys. Pass one to `Runtime(credentials=...)`.
+
+        class Gateway:
+            async def issue(self, grant):
+                key = await gateway.create_key(job=grant.job_id, expires_at=grant.expires_at)
+                return [Credential(id=key.id, value=key.secret, endpoint="https://gateway.example/v1")]
+
+            async def revoke(self, job_id, ids):
+                await gateway.delete_keys(job=job_id)
+
+        runtime = Runtime(tokens={"secret": "alice"}, credentials=Gateway())
+    """
 
     async def issue(self, grant: Grant) -> Sequence[Credential]:
         """Issue credentials for one run of a job, limited by its lease. Values and ids must never repeat."""
@@ -73,7 +96,16 @@ class CredentialProvider(Protocol):
 
 
 class RotatingCredentialProvider(CredentialProvider, Protocol):
-    """A provider that can replace a credential's value while its job runs."""
+    """
+    A provider that can replace a credential's value while its job runs. It has two more methods:
+
+        class RotatingGateway(Gateway):
+            async def rotate(self, grant, credential):
+                return msgspec.structs.replace(credential, value=await gateway.add_secret(credential.id))
+
+            async def retire(self, job_id, credential):
+                await gateway.remove_secret(credential.id, credential.value)
+    """
 
     async def rotate(self, grant: Grant, credential: Credential) -> Credential:
         """Issue a new value for a credential, with the same id and limits. The old value works until it is retired."""

@@ -29,6 +29,21 @@ class Context:
 
     Events go to every subscribed session, in order, after they were written to the store. A call waits only while the
     store or a subscribed session cannot keep up.
+
+    >>> import asyncio
+    >>> from amends.arcp import Runtime, connect
+    >>> runtime = Runtime(tokens={"secret": "alice"})
+    >>> @runtime.register_agent("read")
+    ... async def read(path, ctx):
+    ...     ctx.authorize("fs.read", path)
+    ...     await ctx.log(f"reading {path}")
+    ...     return ctx.principal
+    >>> async def example():
+    ...     async with connect(runtime, token="secret") as client:
+    ...         handle = await client.submit("read", "/reports/may.csv", lease={"fs.read": ["/reports/**"]})
+    ...         return await handle.done
+    >>> asyncio.run(example())
+    'alice'
     """
 
     __slots__ = ("_calls", "_credentials", "_delegate", "_job", "_stream", "deadline")
