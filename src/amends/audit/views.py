@@ -62,7 +62,11 @@ def _costs(report: Report) -> str:
 
 
 def html(report: Report) -> str:
-    """Return the report with all its evidence as one HTML page."""
+    """
+    Return the report with all its evidence as one HTML page.
+
+        Path("report.html").write_text(html(score(observe(["tool"]))))
+    """
     name = escape(shlex.join(report.command))
     criteria = "".join(
         f"<tr class='{_MET[one.met] if one.met is not None else 'unknown'}'><td>{one.level}</td>"

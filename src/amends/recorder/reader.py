@@ -138,6 +138,9 @@ async def open_reader(url: str) -> AsyncGenerator[Reader]:
     """
     Open the store at `url` and return its reader; the store is closed at the end of the context.
 
+        async with open_reader("sqlite:///failures.db") as reader:
+            print(summarise(await reader.events(limit=1000)).recovered)
+
     Raises:
         ValueError: `url` is not a store URL.
         StoreError: the store cannot be opened.
