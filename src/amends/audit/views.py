@@ -65,7 +65,10 @@ def html(report: Report) -> str:
     """
     Return the report with all its evidence as one HTML page.
 
-        Path("report.html").write_text(html(score(observe(["tool"]))))
+    >>> from amends.audit import Evidence, score
+    >>> evidence = Evidence(command=["tool"], observations=[], network="not enforced", retry_after=2.0)
+    >>> html(score(evidence)).startswith("<!doctype html>")
+    True
     """
     name = escape(shlex.join(report.command))
     criteria = "".join(

@@ -336,11 +336,10 @@ async def aresend(
     """
     Same as `resend`, but `send` is awaited.
 
-        async def send(orders: list[Order]) -> httpx.Response:
-            return await client.post("/orders/batch", json=orders)
-
-        batch = await aresend(orders, send)
-        refused = [orders[item.index] for item in batch.items if item.fault is not None]
+    >>> async def send(orders: list[str]) -> object:  # for example with `httpx.AsyncClient.post`
+    ...     return {"status": 200, "headers": {}, "body": '{"results": ["order 1"]}'}
+    >>> asyncio.run(aresend(["book"], send)).items[0].value
+    'order 1'
     """
     if not items:
         return Batch(())

@@ -138,8 +138,12 @@ async def open_reader(url: str) -> AsyncGenerator[Reader]:
     """
     Open the store at `url` and return its reader; the store is closed at the end of the context.
 
-        async with open_reader("sqlite:///failures.db") as reader:
-            print(summarise(await reader.events(limit=1000)).recovered)
+    >>> async def last_events(url: str) -> list[Event]:
+    ...     async with open_reader(url) as reader:
+    ...         return await reader.events(limit=10)
+    >>> import asyncio
+    >>> asyncio.run(last_events("memory:"))
+    []
 
     Raises:
         ValueError: `url` is not a store URL.

@@ -85,10 +85,14 @@ class Recorder:
     """
     Writes the failures of this process into a store. `record` makes it; use it as a context manager to stop it.
 
-        with amends.record("sqlite:///failures.db") as recorder:
-            work()
-            recorder.flush()
-            print([event.fault.code for event in recorder.recent()])
+    >>> import tempfile
+    >>> from amends import recover
+    >>> from amends.testing import FakeClock, Script
+    >>> with FakeClock(), record(f"sqlite:///{tempfile.mkdtemp()}/failures.db") as recorder:
+    ...     page = recover(Script(ConnectionError(), "page 1"), read_only=True)
+    ...     written = recorder.flush()
+    >>> sorted(event.outcome for event in recorder.recent())
+    ['recovered', 'retry']
     """
 
     def __init__(self, url: str, *, days: float = 7.0, megabytes: float = 64.0) -> None:
