@@ -22,7 +22,15 @@ _MISMATCH = "error_code_mismatch"
 
 
 class ErrorCodeMismatch(AssertionError):
-    """The check failed. `reason` is AdCP's name for the failure; `found` is the code of the response, or None."""
+    """
+    The check failed. `reason` is AdCP's name for the failure; `found` is the code of the response, or None.
+
+    >>> try:
+    ...     assert_error_code({"adcp_error": {"code": "CONFLICT"}}, "RATE_LIMITED")
+    ... except ErrorCodeMismatch as mismatch:
+    ...     print(mismatch.reason, mismatch.found)
+    error_code_mismatch CONFLICT
+    """
 
     def __init__(self, reason: str, wanted: tuple[str, ...], found: str | None) -> None:
         super().__init__(reason, wanted, found)

@@ -141,7 +141,16 @@ class FakeClock:
 
 
 class ScriptEndedError(BaseException):
-    """A Script was called more often than it has outcomes. It is a BaseException so that recovery does not catch it."""
+    """
+    A Script was called more often than it has outcomes. It is a BaseException so that recovery does not catch it.
+
+    >>> fetch = Script("page 1")
+    >>> fetch()
+    'page 1'
+    >>> fetch()
+    Traceback (most recent call last):
+    amends.testing.ScriptEndedError: call 2, but the script has 1 outcomes
+    """
 
 
 class Script:

@@ -26,7 +26,15 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One run of the command."""
+    """
+    One run of the command.
+
+    `observe` makes one per probe. Read it to see what the command wrote.
+
+    >>> run = Observation(probe="unknown-flag", argv=["tool", "--x"], exit=2, stdout='{"code": "USAGE"}', stderr="")
+    >>> run.document, run.output_bytes
+    ({'code': 'USAGE'}, 17)
+    """
 
     probe: str
     argv: list[str]
@@ -85,7 +93,15 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All observations of one command line. `score` needs nothing else, so stored evidence can be scored again."""
+    """
+    All observations of one command line. `score` needs nothing else, so stored evidence can be scored again.
+
+    `observe` makes it. Store it as JSON to score it later, without running the command again.
+
+    >>> seen = Evidence(command=["tool"], observations=[], network="not enforced", retry_after=2.0)
+    >>> msgspec.json.decode(msgspec.json.encode(seen), type=Evidence) == seen
+    True
+    """
 
     command: list[str]
     observations: list[Observation]

@@ -39,6 +39,9 @@ def observe(
     """
     Run the probes and return the evidence.
 
+        evidence = observe(["tool"], call="get 42", env={"TOOL_URL": "{url}"})
+        print(score(evidence).because)
+
     Args:
         command: the root of the command line: `tool`, or `python -m tool`.
         call: the arguments of one harmless call to a service; `{url}` is replaced by the fixture's address.

@@ -47,7 +47,15 @@ class ReadingCost(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an audit."""
+    """
+    The result of an audit.
+
+    `score` makes it. If a failure could not be triggered, `score` is None and the bounds say what is possible.
+
+    >>> report = score(Evidence(command=["tool"], observations=[], network="not enforced", retry_after=2.0))
+    >>> report.score, report.at_least, report.at_most
+    (None, 0, 3)
+    """
 
     command: list[str]
     score: int | None

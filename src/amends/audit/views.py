@@ -62,7 +62,14 @@ def _costs(report: Report) -> str:
 
 
 def html(report: Report) -> str:
-    """Return the report with all its evidence as one HTML page."""
+    """
+    Return the report with all its evidence as one HTML page.
+
+    >>> from amends.audit import Evidence, score
+    >>> evidence = Evidence(command=["tool"], observations=[], network="not enforced", retry_after=2.0)
+    >>> html(score(evidence)).startswith("<!doctype html>")
+    True
+    """
     name = escape(shlex.join(report.command))
     criteria = "".join(
         f"<tr class='{_MET[one.met] if one.met is not None else 'unknown'}'><td>{one.level}</td>"

@@ -76,6 +76,14 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
     """
     Parse the arguments and return the namespace.
 
+    `main` calls it. Call it yourself if the program has its own way to run and to report errors.
+
+    >>> parser = argparse.ArgumentParser(prog="shop")
+    >>> count, size = parser.add_argument("--count", type=int), parser.add_argument("--size", type=int)
+    >>> parse(parser, ["--count", "many", "--size", "big"])
+    Traceback (most recent call last):
+    amends.errors.cli.ValidationError: 2 arguments are wrong: --count, --size
+
     Raises:
         FaultError: with every mistake in the arguments.
 

@@ -221,6 +221,8 @@ def exception_handler(exc: Exception, context: dict[str, object]) -> Any:
     Answer REST framework's exceptions with problem details, and its validation errors field by field.
 
     Set it as REST framework's `EXCEPTION_HANDLER`. Other exceptions are left to the middleware.
+
+        REST_FRAMEWORK = {"EXCEPTION_HANDLER": "amends.bindings.django.exception_handler"}
     """
     from rest_framework import exceptions  # type: ignore[import-untyped]
     from rest_framework.views import set_rollback  # type: ignore[import-untyped]

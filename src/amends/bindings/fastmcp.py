@@ -144,6 +144,15 @@ class Recovering:
 
     `call_tool_mcp` recovers and returns the last result as it was received. `call_tool` raises the typed error of a
     failed result, or returns the result with `raise_on_error=False`.
+
+    Use it for a client class of your own; otherwise use `Client`.
+
+        class ShopClient(Recovering, fastmcp.Client):
+            async def buy(self, id: int) -> object:
+                return (await self.call_tool("buy", {"id": id})).data
+
+        async with ShopClient(url, policy=Policy(deadline=30)) as shop:
+            await shop.buy(7)
     """
 
     def __init__(

@@ -49,12 +49,23 @@ def instrument() -> None:
 
 
 def uninstrument() -> None:
-    """Stop reporting events."""
+    """
+    Stop reporting events.
+
+    >>> instrument()
+    >>> uninstrument()
+    """
     remove_hook(span_event)
 
 
 def span_event(event: Event) -> AbstractContextManager[object] | None:
-    """Report one event as spans and metrics. For a retry, return the span that covers the wait."""
+    """
+    Report one event as spans and metrics. For a retry, return the span that covers the wait.
+
+    `instrument` adds it to the hooks. To replace the log records by spans, make it the only hook:
+
+        amends.recovery.set_hooks(span_event)
+    """
     attributes = _attributes(event)
     attempts, waits, give_ups = _instruments()
     if event.kind == "retry":

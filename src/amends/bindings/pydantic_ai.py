@@ -71,6 +71,8 @@ class Failures(AbstractCapability[object]):
     The capability. It covers all tools of an agent: its own and those of its toolsets.
 
     The options are those of `amends.bindings.tool_calls.ToolCalls`. An MCP tool whose annotations say `readOnlyHint: true` only reads.
+
+        agent = Agent(model, capabilities=[Failures(read_only=["search"], timeout=30)])
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:

@@ -158,7 +158,15 @@ def respond(
     headers: Iterable[tuple[str, str]] = (),
     cause: BaseException | None = None,
 ) -> Response:
-    """Return the response for a fault. The arguments are those of `amends.http.responses.error_response`."""
+    """
+    Return the response for a fault. The arguments are those of `amends.http.responses.error_response`.
+
+    Use it in an exception handler of your own.
+
+    >>> request = Request({"type": "http", "method": "GET", "path": "/orders/41", "query_string": b"", "headers": []})
+    >>> respond(request, Fault(code="NOT_FOUND"), Settings()).status_code
+    404
+    """
     request.scope[FAULT] = fault
     return _response(
         error_response(fault, request_info(request.scope), settings, headers=list(headers), cause=cause)
@@ -172,6 +180,17 @@ def _response(found: RawResponse) -> Response:
 
 
 async def once(request: Request, work: Callable[[Transaction], object], *, status: int = 200) -> Response:
-    """Same as `amends.http.idempotency.commit`, but returns the response to `request`."""
+    """
+    Same as `amends.http.idempotency.commit`, but returns the response to `request`.
+
+    Use it in a handler below `Idempotent(transactional=True)`.
+
+        async def place(request: Request) -> Response:
+            def work(tx: Transaction) -> object:
+                tx.sql("INSERT INTO orders VALUES ('book')")
+                return {"placed": "book"}
+
+            return await once(request, work, status=201)
+    """
     committed_status, body = await commit(request.scope, work, status=status)
     return Response(body, committed_status, media_type="application/json")

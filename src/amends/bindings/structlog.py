@@ -34,12 +34,23 @@ def install() -> None:
 
 
 def remove() -> None:
-    """Stop writing events."""
+    """
+    Stop writing events.
+
+    >>> install()
+    >>> remove()
+    """
     remove_hook(log_event)
 
 
 def log_event(event: Event) -> None:
-    """Write one event as one record, at the level that the standard log has for it (`amends.recovery.events`)."""
+    """
+    Write one event as one record, at the level that the standard log has for it (`amends.recovery.events`).
+
+    `install` adds it to the hooks. To replace the standard log records, make it the only hook:
+
+        amends.recovery.set_hooks(amends.bindings.structlog.log_event)
+    """
     fields: dict[str, object] = {
         "operation": event.operation,
         "attempt": event.attempt,

@@ -68,6 +68,11 @@ def from_application_error(error: ApplicationError) -> Fault:
     Return the fault of an error that `to_application_error` made; for any other one, a fault from what Temporal knows of it.
 
     The text of an error that was not made here is not copied.
+
+    Use it in a workflow, on the cause of an ActivityError.
+
+    >>> from_application_error(ApplicationError("disk full", non_retryable=True)).recovery.value
+    'terminal'
     """
     for detail in error.details:
         found = _fault_in(detail)

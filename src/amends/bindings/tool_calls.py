@@ -51,7 +51,17 @@ MAX_RUNS = 1000
 
 
 class ToolFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call that failed: the text for the model, and the fault for the program."""
+    """
+    A tool call that failed: the text for the model, and the fault for the program.
+
+    `Run.call` and `Run.acall` return it, and `on_failure` is called with it.
+
+    >>> def buy() -> str:
+    ...     raise CancelledError("The customer left")
+    >>> failure = ToolCalls().run("run-1").call("buy", {}, buy)
+    >>> failure.tool, failure.fault.code
+    ('buy', 'CANCELLED')
+    """
 
     tool: str
     text: str
@@ -64,7 +74,13 @@ class ToolFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Options(TypedDict, total=False):
-    """The options of `ToolCalls`, which all bindings take."""
+    """
+    The options of `ToolCalls`, which all bindings take.
+
+    >>> options: Options = {"read_only": ["search"], "timeout": 30.0}
+    >>> ToolCalls(**options).timeout
+    30.0
+    """
 
     effects: Effects | None
     scope: str | Callable[[Hashable], str] | None
@@ -129,6 +145,12 @@ class OneRun:
     """
     The base of bindings for frameworks that do not say which run a call belongs to: one object serves one run.
 
+    >>> class Binding(OneRun):
+    ...     def call_tool(self, name: str, tool: Callable[[], object]) -> object:
+    ...         return self.calls.run(self.key).call(name, {}, tool)
+    >>> Binding(read_only=["search"]).call_tool("search", lambda: "page 1")
+    'page 1'
+
     Args:
         run: the key of the run, if one object serves several.
         options: those of `ToolCalls`.
@@ -141,7 +163,15 @@ class OneRun:
 
 
 class Run:
-    """The tool calls of one run of an agent, and the failures it has seen."""
+    """
+    The tool calls of one run of an agent, and the failures it has seen.
+
+    `ToolCalls.run` returns it. Pass each tool call to it.
+
+    >>> run = ToolCalls().run("run-1")
+    >>> run.call("add", {"a": 1, "b": 2}, lambda: 1 + 2)
+    3
+    """
 
     def __init__(self, calls: ToolCalls, key: Hashable, owner: object = None) -> None:
         self._calls, self._key, self.owner = calls, key, owner

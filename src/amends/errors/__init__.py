@@ -29,112 +29,224 @@ __all__ = [
 
 
 class RateLimitedError(FaultError):
-    """Too many requests (transient). Wait for the stated time, then send the same request again."""
+    """
+    Too many requests (transient).
+
+    Wait for the stated time, then send the same request again.
+
+    >>> RateLimitedError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "RATE_LIMITED"
     vocabulary = "everyday"
 
 
 class ServiceUnavailableError(FaultError):
-    """The service is temporarily unavailable (transient). Try again later, waiting longer each time."""
+    """
+    The service is temporarily unavailable (transient).
+
+    Try again later, waiting longer each time.
+
+    >>> ServiceUnavailableError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "SERVICE_UNAVAILABLE"
     vocabulary = "everyday"
 
 
 class TimeoutError(FaultError, builtins.TimeoutError):
-    """The operation took too long (transient). Find out whether it took effect, or repeat it where a repeat is safe."""
+    """
+    The operation took too long (transient).
+
+    Find out whether it took effect, or repeat it where a repeat is safe.
+
+    >>> TimeoutError().fault.executed.value
+    'maybe'
+    """
 
     code = "TIMEOUT"
     vocabulary = "everyday"
 
 
 class ValidationError(FaultError):
-    """The request is not valid (correctable). Correct the named field, then send the request again."""
+    """
+    The request is not valid (correctable).
+
+    Correct the named field, then send the request again.
+
+    >>> ValidationError().fault.retryable
+    False
+    """
 
     code = "VALIDATION_ERROR"
     vocabulary = "everyday"
 
 
 class NotFoundError(FaultError):
-    """The thing asked for does not exist (correctable). Check the identifier, or list what there is."""
+    """
+    The thing asked for does not exist (correctable).
+
+    Check the identifier, or list what there is.
+
+    >>> NotFoundError().fault.retryable
+    False
+    """
 
     code = "NOT_FOUND"
     vocabulary = "everyday"
 
 
 class PermissionDeniedError(FaultError):
-    """This caller may not do that (terminal). Ask for access, or do without it."""
+    """
+    This caller may not do that (terminal).
+
+    Ask for access, or do without it.
+
+    >>> PermissionDeniedError().fault.actor.value
+    'user'
+    """
 
     code = "PERMISSION_DENIED"
     vocabulary = "everyday"
 
 
 class UnauthenticatedError(FaultError):
-    """Credentials are missing or no longer valid (correctable). Refresh or supply credentials, then send the same request again."""
+    """
+    Credentials are missing or no longer valid (correctable).
+
+    Refresh or supply credentials, then send the same request again.
+
+    >>> UnauthenticatedError().fault.retryable
+    False
+    """
 
     code = "UNAUTHENTICATED"
     vocabulary = "everyday"
 
 
 class ConflictError(FaultError):
-    """The request does not fit the present state (correctable). Read the current state, then decide again."""
+    """
+    The request does not fit the present state (correctable).
+
+    Read the current state, then decide again.
+
+    >>> ConflictError().fault.retryable
+    False
+    """
 
     code = "CONFLICT"
     vocabulary = "everyday"
 
 
 class InternalError(FaultError):
-    """Something went wrong inside the service (uncertain). Try once more where a repeat is safe, then report it with its trace id."""
+    """
+    Something went wrong inside the service (uncertain).
+
+    Try once more where a repeat is safe, then report it with its trace id.
+
+    >>> InternalError().fault.executed.value
+    'maybe'
+    """
 
     code = "INTERNAL_ERROR"
     vocabulary = "everyday"
 
 
 class CancelledError(FaultError):
-    """The operation was cancelled (terminal). Find out how far it got before starting it again."""
+    """
+    The operation was cancelled (terminal).
+
+    Find out how far it got before starting it again.
+
+    >>> CancelledError().fault.actor.value
+    'caller'
+    """
 
     code = "CANCELLED"
     vocabulary = "everyday"
 
 
 class QuotaExceededError(FaultError):
-    """The quota or credit of the account is used up (terminal). Have the account's owner raise the limit or add credit, or wait for the next period."""
+    """
+    The quota or credit of the account is used up (terminal).
+
+    Have the account's owner raise the limit or add credit, or wait for the next period.
+
+    >>> QuotaExceededError().fault.actor.value
+    'user'
+    """
 
     code = "QUOTA_EXCEEDED"
     vocabulary = "everyday"
 
 
 class OverloadedError(FaultError):
-    """The service has more requests than it can handle (transient). Try again later, waiting longer each time."""
+    """
+    The service has more requests than it can handle (transient).
+
+    Try again later, waiting longer each time.
+
+    >>> OverloadedError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "OVERLOADED"
     vocabulary = "everyday"
 
 
 class ContextTooLongError(FaultError):
-    """The input is longer than the model can take (correctable). Send less: shorten or summarise the input, or choose a model with a larger context."""
+    """
+    The input is longer than the model can take (correctable).
+
+    Send less: shorten or summarise the input, or choose a model with a larger context.
+
+    >>> ContextTooLongError().fault.retryable
+    False
+    """
 
     code = "CONTEXT_TOO_LONG"
     vocabulary = "everyday"
 
 
 class ContentRefusedError(FaultError):
-    """The content was refused by a policy (correctable). Change the content; the same content is refused again."""
+    """
+    The content was refused by a policy (correctable).
+
+    Change the content; the same content is refused again.
+
+    >>> ContentRefusedError().fault.retryable
+    False
+    """
 
     code = "CONTENT_REFUSED"
     vocabulary = "everyday"
 
 
 class PaymentRequiredError(FaultError):
-    """A payment is required (terminal). Have the account's owner settle it."""
+    """
+    A payment is required (terminal).
+
+    Have the account's owner settle it.
+
+    >>> PaymentRequiredError().fault.actor.value
+    'user'
+    """
 
     code = "PAYMENT_REQUIRED"
     vocabulary = "everyday"
 
 
 class NotReadyError(FaultError):
-    """The result is not ready yet (transient). Wait for the stated time, then ask again."""
+    """
+    The result is not ready yet (transient).
+
+    Wait for the stated time, then ask again.
+
+    >>> NotReadyError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "NOT_READY"
     vocabulary = "everyday"

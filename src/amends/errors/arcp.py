@@ -28,105 +28,210 @@ __all__ = [
 
 
 class InvalidRequestError(ARCPErrorOfCode):
-    """The envelope or its arguments are malformed (correctable). Correct the request, then submit it again."""
+    """
+    The envelope or its arguments are malformed (correctable).
+
+    Correct the request, then submit it again.
+
+    >>> InvalidRequestError().fault.retryable
+    False
+    """
 
     code = "INVALID_REQUEST"
     vocabulary = "arcp"
 
 
 class UnauthenticatedError(ARCPErrorOfCode, everyday.UnauthenticatedError):
-    """The bearer token is missing or wrong (correctable). Open a new session with a valid token."""
+    """
+    The bearer token is missing or wrong (correctable).
+
+    Open a new session with a valid token.
+
+    >>> UnauthenticatedError().fault.retryable
+    False
+    """
 
     code = "UNAUTHENTICATED"
     vocabulary = "arcp"
 
 
 class PermissionDeniedError(ARCPErrorOfCode, everyday.PermissionDeniedError):
-    """The lease does not allow this (correctable). Ask for a lease that covers it, or do without."""
+    """
+    The lease does not allow this (correctable).
+
+    Ask for a lease that covers it, or do without.
+
+    >>> PermissionDeniedError().fault.retryable
+    False
+    """
 
     code = "PERMISSION_DENIED"
     vocabulary = "arcp"
 
 
 class JobNotFoundError(ARCPErrorOfCode):
-    """There is no such job (correctable). Check the job id, or list the jobs of this session."""
+    """
+    There is no such job (correctable).
+
+    Check the job id, or list the jobs of this session.
+
+    >>> JobNotFoundError().fault.retryable
+    False
+    """
 
     code = "JOB_NOT_FOUND"
     vocabulary = "arcp"
 
 
 class AgentNotAvailableError(ARCPErrorOfCode):
-    """No agent of this name is registered (correctable). Submit to a registered agent."""
+    """
+    No agent of this name is registered (correctable).
+
+    Submit to a registered agent.
+
+    >>> AgentNotAvailableError().fault.retryable
+    False
+    """
 
     code = "AGENT_NOT_AVAILABLE"
     vocabulary = "arcp"
 
 
 class AgentVersionNotAvailableError(ARCPErrorOfCode):
-    """The pinned version of the agent is not registered (correctable). Pin a version that is there, or none."""
+    """
+    The pinned version of the agent is not registered (correctable).
+
+    Pin a version that is there, or none.
+
+    >>> AgentVersionNotAvailableError().fault.retryable
+    False
+    """
 
     code = "AGENT_VERSION_NOT_AVAILABLE"
     vocabulary = "arcp"
 
 
 class CancelledError(ARCPErrorOfCode, everyday.CancelledError):
-    """The job was cancelled (terminal). Find out how far it got before submitting it again."""
+    """
+    The job was cancelled (terminal).
+
+    Find out how far it got before submitting it again.
+
+    >>> CancelledError().fault.actor.value
+    'caller'
+    """
 
     code = "CANCELLED"
     vocabulary = "arcp"
 
 
 class TimeoutError(ARCPErrorOfCode, everyday.TimeoutError):
-    """The job exceeded its maximum runtime (transient). Submit it again under the same idempotency key."""
+    """
+    The job exceeded its maximum runtime (transient).
+
+    Submit it again under the same idempotency key.
+
+    >>> TimeoutError().fault.executed.value
+    'maybe'
+    """
 
     code = "TIMEOUT"
     vocabulary = "arcp"
 
 
 class InternalError(ARCPErrorOfCode, everyday.InternalError):
-    """The runtime or the agent failed unexpectedly (transient). Submit it again under the same idempotency key."""
+    """
+    The runtime or the agent failed unexpectedly (transient).
+
+    Submit it again under the same idempotency key.
+
+    >>> InternalError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "INTERNAL_ERROR"
     vocabulary = "arcp"
 
 
 class LeaseSubsetViolationError(ARCPErrorOfCode):
-    """The child's lease is wider than its parent's (correctable). Delegate with a lease inside your own."""
+    """
+    The child's lease is wider than its parent's (correctable).
+
+    Delegate with a lease inside your own.
+
+    >>> LeaseSubsetViolationError().fault.retryable
+    False
+    """
 
     code = "LEASE_SUBSET_VIOLATION"
     vocabulary = "arcp"
 
 
 class LeaseExpiredError(ARCPErrorOfCode):
-    """The lease has run out (correctable). Submit a new job with a fresh lease."""
+    """
+    The lease has run out (correctable).
+
+    Submit a new job with a fresh lease.
+
+    >>> LeaseExpiredError().fault.retryable
+    False
+    """
 
     code = "LEASE_EXPIRED"
     vocabulary = "arcp"
 
 
 class BudgetExhaustedError(ARCPErrorOfCode):
-    """The budget of the lease is used up (terminal). Have a larger budget granted."""
+    """
+    The budget of the lease is used up (terminal).
+
+    Have a larger budget granted.
+
+    >>> BudgetExhaustedError().fault.actor.value
+    'user'
+    """
 
     code = "BUDGET_EXHAUSTED"
     vocabulary = "arcp"
 
 
 class ResumeWindowExpiredError(ARCPErrorOfCode):
-    """It is too late to resume this session (correctable). Open a new session and look up the jobs there."""
+    """
+    It is too late to resume this session (correctable).
+
+    Open a new session and look up the jobs there.
+
+    >>> ResumeWindowExpiredError().fault.retryable
+    False
+    """
 
     code = "RESUME_WINDOW_EXPIRED"
     vocabulary = "arcp"
 
 
 class HeartbeatLostError(ARCPErrorOfCode):
-    """The connection went silent (transient). Connect again and resume, or submit under the same idempotency key."""
+    """
+    The connection went silent (transient).
+
+    Connect again and resume, or submit under the same idempotency key.
+
+    >>> HeartbeatLostError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "HEARTBEAT_LOST"
     vocabulary = "arcp"
 
 
 class DuplicateKeyError(ARCPErrorOfCode):
-    """This idempotency key was used for another input (correctable). Use a new key for a new request."""
+    """
+    This idempotency key was used for another input (correctable).
+
+    Use a new key for a new request.
+
+    >>> DuplicateKeyError().fault.retryable
+    False
+    """
 
     code = "DUPLICATE_KEY"
     vocabulary = "arcp"

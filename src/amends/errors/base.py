@@ -350,7 +350,14 @@ def class_name(code: str) -> str:
 
 
 def find_class(vocabulary: str, code: str) -> type[FaultError] | None:
-    """Return the class of a code; if it has none, the base class of its vocabulary, or None for FaultError itself."""
+    """
+    Return the class of a code; if it has none, the base class of its vocabulary, or None for FaultError itself.
+
+    Use `class_for` if a class is always needed.
+
+    >>> find_class("adcp", "BUDGET_TOO_LOW").__name__, find_class("adcp", "NO_SUCH_CODE")
+    ('BudgetTooLowError', None)
+    """
     if vocabulary == APP:
         return _USER_CLASSES.get(code)
     if (
@@ -370,7 +377,16 @@ def find_class(vocabulary: str, code: str) -> type[FaultError] | None:
 
 
 def register_class(cls: type[FaultError]) -> None:
-    """Register a user's class under its code."""
+    """
+    Register a user's class under its code.
+
+    Defining a class with a `code` calls it, so a program seldom needs to:
+
+        class OutOfStock(FaultError):
+            code = "OUT_OF_STOCK"
+
+        assert find_class("app", "OUT_OF_STOCK") is OutOfStock
+    """
     _USER_CLASSES[cls.code] = cls
 
 
@@ -380,6 +396,11 @@ def is_about_a_call(error: FaultError) -> bool:
 
     It was received from the service, or recovery raised it: about an exception of a library, about a result, or about a
     call that was not sent. An error that the server's own function raised inside `recover` is the server's.
+
+    >>> from amends.core.fault import Origin
+    >>> received = FaultError.from_fault(Fault(code="CONFLICT", origin=Origin(dialect="problem", path="body")))
+    >>> is_about_a_call(received), is_about_a_call(FaultError(code="CONFLICT"))
+    (True, False)
     """
     if error.fault.origin is not None:
         return True

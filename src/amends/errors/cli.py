@@ -26,105 +26,210 @@ __all__ = [
 
 
 class ValidationError(everyday.ValidationError):
-    """The request is not valid (correctable). Correct the named argument before running it again."""
+    """
+    The request is not valid (correctable).
+
+    Correct the named argument before running it again.
+
+    >>> ValidationError().fault.retryable
+    False
+    """
 
     code = "VALIDATION_ERROR"
     vocabulary = "cli"
 
 
 class UsageError(FaultError):
-    """Unknown command or flag, or an argument is missing (correctable). Look at --help for the commands and flags there are."""
+    """
+    Unknown command or flag, or an argument is missing (correctable).
+
+    Look at --help for the commands and flags there are.
+
+    >>> UsageError().fault.retryable
+    False
+    """
 
     code = "USAGE_ERROR"
     vocabulary = "cli"
 
 
 class NotFoundError(everyday.NotFoundError):
-    """The thing asked for does not exist (correctable). Check the name, or list what there is."""
+    """
+    The thing asked for does not exist (correctable).
+
+    Check the name, or list what there is.
+
+    >>> NotFoundError().fault.retryable
+    False
+    """
 
     code = "NOT_FOUND"
     vocabulary = "cli"
 
 
 class ConflictError(everyday.ConflictError):
-    """The request does not fit the present state (correctable). Look at the current state before running it again."""
+    """
+    The request does not fit the present state (correctable).
+
+    Look at the current state before running it again.
+
+    >>> ConflictError().fault.retryable
+    False
+    """
 
     code = "CONFLICT"
     vocabulary = "cli"
 
 
 class TimeoutError(everyday.TimeoutError):
-    """The operation took too long (transient). Run it again where a repeat is safe."""
+    """
+    The operation took too long (transient).
+
+    Run it again where a repeat is safe.
+
+    >>> TimeoutError().fault.executed.value
+    'maybe'
+    """
 
     code = "TIMEOUT"
     vocabulary = "cli"
 
 
 class PermissionDeniedError(everyday.PermissionDeniedError):
-    """This caller may not do that (terminal). Get other credentials or more rights before running it again."""
+    """
+    This caller may not do that (terminal).
+
+    Get other credentials or more rights before running it again.
+
+    >>> PermissionDeniedError().fault.actor.value
+    'user'
+    """
 
     code = "PERMISSION_DENIED"
     vocabulary = "cli"
 
 
 class RateLimitedError(everyday.RateLimitedError):
-    """Too many requests (transient). Wait for retry_after_ms, then run it again."""
+    """
+    Too many requests (transient).
+
+    Wait for retry_after_ms, then run it again.
+
+    >>> RateLimitedError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "RATE_LIMITED"
     vocabulary = "cli"
 
 
 class ServiceUnavailableError(everyday.ServiceUnavailableError):
-    """The service is temporarily unavailable (transient). Run it again later, waiting longer each time."""
+    """
+    The service is temporarily unavailable (transient).
+
+    Run it again later, waiting longer each time.
+
+    >>> ServiceUnavailableError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "SERVICE_UNAVAILABLE"
     vocabulary = "cli"
 
 
 class NetworkError(FaultError):
-    """The network did not carry the request (transient). Check the connection, then run it again."""
+    """
+    The network did not carry the request (transient).
+
+    Check the connection, then run it again.
+
+    >>> NetworkError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "NETWORK_ERROR"
     vocabulary = "cli"
 
 
 class InternalError(everyday.InternalError):
-    """Something went wrong inside the service (uncertain). Run it once more where a repeat is safe, then report it."""
+    """
+    Something went wrong inside the service (uncertain).
+
+    Run it once more where a repeat is safe, then report it.
+
+    >>> InternalError().fault.executed.value
+    'maybe'
+    """
 
     code = "INTERNAL_ERROR"
     vocabulary = "cli"
 
 
 class PartialFailureError(FaultError):
-    """It began and did not finish (uncertain). Find out what was done before doing the rest."""
+    """
+    It began and did not finish (uncertain).
+
+    Find out what was done before doing the rest.
+
+    >>> PartialFailureError().fault.executed.value
+    'yes'
+    """
 
     code = "PARTIAL_FAILURE"
     vocabulary = "cli"
 
 
 class PreconditionFailedError(FaultError):
-    """Something the command needs first is not there (correctable). Set up what the command needs first."""
+    """
+    Something the command needs first is not there (correctable).
+
+    Set up what the command needs first.
+
+    >>> PreconditionFailedError().fault.retryable
+    False
+    """
 
     code = "PRECONDITION_FAILED"
     vocabulary = "cli"
 
 
 class AuthRequiredError(FaultError):
-    """Credentials are missing or no longer valid (correctable). Sign in or refresh the credentials, then run it again."""
+    """
+    Credentials are missing or no longer valid (correctable).
+
+    Sign in or refresh the credentials, then run it again.
+
+    >>> AuthRequiredError().fault.retryable
+    False
+    """
 
     code = "AUTH_REQUIRED"
     vocabulary = "cli"
 
 
 class PaymentRequiredError(everyday.PaymentRequiredError):
-    """A payment is required (terminal). Have the account's owner settle it."""
+    """
+    A payment is required (terminal).
+
+    Have the account's owner settle it.
+
+    >>> PaymentRequiredError().fault.actor.value
+    'user'
+    """
 
     code = "PAYMENT_REQUIRED"
     vocabulary = "cli"
 
 
 class RedirectedError(FaultError):
-    """This command has another name now (correctable). Use the replacement the error names."""
+    """
+    This command has another name now (correctable).
+
+    Use the replacement the error names.
+
+    >>> RedirectedError().fault.retryable
+    False
+    """
 
     code = "REDIRECTED"
     vocabulary = "cli"

@@ -30,133 +30,266 @@ __all__ = [
 
 
 class InvalidInputError(FaultError):
-    """Request payload doesn't match expected schema (correctable). Send a payload that fits the capability's schema."""
+    """
+    Request payload doesn't match expected schema (correctable).
+
+    Send a payload that fits the capability's schema.
+
+    >>> InvalidInputError().fault.retryable
+    False
+    """
 
     code = "INVALID_INPUT"
     vocabulary = "task"
 
 
 class MissingRequiredFieldError(FaultError):
-    """Required field is missing (correctable). Supply the missing field."""
+    """
+    Required field is missing (correctable).
+
+    Supply the missing field.
+
+    >>> MissingRequiredFieldError().fault.retryable
+    False
+    """
 
     code = "MISSING_REQUIRED_FIELD"
     vocabulary = "task"
 
 
 class InvalidFieldTypeError(FaultError):
-    """Field has wrong type (correctable). Send the field in its declared type."""
+    """
+    Field has wrong type (correctable).
+
+    Send the field in its declared type.
+
+    >>> InvalidFieldTypeError().fault.retryable
+    False
+    """
 
     code = "INVALID_FIELD_TYPE"
     vocabulary = "task"
 
 
 class InvalidFieldValueError(FaultError):
-    """Field value is not allowed (correctable). Choose an allowed value."""
+    """
+    Field value is not allowed (correctable).
+
+    Choose an allowed value.
+
+    >>> InvalidFieldValueError().fault.retryable
+    False
+    """
 
     code = "INVALID_FIELD_VALUE"
     vocabulary = "task"
 
 
 class AgentNotFoundError(FaultError):
-    """Target agent doesn't exist (terminal). Ask an agent that is registered."""
+    """
+    Target agent doesn't exist (terminal).
+
+    Ask an agent that is registered.
+
+    >>> AgentNotFoundError().fault.actor.value
+    'user'
+    """
 
     code = "AGENT_NOT_FOUND"
     vocabulary = "task"
 
 
 class CapabilityNotFoundError(FaultError):
-    """Agent doesn't have requested capability (terminal). Ask for a capability the agent declares."""
+    """
+    Agent doesn't have requested capability (terminal).
+
+    Ask for a capability the agent declares.
+
+    >>> CapabilityNotFoundError().fault.actor.value
+    'user'
+    """
 
     code = "CAPABILITY_NOT_FOUND"
     vocabulary = "task"
 
 
 class AgentUnavailableError(FaultError):
-    """Agent is not responding (uncertain). Try once more where a repeat is safe, or use the fallback."""
+    """
+    Agent is not responding (uncertain).
+
+    Try once more where a repeat is safe, or use the fallback.
+
+    >>> AgentUnavailableError().fault.executed.value
+    'maybe'
+    """
 
     code = "AGENT_UNAVAILABLE"
     vocabulary = "task"
 
 
 class AgentBusyError(FaultError):
-    """Agent is processing another request (transient). Try again when it is free."""
+    """
+    Agent is processing another request (transient).
+
+    Try again when it is free.
+
+    >>> AgentBusyError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "AGENT_BUSY"
     vocabulary = "task"
 
 
 class McpNotConnectedError(FaultError):
-    """Required MCP is not connected (correctable). Run the set-up of the missing connection, or use the fallback."""
+    """
+    Required MCP is not connected (correctable).
+
+    Run the set-up of the missing connection, or use the fallback.
+
+    >>> McpNotConnectedError().fault.retryable
+    False
+    """
 
     code = "MCP_NOT_CONNECTED"
     vocabulary = "task"
 
 
 class McpAuthFailedError(FaultError):
-    """MCP authentication failed (correctable). Sign in to the connection again."""
+    """
+    MCP authentication failed (correctable).
+
+    Sign in to the connection again.
+
+    >>> McpAuthFailedError().fault.retryable
+    False
+    """
 
     code = "MCP_AUTH_FAILED"
     vocabulary = "task"
 
 
 class McpRateLimitedError(FaultError):
-    """MCP rate limit exceeded (transient). Wait, then try again."""
+    """
+    MCP rate limit exceeded (transient).
+
+    Wait, then try again.
+
+    >>> McpRateLimitedError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "MCP_RATE_LIMITED"
     vocabulary = "task"
 
 
 class McpError(FaultError):
-    """MCP returned an error (uncertain). Try once more where a repeat is safe, or use the fallback."""
+    """
+    MCP returned an error (uncertain).
+
+    Try once more where a repeat is safe, or use the fallback.
+
+    >>> McpError().fault.executed.value
+    'maybe'
+    """
 
     code = "MCP_ERROR"
     vocabulary = "task"
 
 
 class CoordinationFailedError(FaultError):
-    """Multi-agent workflow failed (uncertain). Look at the failed step; the finished ones are reported."""
+    """
+    Multi-agent workflow failed (uncertain).
+
+    Look at the failed step; the finished ones are reported.
+
+    >>> CoordinationFailedError().fault.executed.value
+    'maybe'
+    """
 
     code = "COORDINATION_FAILED"
     vocabulary = "task"
 
 
 class TaskGraphCycleError(FaultError):
-    """Circular dependency detected (terminal). Remove the cycle from the task graph."""
+    """
+    Circular dependency detected (terminal).
+
+    Remove the cycle from the task graph.
+
+    >>> TaskGraphCycleError().fault.actor.value
+    'operator'
+    """
 
     code = "TASK_GRAPH_CYCLE"
     vocabulary = "task"
 
 
 class DelegationFailedError(FaultError):
-    """Could not delegate to sub-agent (uncertain). Try once more where a repeat is safe, or ask another agent."""
+    """
+    Could not delegate to sub-agent (uncertain).
+
+    Try once more where a repeat is safe, or ask another agent.
+
+    >>> DelegationFailedError().fault.executed.value
+    'maybe'
+    """
 
     code = "DELEGATION_FAILED"
     vocabulary = "task"
 
 
 class TimeoutError(everyday.TimeoutError):
-    """Operation timed out (transient). Find out whether it took effect, or repeat it where a repeat is safe."""
+    """
+    Operation timed out (transient).
+
+    Find out whether it took effect, or repeat it where a repeat is safe.
+
+    >>> TimeoutError().fault.executed.value
+    'maybe'
+    """
 
     code = "TIMEOUT"
     vocabulary = "task"
 
 
 class InternalError(everyday.InternalError):
-    """Unexpected internal error (uncertain). Try once more where a repeat is safe, then report it."""
+    """
+    Unexpected internal error (uncertain).
+
+    Try once more where a repeat is safe, then report it.
+
+    >>> InternalError().fault.executed.value
+    'maybe'
+    """
 
     code = "INTERNAL_ERROR"
     vocabulary = "task"
 
 
 class KnowledgeNotFoundError(FaultError):
-    """Required knowledge file missing (terminal). Have the missing file put in place."""
+    """
+    Required knowledge file missing (terminal).
+
+    Have the missing file put in place.
+
+    >>> KnowledgeNotFoundError().fault.actor.value
+    'operator'
+    """
 
     code = "KNOWLEDGE_NOT_FOUND"
     vocabulary = "task"
 
 
 class RateLimitedError(everyday.RateLimitedError):
-    """Too many requests (transient). Wait, then try again."""
+    """
+    Too many requests (transient).
+
+    Wait, then try again.
+
+    >>> RateLimitedError(retry_after=2).fault.retryable
+    True
+    """
 
     code = "RATE_LIMITED"
     vocabulary = "task"

@@ -45,7 +45,12 @@ __all__ = ["Batch", "Item", "aresend", "read", "resend", "run", "run_sync"]
 
 
 class Item(msgspec.Struct, frozen=True):
-    """The outcome of one item: a value or a fault."""
+    """
+    The outcome of one item: a value or a fault.
+
+    >>> [item.value for item in run_sync(["a", "b"], str.upper).items if item.fault is None]
+    ['A', 'B']
+    """
 
     index: int
     value: Any = None
@@ -53,7 +58,15 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Batch:
-    """The outcomes of all items, in their order."""
+    """
+    The outcomes of all items, in their order.
+
+    `run`, `run_sync`, `read` and `resend` return it.
+
+    >>> batch = Batch([Item(0, "order 1"), Item(1, fault=Fault(code="CONFLICT"))])
+    >>> batch.status, [fault.code for fault in batch.failed]
+    (207, ['CONFLICT'])
+    """
 
     def __init__(self, items: Iterable[Item]) -> None:
         self.items = tuple(items)
@@ -204,7 +217,13 @@ async def run(items: Sequence[object], work: Callable[[Any], object], *, togethe
 
 
 def run_sync(items: Sequence[object], work: Callable[[Any], object]) -> Batch:
-    """Same as `run`, but one item after the other on this thread."""
+    """
+    Same as `run`, but one item after the other on this thread.
+
+    >>> batch = run_sync(["book", "pen"], lambda name: {"ordered": name})
+    >>> batch.status, batch.items[1].value
+    (200, {'ordered': 'pen'})
+    """
     outcomes = []
     for index, item in enumerate(items):
         try:
@@ -217,6 +236,10 @@ def run_sync(items: Sequence[object], work: Callable[[Any], object]) -> Batch:
 def read(response: object, count: int | None = None) -> Batch:
     """
     Return the outcome of each item from a response.
+
+    >>> batch = read({"status": 200, "headers": {}, "body": '{"results": ["order 1", "order 2"]}'})
+    >>> [item.value for item in batch.items]
+    ['order 1', 'order 2']
 
     Args:
         response: a response of one of the supported clients, {"status", "headers", "body"}, or the FaultError that a
@@ -272,6 +295,13 @@ def resend(
     """
     Send a batch, then send again those items that may succeed later, within the policy's bounds.
 
+    >>> from amends.testing import FakeClock, Script
+    >>> response = {"status": 200, "headers": {}, "body": '{"results": ["order 1"]}'}
+    >>> with FakeClock() as clock:  # without it, this waits for two seconds
+    ...     batch = resend(["book"], Script(FaultError(code="RATE_LIMITED", retry_after=2), response))
+    >>> batch.items[0].value, clock.waits
+    ('order 1', [2.0])
+
     Args:
         items: the items to send.
         send: sends a list of items and returns the response, or raises a FaultError if the whole batch failed.
@@ -303,7 +333,14 @@ async def aresend(
     policy: Policy = DEFAULT,
     operation: Operation | None = None,
 ) -> Batch:
-    """Same as `resend`, but `send` is awaited."""
+    """
+    Same as `resend`, but `send` is awaited.
+
+    >>> async def send(orders: list[str]) -> object:  # for example with `httpx.AsyncClient.post`
+    ...     return {"status": 200, "headers": {}, "body": '{"results": ["order 1"]}'}
+    >>> asyncio.run(aresend(["book"], send)).items[0].value
+    'order 1'
+    """
     if not items:
         return Batch(())
     rounds = _rounds(items, policy, operation or Operation())

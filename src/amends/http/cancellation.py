@@ -43,7 +43,14 @@ End = Literal["running", "finished", "cancelled", "failed", "unknown"]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The outcome of a request that was cancelled, as the status resource returns it."""
+    """
+    The outcome of a request that was cancelled, as the status resource returns it.
+
+        response = client.get("/operations/inv-17")
+        outcome = msgspec.json.decode(response.content, type=Outcome)
+        if outcome.outcome == "cancelled":
+            print("stopped at", outcome.intent["state_before_cancel"])
+    """
 
     id: str
     outcome: End

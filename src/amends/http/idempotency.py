@@ -61,6 +61,10 @@ def caller_id(scope: Scope) -> str:
 
     Callers do not share keys. Give `Idempotent` a `caller` of your own if credentials change between a request and its
     repeat (signatures, short-lived tokens): otherwise the repeat counts as another caller's.
+
+    >>> alice, bob = ({"headers": [(b"authorization", token)]} for token in (b"Bearer a", b"Bearer b"))
+    >>> caller_id(alice) == caller_id(bob)
+    False
     """
     tls = (scope.get("extensions") or {}).get("tls") or {}
     headers = ((str(name, "latin-1"), str(value, "latin-1")) for name, value in scope["headers"])
@@ -245,6 +249,14 @@ class _Run:
 async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int = 200) -> tuple[int, bytes]:
     """
     Run `work` and store its result as the response of this request's key, in one transaction (SQLite and memory).
+
+    In Starlette and FastAPI, `amends.bindings.starlette.once` is shorter.
+
+        def work(tx: Transaction) -> object:
+            tx.sql("INSERT INTO orders VALUES ('book')")
+            return {"placed": "book"}
+
+        status, body = await commit(request.scope, work, status=201)
 
     Args:
         scope: the scope of the request (`request.scope`), below `Idempotent(transactional=True)`.

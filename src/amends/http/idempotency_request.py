@@ -54,6 +54,12 @@ class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
     A request whose effect is in doubt, as a `verify` hook gets it.
 
     The values are those of the first request with the key; a repeat that differs is refused before the hook is called.
+
+        async def verify(request: KeyedRequest) -> object:
+            payment = await find_payment(request.key)
+            return (201, payment) if payment else False
+
+        app = Idempotent(Problems(app), "sqlite:///keys.db", verify=verify)
     """
 
     key: str

@@ -57,7 +57,14 @@ _PATIENCE = 30.0
 
 
 def environ_caller(environ: Environ) -> str:
-    """Return an id of the caller, from all headers that carry credentials, the cookies and the authenticated user."""
+    """
+    Return an id of the caller, from all headers that carry credentials, the cookies and the authenticated user.
+
+    It is the default of `IdempotentWSGI(caller=)`.
+
+    >>> environ_caller({"REMOTE_USER": "alice"}) == environ_caller({"REMOTE_USER": "bob"})
+    False
+    """
     headers = (
         (name[5:].replace("_", "-"), str(value))
         for name, value in environ.items()
@@ -68,7 +75,11 @@ def environ_caller(environ: Environ) -> str:
 
 
 class IdempotentWSGI(KeyedMiddleware):
-    """WSGI middleware that runs a request with an idempotency key once. `KeyedMiddleware` has the options."""
+    """
+    WSGI middleware that runs a request with an idempotency key once. `KeyedMiddleware` has the options.
+
+        app.wsgi_app = IdempotentWSGI(app.wsgi_app, "sqlite:///keys.db")     # Flask, after install(app)
+    """
 
     _default_caller = staticmethod(environ_caller)
 
@@ -154,7 +165,15 @@ _TOO_LARGE = Refused(too_large_fault())
 def commit_sync(
     environ: Environ, work: Callable[[Transaction], object], *, status: int = 200
 ) -> tuple[int, bytes]:
-    """Same as `amends.http.idempotency.commit`, below `IdempotentWSGI(transactional=True)`; `request.environ` in Flask."""
+    """
+    Same as `amends.http.idempotency.commit`, below `IdempotentWSGI(transactional=True)`; `request.environ` in Flask.
+
+        def work(tx: Transaction) -> object:
+            tx.sql("INSERT INTO orders VALUES ('book')")
+            return {"placed": "book"}
+
+        status, body = commit_sync(request.environ, work, status=201)
+    """
     loop: LoopThread = environ[_LOOP]
     return loop.run(commit(environ, work, status=status))
 

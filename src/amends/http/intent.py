@@ -21,7 +21,16 @@ __all__ = ["CURRENT", "Intent", "declare", "reached"]
 
 
 class Intent:
-    """The declared intent of one request. The handler, its threads and the middleware share one instance."""
+    """
+    The declared intent of one request. The handler, its threads and the middleware share one instance.
+
+    `declare` and `reached` change it; `Cancellable` makes it and reads it.
+
+    >>> intent = Intent("create_invoice")
+    >>> intent.state = "payment_processing"
+    >>> intent.as_dict("inv-17", "/operations/inv-17")["recovery"]
+    'It may be in progress or done. GET /operations/inv-17 to learn the outcome.'
+    """
 
     __slots__ = ("more", "operation", "recovery", "resource_id", "state")
 
@@ -58,6 +67,8 @@ def declare(
     """
     Declare what the current request is about to do, or add to an earlier declaration.
 
+        declare(operation="create_invoice", resource_id="inv-17", state="started")
+
     Args:
         operation: the name of the operation.
         resource_id: the id of the resource that it creates or changes.
@@ -77,5 +88,10 @@ def declare(
 
 
 def reached(state: str) -> None:
-    """Declare the step that the current request has reached."""
+    """
+    Declare the step that the current request has reached.
+
+        reached("payment_processing")
+        await pay(invoice)
+    """
     declare(state=state)

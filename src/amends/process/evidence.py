@@ -38,6 +38,13 @@ def fault_of(done: Finished, name: str | None = None, *, trust_retryable: bool =
     """
     Return the fault of a finished command, or None if it succeeded.
 
+    `run` calls it after each run. Call it for a command that other code ran.
+
+    >>> done = Finished(["gh", "api", "/user"])
+    >>> done.exit = 4
+    >>> fault_of(done).code
+    'AUTH_REQUIRED'
+
     Args:
         done: the finished command.
         name: its profile.

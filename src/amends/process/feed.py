@@ -16,7 +16,18 @@ _PIECE = 65536
 
 
 class Feed:
-    """The input for every run of one command."""
+    """
+    The input for every run of one command.
+
+    Give it to `run(stdin=)` if the input is a file descriptor; `run` makes one of bytes itself.
+
+    >>> from amends.process import run
+    >>> reader, writer = os.pipe()
+    >>> os.write(writer, b"hello"), os.close(writer)
+    (5, None)
+    >>> run(["cat"], stdin=Feed(source=reader)).stdout, os.close(reader)
+    (b'hello', None)
+    """
 
     def __init__(self, data: bytes | None = None, source: int | None = None, limit: int = MAX_RECORD) -> None:
         """`data` is the whole input; alternatively `source`, a file descriptor, is read as a run consumes it."""

@@ -11,7 +11,16 @@ __all__ = ["Finished"]
 
 
 class Finished:
-    """How a command ended, and its output."""
+    """
+    How a command ended, and its output.
+
+    `run` and `arun` return it.
+
+    >>> from amends.process import run
+    >>> done = run(["echo", "hello"])
+    >>> done.exit, done.stdout.strip(), done.timed_out
+    (0, b'hello', False)
+    """
 
     def __init__(self, argv: Sequence[str], limit: int = MAX_OUTPUT) -> None:
         self.argv = tuple(argv)

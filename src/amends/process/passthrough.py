@@ -39,6 +39,13 @@ class Passthrough:
     """
     The output of one command that may run several times.
 
+    Give it to `run(passthrough=)` to show the output of a command as `amends run` does.
+
+        output = Passthrough()
+        run(["gh", "api", "/user"], read_only=True, passthrough=output)
+        output.release()
+        output.flush()
+
     Args:
         stdout: the descriptor for its stdout; None if this process has none.
         stderr: the descriptor for its stderr; None: it is dropped.

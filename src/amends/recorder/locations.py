@@ -16,6 +16,8 @@ def default_url() -> str:
     Return the store of the environment variable AMENDS_RECORD, else a file among the user's state.
 
     `amends gateway`, `amends trace` and `amends watch` use it if no store is named, so that they show the same events.
+
+        amends.record(default_url())     # `amends watch` without arguments shows these events
     """
     given = os.environ.get(ENVIRONMENT, "").strip()
     if given:

@@ -138,6 +138,13 @@ async def open_reader(url: str) -> AsyncGenerator[Reader]:
     """
     Open the store at `url` and return its reader; the store is closed at the end of the context.
 
+    >>> async def last_events(url: str) -> list[Event]:
+    ...     async with open_reader(url) as reader:
+    ...         return await reader.events(limit=10)
+    >>> import asyncio
+    >>> asyncio.run(last_events("memory:"))
+    []
+
     Raises:
         ValueError: `url` is not a store URL.
         StoreError: the store cannot be opened.

@@ -70,12 +70,30 @@ def record(url: str, *, days: float = 7.0, megabytes: float = 64.0) -> Recorder:
 
 
 def current_recorder() -> Recorder | None:
-    """Return the recorder of this process, or None."""
+    """
+    Return the recorder of this process, or None.
+
+    >>> import tempfile
+    >>> with record(f"sqlite:///{tempfile.mkdtemp()}/failures.db") as recorder:
+    ...     current_recorder() is recorder
+    True
+    """
     return _current
 
 
 class Recorder:
-    """Writes the failures of this process into a store. `record` makes it; use it as a context manager to stop it."""
+    """
+    Writes the failures of this process into a store. `record` makes it; use it as a context manager to stop it.
+
+    >>> import tempfile
+    >>> from amends import recover
+    >>> from amends.testing import FakeClock, Script
+    >>> with FakeClock(), record(f"sqlite:///{tempfile.mkdtemp()}/failures.db") as recorder:
+    ...     page = recover(Script(ConnectionError(), "page 1"), read_only=True)
+    ...     written = recorder.flush()
+    >>> sorted(event.outcome for event in recorder.recent())
+    ['recovered', 'retry']
+    """
 
     def __init__(self, url: str, *, days: float = 7.0, megabytes: float = 64.0) -> None:
         """

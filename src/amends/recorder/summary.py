@@ -14,14 +14,28 @@ __all__ = ["CodeCount", "Summary", "UpstreamSummary", "summarise"]
 
 
 class CodeCount(msgspec.Struct, frozen=True):
-    """How often a code occurred."""
+    """
+    How often a code occurred.
+
+    >>> from amends import Fault
+    >>> ended = Event(at=1.0, where="call", outcome="gave-up", fault=Fault(code="TIMEOUT"))
+    >>> summarise([ended]).codes
+    (CodeCount(code='TIMEOUT', count=1),)
+    """
 
     code: str
     count: int
 
 
 class UpstreamSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The failures of one service."""
+    """
+    The failures of one service.
+
+    >>> from amends import Fault
+    >>> ended = Event(at=1.0, where="call", outcome="gave-up", fault=Fault(code="TIMEOUT"), upstream="shop")
+    >>> [(each.upstream, each.failures) for each in summarise([ended]).upstreams]
+    [('shop', 1)]
+    """
 
     upstream: str
     failures: int
@@ -31,7 +45,16 @@ class UpstreamSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of a set of events."""
+    """
+    Figures of a set of events.
+
+    `summarise` makes it.
+
+    >>> from amends import Fault
+    >>> figures = summarise([Event(at=1.0, where="call", outcome="gave-up", fault=Fault(code="TIMEOUT"))])
+    >>> figures.failures, figures.recovered
+    (1, 0)
+    """
 
     events: int = 0
     since: float | None = None

@@ -16,7 +16,16 @@ __all__ = ["Trace", "TraceLine", "describe", "group_traces", "stamp", "subject"]
 
 
 class TraceLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One event as text."""
+    """
+    One event as text.
+
+    It is a member of `Trace.lines`.
+
+    >>> from amends import Fault
+    >>> event = Event(at=1.0, where="call", outcome="retry", fault=Fault(code="TIMEOUT"), wait=2.0)
+    >>> [(line.code, line.wait) for line in group_traces([event])[0].lines]
+    [('TIMEOUT', 2.0)]
+    """
 
     at: str
     where: str
@@ -28,7 +37,17 @@ class TraceLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """The events of one trace in the order of time."""
+    """
+    The events of one trace in the order of time.
+
+    `group_traces` makes it.
+
+    >>> from amends import Fault
+    >>> event = Event(at=1.0, where="call", outcome="retry", fault=Fault(code="TIMEOUT"), trace_id="4bf9")
+    >>> [trace] = group_traces([event])
+    >>> trace.id, trace.code, trace.outcome
+    ('4bf9', 'TIMEOUT', 'retry')
+    """
 
     id: str
     began: float

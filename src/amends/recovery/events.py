@@ -89,7 +89,19 @@ def plain_url(url: object) -> str:
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that recovery did for one operation."""
+    """
+    Something that recovery did for one operation.
+
+    Hooks are called with it: those of `add_hook`, and `recover(on_event=)`.
+
+    >>> from amends import recover
+    >>> from amends.testing import FakeClock, Script
+    >>> seen: list[Event] = []
+    >>> with FakeClock():
+    ...     page = recover(Script(TimeoutError(), "page 1"), read_only=True, on_event=seen.append)
+    >>> [(event.kind, event.code) for event in seen]
+    [('retry', 'TIMEOUT'), ('recovered', 'TIMEOUT')]
+    """
 
     kind: str
     """retry · queued · gave-up · recovered · fallback · refresh · setup · verify · fix"""
@@ -226,7 +238,12 @@ _hooks: tuple[EventHook, ...] | None = None  # None: no hooks were set, so `log_
 
 
 def set_hooks(*hooks: EventHook) -> None:
-    """Use exactly these hooks from now on. Without arguments no events are sent. The default is a logging hook."""
+    """
+    Use exactly these hooks from now on. Without arguments no events are sent. The default is a logging hook.
+
+    >>> set_hooks()  # no events
+    >>> set_hooks(log_event)  # the default
+    """
     global _hooks  # noqa: PLW0603 - the hooks belong to the process
     with _lock:
         _hooks = hooks
@@ -259,7 +276,12 @@ def add_hook(hook: EventHook) -> None:
 
 
 def remove_hook(hook: EventHook) -> None:
-    """Remove a hook. Removing one that is not there changes nothing."""
+    """
+    Remove a hook. Removing one that is not there changes nothing.
+
+    >>> add_hook(print)
+    >>> remove_hook(print)
+    """
     global _hooks  # noqa: PLW0603
     with _lock:
         _hooks = tuple(each for each in _current() if each != hook)

@@ -19,6 +19,15 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Compared by value. Pickling leaves out `error` and `result`, because exceptions of other libraries often cannot be
     pickled.
+
+    `recover(history=)` collects them, and a raised FaultError has them in `.history`.
+
+    >>> from amends import recover
+    >>> history: list[Attempt] = []
+    >>> recover(lambda: "page", history=history)
+    'page'
+    >>> [(attempt.number, attempt.fault) for attempt in history]
+    [(1, None)]
     """
 
     number: int

@@ -36,7 +36,17 @@ __all__ = ["Attempts", "Try", "attempts"]
 
 
 class Try:
-    """One run of the block. `number` starts at 1."""
+    """
+    One run of the block. `number` starts at 1.
+
+    It is what the loop over `attempts` yields. Enter it with `with`, so that it sees the exceptions of the block.
+
+    >>> for attempt in attempts(read_only=True):
+    ...     with attempt:
+    ...         page = "page 1"
+    >>> [each.number for each in attempt.history]
+    [1]
+    """
 
     __slots__ = ("_before", "_flow", "_limit", "_next", "_scope", "_sent", "_steps", "number")
 
@@ -105,7 +115,16 @@ class Try:
 
 
 class Attempts:
-    """The runs of one block, for `for` and `async for`. Each loop is a new operation."""
+    """
+    The runs of one block, for `for` and `async for`. Each loop is a new operation.
+
+    `attempts` returns it.
+
+    >>> for attempt in attempts(read_only=True):
+    ...     with attempt:
+    ...         print("run", attempt.number)
+    run 1
+    """
 
     def __init__(self, *, history: list[Attempt] | None, **options: Any) -> None:
         self._history = history
@@ -155,6 +174,17 @@ def attempts(
 
     With `timeout`, a run of the block in `async for` is cancelled when its time is over. A thread cannot be stopped: in `for`
     the block sees the limit as `amends.recovery.time_left()`.
+
+    Use it where the code to repeat is a block and not a function.
+
+    >>> from amends.testing import FakeClock, Script
+    >>> fetch = Script(ConnectionError(), "page 1")
+    >>> with FakeClock():
+    ...     for attempt in attempts(read_only=True):
+    ...         with attempt:
+    ...             page = fetch()
+    >>> page, attempt.number
+    ('page 1', 2)
 
     Raises:
         FaultError: from the block's `with`, or from the loop if hooks ran between two runs.

@@ -144,6 +144,9 @@ def configure(*, quota: object = True) -> None:
 
     `quota=None` turns off the quota of repeats for operations without an Upstream; `quota=True` turns it on again.
 
+    >>> configure(quota=None)
+    >>> configure(quota=True)
+
     Raises:
         TypeError: for other values.
 

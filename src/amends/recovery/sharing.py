@@ -32,6 +32,18 @@ class Shared(Protocol):
 
     The methods are called on the thread that makes the call and have to return quickly. If one raises, recovery
     continues without sharing.
+
+        class InRedis:
+            def read(self, name: str) -> dict[str, float] | None:
+                return json.loads(redis.get(f"upstream:{name}") or "null")
+
+            def write(self, name: str, record: Mapping[str, float] | None) -> None:
+                redis.set(f"upstream:{name}", json.dumps(record))
+
+            def lease(self, name: str, seconds: float) -> bool:
+                return bool(redis.set(f"probe:{name}", 1, nx=True, px=int(seconds * 1000)))
+
+        shop = Upstream("shop", shared=InRedis())
     """
 
     def read(self, name: str) -> Mapping[str, float] | None:

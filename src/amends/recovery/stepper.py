@@ -39,7 +39,16 @@ def remedy_for(fault: Fault) -> str | None:
 
 
 class Stepper(msgspec.Struct, frozen=True, kw_only=True):
-    """The attempts so far and the last decision."""
+    """
+    The attempts so far and the last decision.
+
+    Use it to drive recovery from a loop of your own; `recover` does so.
+
+    >>> stepper = Stepper(operation=Operation(read_only=True))
+    >>> stepper = stepper.failed(Fault(code="RATE_LIMITED", retry_after=2), started=0.0, ended=0.2, draw=0.0)
+    >>> stepper.decision.action.value, stepper.decision.delay
+    ('retry', 2.0)
+    """
 
     policy: Policy = DEFAULT
     operation: Operation = _UNKNOWN

@@ -49,7 +49,13 @@ _MOST_JITTER = 5.0
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an upstream at one moment, for dashboards."""
+    """
+    The state of an upstream at one moment, for dashboards.
+
+    >>> now = Upstream("shop").snapshot()
+    >>> now.state, now.parked
+    ('open', 0)
+    """
 
     name: str
     state: str

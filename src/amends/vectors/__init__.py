@@ -47,7 +47,13 @@ AdCP has no name for `verify`, `fallback` and `none`, because it defines neither
 
 
 class Vector(msgspec.Struct, frozen=True, kw_only=True):
-    """One response and the expected result."""
+    """
+    One response and the expected result.
+
+    >>> vector = next(load("problem"))
+    >>> vector.id, vector.expected["fault"]["code"]
+    ('problem/s1-rate-limit', 'RATE_LIMITED')
+    """
 
     id: str
     """`group/name`; it does not change."""
@@ -76,7 +82,13 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransportVector(msgspec.Struct, frozen=True, kw_only=True):
-    """A vector in the format that AdCP publishes (A17)."""
+    """
+    A vector in the format that AdCP publishes (A17).
+
+    >>> vector = next(load_transport())
+    >>> vector.transport, vector.expected_error["code"], vector.expected_action
+    ('mcp', 'RATE_LIMITED', 'retry')
+    """
 
     id: str
     transport: str
@@ -91,7 +103,13 @@ class TransportVector(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VendorVector(msgspec.Struct, frozen=True, kw_only=True):
-    """A failure in the format of a service, and the expected result."""
+    """
+    A failure in the format of a service, and the expected result.
+
+    >>> vector = next(load_vendors())
+    >>> vector.id, vector.expected["fault"]["recovery"]
+    ('vendors/anthropic-1', 'correctable')
+    """
 
     id: str
     """`vendors/name-number`."""
@@ -123,6 +141,12 @@ def load(*groups: str) -> Iterator[Vector]:
     """
     Yield the vectors of these groups; without arguments, of all groups.
 
+    Use it to test another reader of failures, or your own code around `extract`.
+
+    >>> from amends import extract
+    >>> [vector.id for vector in load("http") if (extract(vector.response) is None) is vector.expected["found"]]
+    []
+
     Raises:
         LookupError: if a group does not exist; the message lists the groups.
 
@@ -134,12 +158,24 @@ def load(*groups: str) -> Iterator[Vector]:
 
 
 def load_transport() -> Iterator[TransportVector]:
-    """Yield the vectors in AdCP's format."""
+    """
+    Yield the vectors in AdCP's format.
+
+    >>> sorted({vector.transport for vector in load_transport()})
+    ['a2a', 'mcp']
+    """
     yield from msgspec.json.decode(_read("transport-error-mapping"), type=list[TransportVector])
 
 
 def load_vendors() -> Iterator[VendorVector]:
-    """Yield the vectors of failures in the formats of services."""
+    """
+    Yield the vectors of failures in the formats of services.
+
+    >>> from amends import extract
+    >>> vector = next(load_vendors())
+    >>> extract(vector.response).recovery.value == vector.expected["fault"]["recovery"]
+    True
+    """
     from importlib.resources import files
 
     for file in sorted(files(__name__).joinpath("vendors").iterdir(), key=lambda each: each.name):

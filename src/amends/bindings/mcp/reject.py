@@ -40,7 +40,16 @@ __all__ = ["Check", "Incoming", "Rejection", "reject"]
 
 
 class Incoming(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that has not been dispatched yet."""
+    """
+    A request that has not been dispatched yet.
+
+    The check of `reject` gets it.
+
+        def check(request: Incoming) -> FaultError | None:
+            if request.name == "buy" and "authorization" not in request.headers:
+                return AuthMissingError()
+            return None
+    """
 
     headers: Mapping[str, str]
     """With names in lower case; empty if the transport is not HTTP."""
@@ -86,7 +95,15 @@ def reject(
 
 
 class Rejection:
-    """A middleware for the SDK's servers; `.http(app)` makes an ASGI application of it."""
+    """
+    A middleware for the SDK's servers; `.http(app)` makes an ASGI application of it.
+
+    `reject` makes it. Use one of the two forms:
+
+        rejection = reject(check)
+        server = MCPServer("shop", middleware=[rejection])     # JSON-RPC errors
+        app = rejection.http(server.streamable_http_app())     # HTTP responses
+    """
 
     def __init__(
         self, check: Check, collapse: bool, methods: frozenset[str] | None, settings: Settings
