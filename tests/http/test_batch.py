@@ -404,3 +404,19 @@ async def test_how_many_items_run_at_the_same_time():
 
         await run(range(6), work, **({} if together is None else {"together": together}))
         assert most == expected
+
+
+def test_an_error_without_a_place_does_not_replace_a_success():
+    """It belongs to the item without an outcome. If there are several of those, it is about none of them in particular."""
+    body = {"results": ["order-1"], "errors": [{"title": "no", "code": "CONFLICT", "status": 409}]}
+    read_back = read({"status": 207, "headers": {}, "body": body}, count=2)
+    assert [(item.value, item.fault and item.fault.code) for item in read_back.items] == [
+        ("order-1", None),
+        (None, "CONFLICT"),
+    ]
+    unclear = read({"status": 207, "headers": {}, "body": body}, count=3)
+    assert [item.fault and item.fault.code for item in unclear.items] == [
+        None,
+        "PARTIAL_FAILURE",
+        "PARTIAL_FAILURE",
+    ]

@@ -261,9 +261,19 @@ def read(response: object, count: int | None = None) -> Batch:
         index = each.get("index") if isinstance(each, dict) and "value" in each else place
         if isinstance(index, int) and index >= 0:
             found[index] = Item(index, each["value"] if isinstance(each, dict) and "value" in each else each)
-    for place, fault in enumerate(() if whole is None else whole.errors):
+    faults = () if whole is None else whole.errors
+    unplaced = []
+    for fault in faults:
         index = _index_of(fault.instance)
-        found[place if index is None else index] = Item(place if index is None else index, None, fault)
+        if index is None:
+            unplaced.append(fault)
+        else:
+            found[index] = Item(index, None, fault)
+    total = len(found) + len(unplaced) if count is None else count
+    free = [index for index in range(total) if index not in found]
+    if len(free) == len(unplaced) or not results:
+        # Errors that do not say which item they are about belong to the items without an outcome, in their order.
+        found |= {index: Item(index, None, fault) for index, fault in zip(free, unplaced, strict=False)}
     for index in range(count or 0):
         if index not in found:
             found[index] = Item(index, None, whole or Fault(code="INTERNAL_ERROR", vocabulary="http"))
