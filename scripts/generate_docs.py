@@ -340,8 +340,10 @@ def vendor(what: str) -> str:
         if not lines:
             sections.append(f"### {each.title}\n\nErrors have no codes: the status decides.\n")
             continue
-        rows = ((", ".join(names), *facts) for facts, names in lines.items())
         head = ("sender's code", "code", "recovery", "next to act", "executed", "documented wait")
+        if all(wait is None for *_, wait in lines):
+            head = head[:-1]
+        rows = ((", ".join(names), *facts)[: len(head)] for facts, names in lines.items())
         sections.append(f"### {each.title}\n\n{table(head, rows)}\n")
     return "\n".join(sections)
 
