@@ -324,7 +324,9 @@ def vendor(what: str) -> str:
     for each in (vendor_of(name) for name in NAMES):
         lines: dict[tuple[Any, ...], list[str]] = {}
         entries = [(f"`{word}`", kind) for word, kind in each.words.items() if not word.startswith("@")]
-        entries += [(f"*`{word}`*", kind) for word, kind in each.unless.items()]
+        entries += [
+            (f"*`{word}`*", kind) for word, kind in each.unless.items() if kind != each.words.get(word)
+        ]
         entries += [(f"status {status}", kind) for status, kind in each.statuses.items()]
         entries += [(f"close {number}", kind) for number, kind in each.closes.items()]
         for word, found in entries:
@@ -334,7 +336,7 @@ def vendor(what: str) -> str:
                     kind.recovery,
                     kind.actor,
                     kind.executed or "by the status",
-                    kind.wait,
+                    None if kind.wait is None else f"{kind.wait:g} s",
                 )
                 lines.setdefault(facts, []).append(f"{word} ({under(status)})" if status else word)
         if not lines:
