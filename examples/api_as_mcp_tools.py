@@ -22,7 +22,7 @@ from amends.errors import ConflictError, NotFoundError, RateLimitedError
 
 logging.disable()
 
-# The API ---------------------------------------------------------------------------------------------------------------
+# The API
 
 api = FastAPI()
 install(api, base_url="https://trains.example")
@@ -49,7 +49,7 @@ async def book(booking: Booking) -> dict[str, str]:
     raise ConflictError(f"The {booking.train} is full", suggestions=["Take the 11:12"])
 
 
-# The MCP server over it. own=True: the API is part of our system, so its verdicts are passed on as they are. ------------
+# The MCP server over it. own=True: the API is part of our system, so its verdicts are passed on as they are.
 
 server = MCPServer("trains")
 guard(server)
@@ -71,7 +71,7 @@ async def book_seats(train: str, seats: int) -> dict[str, str]:
     return dict((await http.post("/bookings", json={"train": train, "seats": seats})).json())
 
 
-# What a model reads ------------------------------------------------------------------------------------------------------
+# What a model reads
 
 
 async def main() -> None:

@@ -2,7 +2,8 @@
 For `make docs`; named in mkdocs.yml. The version in the footer, previous and next pages outside the navigation, and pages for phones.
 
 On a phone a row of a wide table is shown as a list of its cells, each with the heading of its column (site.css), and a
-drawing is replaced by its narrow version, if there is one.
+drawing is replaced by its narrow version, if there is one. The flags of commands are marked, so that no line ends within one;
+long codes in headings are broken after an underscore.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ GROUPS = {
 }
 
 
+# A flag of a command, such as --output, a bare -- or an arrow, in the text of an HTML element.
+FLAG = re.compile(r"(?<![\w-])(?:--(?:[A-Za-z][\w-]*)?|-[A-Za-z][\w-]*|-&gt;)(?![\w-])(?![^<]*>)")
+# An underscore between letters in the text of an HTML element, where a long code may be broken.
+UNDERSCORE = re.compile(r"(?<=[A-Z])_(?=[A-Z])(?![^<]*>)")
 # A phone shows about this many characters of a table beside each other.
 PHONE_CHARACTERS = 44
 
@@ -87,7 +92,7 @@ def on_page_markdown(markdown: str, **kwargs: Any) -> str:
 
 
 def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
-    """Return the page with a second source for every drawing that has a narrow version (NAME-narrow.svg)."""
+    """Return the page with a second source for every drawing that has a narrow version (NAME-narrow.svg), marked flags and breakable codes."""
 
     def with_narrow(image: re.Match[str]) -> str:
         if not (ROOT / "docs" / "images" / f"{image['name']}-narrow.svg").exists():
@@ -95,7 +100,16 @@ def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
         narrow = f"{image['folder']}{image['name']}-narrow.svg"
         return f'<picture><source media="(max-width: 44.9em)" srcset="{narrow}">{image[0]}</picture>'
 
-    return re.sub(r'<img [^>]*src="(?P<folder>[^"]*images/)(?P<name>[\w-]+)\.svg"[^>]*>', with_narrow, html)
+    html = re.sub(r'<img [^>]*src="(?P<folder>[^"]*images/)(?P<name>[\w-]+)\.svg"[^>]*>', with_narrow, html)
+    html = re.sub(
+        r"<h[23] .*?</h[23]>", lambda heading: UNDERSCORE.sub("_<wbr>", heading[0]), html, flags=re.DOTALL
+    )
+    return re.sub(
+        r"<code\b.*?</code>",
+        lambda code: FLAG.sub(r'<span class="flag">\g<0></span>', code[0]),
+        html,
+        flags=re.DOTALL,
+    )
 
 
 def on_env(env: Any, *, config: Any, files: Any) -> None:

@@ -324,7 +324,9 @@ def vendor(what: str) -> str:
     for each in (vendor_of(name) for name in NAMES):
         lines: dict[tuple[Any, ...], list[str]] = {}
         entries = [(f"`{word}`", kind) for word, kind in each.words.items() if not word.startswith("@")]
-        entries += [(f"*`{word}`*", kind) for word, kind in each.unless.items()]
+        entries += [
+            (f"*`{word}`*", kind) for word, kind in each.unless.items() if kind != each.words.get(word)
+        ]
         entries += [(f"status {status}", kind) for status, kind in each.statuses.items()]
         entries += [(f"close {number}", kind) for number, kind in each.closes.items()]
         for word, found in entries:
@@ -334,14 +336,16 @@ def vendor(what: str) -> str:
                     kind.recovery,
                     kind.actor,
                     kind.executed or "by the status",
-                    kind.wait,
+                    None if kind.wait is None else f"{kind.wait:g} s",
                 )
                 lines.setdefault(facts, []).append(f"{word} ({under(status)})" if status else word)
         if not lines:
             sections.append(f"### {each.title}\n\nErrors have no codes: the status decides.\n")
             continue
-        rows = ((", ".join(names), *facts) for facts, names in lines.items())
         head = ("sender's code", "code", "recovery", "next to act", "executed", "documented wait")
+        if all(wait is None for *_, wait in lines):
+            head = head[:-1]
+        rows = ((", ".join(names), *facts)[: len(head)] for facts, names in lines.items())
         sections.append(f"### {each.title}\n\n{table(head, rows)}\n")
     return "\n".join(sections)
 

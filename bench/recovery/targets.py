@@ -90,11 +90,15 @@ def _failing(share: float, random: Random) -> Regime:
     )
 
 
+def _processes_of(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
+
+
 def _overload(clients: int, random: Random) -> Regime:
     factor, capacity = random.uniform(1.5, 2.0), _log(random, 20, 120)
     queue, latency = random.randrange(100, 1001), _log(random, 0.005, 0.5)
     return Regime(
-        f"offered {factor:.2f} × {capacity:g}/s, {clients} processes, queue {queue}, {latency:g} s",
+        f"offered {factor:.2f} × {capacity:g}/s, {_processes_of(clients)}, queue {queue}, {latency:g} s",
         Known,
         partial(poisson, rate=capacity * factor / clients, seconds=240, clients=clients),
         {"service": Overload, "rate": capacity, "slow_rate": capacity, "queue": queue, "latency": latency},
@@ -108,7 +112,7 @@ def _bucket(hinted: bool, random: Random) -> Regime:
     hint = float(random.randrange(1, 6)) if hinted else None
     depth = max(1.0, round(rate * random.uniform(0.5, 3)))
     return Regime(
-        f"bucket {rate:g}/s, depth {depth:g}, offered {factor:.2f} ×, {clients} processes, hint {hint}",
+        f"bucket {rate:g}/s, depth {depth:g}, offered {factor:.2f} ×, {_processes_of(clients)}, hint {hint}",
         Bucket,
         partial(poisson, rate=rate * factor / clients, seconds=240, clients=clients),
         {"rate": rate, "depth": depth, "hint": hint, "latency": _log(random, 0.01, 0.5)},
