@@ -315,7 +315,7 @@ async def test_every_page_is_read_from_its_start(store):
 
 
 async def test_commands_are_read_without_a_write(store):
-    """Once, and the callback is told of them only if there are any."""
+    """Once; the callback is called only if there are any."""
     one, seen = await started(store), []
     one.on_command = lambda: seen.append(one.state)
     await one.catch_up()

@@ -360,7 +360,7 @@ def test_the_body_of_a_request(environ, body):
 
 
 def test_a_body_that_is_just_small_enough_is_stored():
-    """A larger one is not, and a repeat is told so."""
+    """A larger one is not, and the answer to a repeat says so."""
     for size, status in ((4, "200 OK"), (5, "409 Conflict")):
         keyed = IdempotentWSGI(pieces_app([b"x" * size]), "memory:", max_body=4)
         result, _ = called(keyed)
