@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 
 import pytest
@@ -51,6 +52,15 @@ async def test_a_store_without_the_first_stream_is_an_earlier_one(url):
     await change(url, {}, "table_t")
     with pytest.raises(DamagedStoreError, match="earlier amends"):
         await stores.open(url)
+
+
+async def test_the_first_stream_is_looked_for_again(url):
+    """A server that starts, or another process that creates the store, may show another stream first."""
+    await change(url, {}, "table_t")
+    opening = asyncio.ensure_future(stores.open(url))
+    await change(url, {"amends.format": str(versions.VERSION)})
+    async with await opening as store:
+        assert await store.table("t").get("k") is None
 
 
 async def test_the_settings_are_the_stores(url):

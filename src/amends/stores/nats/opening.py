@@ -7,6 +7,7 @@ are the store's: they apply to all streams that are created later, whatever URL 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,9 @@ from amends.stores.nats.streams import Streams
 from amends.stores.versions import other_version
 
 __all__ = ["open_streams", "requested_settings"]
+
+_LOOKS, _PAUSE = 10, 0.1
+"""How often the first stream is looked for where there are others, and the seconds between."""
 
 
 def requested_settings(options: Mapping[str, str]) -> dict[str, Any]:
@@ -54,8 +58,13 @@ async def open_streams(connection: NatsConnection, store: str, wanted: Mapping[s
     streams = Streams(connection, store, Settings(**wanted))
     info = await streams.info(STATE, STATE)
     if info is None and await streams.any():
-        info = await streams.info(STATE, STATE)  # another process may have created it just now
-        if info is None:
+        # Another process may have created it just now, or a server that starts does not list all streams yet.
+        for _ in range(_LOOKS):
+            info = await streams.info(STATE, STATE)
+            if info is not None:
+                break
+            await asyncio.sleep(_PAUSE)
+        else:
             raise DamagedStoreError(other_version(None, _removing(store)))
     if info is None:
         try:
