@@ -71,6 +71,16 @@ def test_a_reason_counts_only_if_it_is_one_code_word(reason, sender, code, word)
     assert (fault.code, fault.details["code"]) == (code, word)
 
 
+def test_objects_of_other_libraries_are_no_close_frames():
+    """Many objects have a code and a reason."""
+
+    class Reply:
+        code, reason = 4004, "not a socket"
+
+    assert extract(Reply()) is None
+    assert extract(Reply(), vendor="discord") is None
+
+
 def test_a_normal_end_is_no_failure():
     """1000 means that the purpose of the connection was fulfilled."""
     assert read_close(1000) is None

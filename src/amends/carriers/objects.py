@@ -111,7 +111,11 @@ def _close(value: Any) -> Any:
     """Read a ConnectionClosed of websockets, or its close frame."""
     frame = getattr(value, "rcvd", None) if hasattr(value, "rcvd_then_sent") else value
     code, reason = getattr(frame, "code", None), getattr(frame, "reason", None)
-    if not _is_int(code) or not isinstance(reason, str) or hasattr(frame, "headers"):
+    if (
+        not type(frame).__module__.startswith("websockets.")
+        or not _is_int(code)
+        or not isinstance(reason, str)
+    ):
         return None
     return {"close_code": code, "reason": reason}
 
