@@ -94,15 +94,15 @@ def test_a_thousand_origins_are_kept(clock):
 
 def test_a_client_remembers_a_hundred_scopes(clock):
     """Of a server of its own; then it asks the Upstream again, which still has them."""
-    upstreams = Upstreams(PER_ORIGIN, None)
-    first = upstreams.of("0")
+    server = Upstream("shop")
+    scopes = origins._Scopes(server)
+    first = scopes["0"]
     for number in range(100):
-        upstreams.of(str(number))
-    assert len(upstreams._scopes) == 100
-    upstreams.of("100")
-    assert len(upstreams._scopes) == 1
-    assert upstreams.of("0") is first
-    assert first.name == "0"
+        scopes[str(number)]
+    assert len(scopes) == 100
+    scopes["100"]
+    assert len(scopes) == 1
+    assert scopes["0"] is first is server.scope("0")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
 from hashlib import blake2b
 from threading import Lock
@@ -86,6 +86,9 @@ _REMEMBERED = 100
 class Upstreams:
     """The Upstreams of one client: the one it was given, or by default a scope per operation of its server's."""
 
+    of: Callable[[str], Upstream | None]
+    """Returns the Upstream for an operation of this name."""
+
     def __init__(
         self, given: Upstream | PerOrigin | None, address: object = None, *, shared: bool = True
     ) -> None:
@@ -97,25 +100,31 @@ class Upstreams:
                 for all callers of an Upstream.
 
         """
-        self._given = given
         origin = _origin(address)
-        self._server = Upstream(origin or "") if origin is None or not shared else None
-        self._origin = origin
-        self._scopes: dict[str, Upstream] = {}
+        if not isinstance(given, PerOrigin):
+            self.of = lambda _: given
+        elif origin is None or not shared:
+            self.of = _Scopes(Upstream(origin or "")).__getitem__
+        else:
+            self.of = lambda operation: upstream_for(origin).scope(operation)
 
-    def of(self, operation: str) -> Upstream | None:
-        """Return the Upstream for an operation of this name."""
-        if not isinstance(self._given, PerOrigin):
-            return self._given
-        if self._server is None:
-            return upstream_for(self._origin or "").scope(operation)
-        # `scope` is eight function calls; without this a tool call in memory costs 1.083 of the plain SDK with our client
-        # instead of 1.066 (target with client and guard 1.08, bench/mcp_calls.py).
-        found = self._scopes.get(operation)
-        if found is None:
-            if len(self._scopes) >= _REMEMBERED:
-                self._scopes.clear()
-            found = self._scopes[operation] = self._server.scope(operation)
+
+class _Scopes(dict[str, Upstream]):
+    """
+    The scopes of a server that one client calls, added when they are first looked up.
+
+    `Upstream.scope` is eight function calls: with it a tool call in memory costs 1.083 of the plain SDK with our client
+    instead of 1.057 (target with client and guard 1.08, bench/mcp_calls.py).
+    """
+
+    def __init__(self, server: Upstream) -> None:
+        super().__init__()
+        self._server = server
+
+    def __missing__(self, operation: str) -> Upstream:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        found = self[operation] = self._server.scope(operation)
         return found
 
 

@@ -58,6 +58,7 @@ from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.policies import ADCP
 from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
+from amends.serving.tracing import incoming
 
 __all__ = ["Client"]
 
@@ -259,8 +260,8 @@ class Client(mcp.Client):
         if sent_key is not None:
             options = _with_meta(options, {META_KEY: sent_key})
 
-        operation = self._calls.traced(operation)
-        if operation.trace_id:
+        if operation.trace_id or incoming() is not None:
+            operation = self._calls.traced(operation)
             options = _with_meta(options, trace_meta(operation))
 
         request = name, arguments, read_timeout_seconds, progress_callback

@@ -3,7 +3,7 @@ Time limits for the calls of a client, with one timer for all of them.
 
 `with Limit(deadlines, seconds):` does what `async with asyncio.timeout(seconds):` does. The speed target needs it:
 setting and cancelling a timer for each call costs 3 % of a tool call in memory more than this. A successful call with client
-and guard costs 1.083 of the plain SDK; the target is 1.08 (`bench/mcp_calls.py`).
+and guard costs 1.078 of the plain SDK; the target is 1.08 (`bench/mcp_calls.py`).
 """
 
 from __future__ import annotations
