@@ -37,6 +37,34 @@ async def test_a_waiting_worker_is_woken(store, other):
     assert (await asyncio.wait_for(taking, 100)).value == b"x"
 
 
+async def test_a_waiting_worker_of_the_same_store_is_woken(store):
+    """By every way in which a message comes to the queue or back to it; changes of other queues and tables do not hide it."""
+    queue = store.queue("q")
+
+    async def taken_after(change):
+        taking = asyncio.ensure_future(queue.take(wait=3600))
+        await asyncio.sleep(0.05)
+        await store.queue("other").put(b"y")
+        await store.table("t").put("k", b"v")
+        await change()
+        return await asyncio.wait_for(taking, 100)
+
+    lease = await taken_after(lambda: queue.put(b"x", key="x"))
+    lease = await taken_after(lease.give_back)
+    held = lease
+    lease = await taken_after(lambda: held.give_back(delay=0.05))
+    await lease.dead_letter("broken")
+    (dead,) = await queue.dead()
+    lease = await taken_after(lambda: queue.revive(dead.id))
+    if store.traits.transactions:
+        held = lease
+        lease = await taken_after(lambda: store.transaction(lambda tx: tx.give_back(held)))
+        lease = await taken_after(lambda: store.transaction(lambda tx: tx.queue("q").put(b"z")))
+        assert lease.value == b"z"
+    else:
+        assert lease.value == b"x"
+
+
 async def test_take_returns_none_after_the_wait(store):
     start = time.monotonic()
     assert await store.queue("q").take(wait=0.2) is None

@@ -22,8 +22,8 @@ async def stored(store):
 
 async def test_the_same_request_again(store):
     """At another time and with another deadline, it is the same task; nothing is stored again."""
-    assert await submit(store, "tasks", RECORD) == "t"
-    assert await submit(store, "tasks", replace(RECORD, at=2.0, until=9.0)) == "t"
+    assert await submit(store, "tasks", RECORD) == ("t", True)
+    assert await submit(store, "tasks", replace(RECORD, at=2.0, until=9.0)) == ("t", False)
     rows, size = await stored(store)
     assert (rows, size.ready) == ([("t", "pending")], 1)
     assert len(await read_records(store, "tasks", "t")) == 1
@@ -40,9 +40,10 @@ async def test_the_same_key(store):
     """The first id counts, also if many are submitted at once."""
     records = [replace(RECORD, id=f"t{number}", key="k") for number in range(8)]
     found = await asyncio.gather(*(submit(store, "tasks", record) for record in records))
-    assert len(set(found)) == 1
-    assert (await keys_of(store, "tasks").get("k")).id == found[0]
-    assert [id for id, _ in (await stored(store))[0]] == [found[0]]
+    (id,) = {id for id, _ in found}
+    assert sorted(new for _, new in found) == [False] * 7 + [True]
+    assert (await keys_of(store, "tasks").get("k")).id == id
+    assert [listed for listed, _ in (await stored(store))[0]] == [id]
     with pytest.raises(FaultError) as refused:
         await submit(store, "tasks", replace(RECORD, id="u", key="k", type="y"))
     assert refused.value.fault.field == "/idempotencyKey"
@@ -52,6 +53,6 @@ async def test_a_submission_that_was_interrupted(store):
     """The log is there and the message is not: without transactions, the next submission adds it."""
     await store.log("tasks/t").append(encode([RECORD]))
     await store.log("tasks/t").append(encode([Cancelled(at=2.0)]))
-    assert await submit(store, "tasks", RECORD) == "t"
+    assert await submit(store, "tasks", RECORD) == ("t", False)
     rows, size = await stored(store)
     assert (len(rows), size.ready) == ((0, 0) if store.traits.transactions else (1, 1))

@@ -168,3 +168,54 @@ async def test_a_task_that_is_deleted_while_it_is_waited_for(open_orchestrator, 
     await forget(store, "tasks", "t")
     with pytest.raises(TaskNotFoundError):
         await asyncio.wait_for(waiting, 20)
+
+
+async def test_the_log_of_a_new_task_is_read_only_if_no_worker_notifies(open_orchestrator, monkeypatch):
+    """`run` waits for the worker of its process. A task that was there already is read at once, however often it is run."""
+    agent = Agent("worker")
+    finish = asyncio.Event()
+
+    @agent.capability(read_only=True)
+    async def quick(payload):
+        return payload
+
+    @agent.capability(read_only=True)
+    async def slow(payload):
+        await finish.wait()
+        return payload
+
+    orchestrator = await open_orchestrator(agent)
+    reads = []
+    read = wait_module.read_existing
+
+    async def counting(store, space, id):
+        reads.append(id)
+        return await read(store, space, id)
+
+    monkeypatch.setattr(wait_module, "read_existing", counting)
+    monkeypatch.setattr(wait_module, "_LOCAL", (3600.0, 3600.0))
+    assert (await orchestrator.run("quick", 1, id="a")).result == 1
+    assert reads == []
+    assert (await orchestrator.run("quick", 1, id="a")).result == 1
+    assert reads == ["a"]
+    monkeypatch.setattr(wait_module, "_LOCAL", (0.0, 0.0))
+    running = asyncio.ensure_future(orchestrator.run("slow", 2, id="b"))
+    await wait_until(lambda: "b" in reads)
+    finish.set()
+    assert (await running).result == 2
+
+
+async def test_a_handle_knows_whether_its_task_is_new(open_orchestrator):
+    """Another submission with the same id or key gives the task that is there."""
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def quick(payload):
+        return payload
+
+    orchestrator = await open_orchestrator(agent)
+    for options in ({"id": "a"}, {"key": "k"}):
+        assert (await orchestrator.submit("quick", 1, **options)).new
+        assert not (await orchestrator.submit("quick", 1, **options)).new
+    assert (await orchestrator.submit("quick", 1)).new
+    assert not orchestrator.get("a").new

@@ -204,8 +204,8 @@ class Orchestrator:
             await Offers(registry, self.store).require_offered(lacking, worker=self._works)
         store = self.store
         with submit_scope(record) as traced:
-            stored = await submit(store, registry.space, traced)
-        return Handle(self, stored)
+            stored, new = await submit(store, registry.space, traced)
+        return Handle(self, stored, new=new)
 
     async def run(
         self,
@@ -234,7 +234,7 @@ class Orchestrator:
             id = options.get("id") or document.get("id")
             name = id if isinstance(id, str) else str(uuid4())
             return Response(id=name, status=Status.FAILED, error=error.fault)
-        return await handle.wait(timeout=timeout)
+        return (await self._waiters.wait(self.store, handle.id, timeout, new=handle.new)).response()
 
     # Reading ----------------------------------------------------------------------------------------------------
 
@@ -371,9 +371,11 @@ class Handle:
         ticket = await handle.result()
     """
 
-    def __init__(self, orchestrator: Orchestrator, id: str) -> None:
+    def __init__(self, orchestrator: Orchestrator, id: str, *, new: bool = False) -> None:
         self._orchestrator = orchestrator
         self.id = id
+        self.new = new
+        """Whether `submit` stored a new task; False if the same request, or one with the same key, was there already."""
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r})"

@@ -171,14 +171,16 @@ def keys_of(store: Store, space: str) -> Owners:
     return Owners(store, f"{space}.keys")
 
 
-async def submit(store: Store, space: str, record: Submitted) -> str:
+async def submit(store: Store, space: str, record: Submitted) -> tuple[str, bool]:
     """
-    Store the task and put its message on the queue. Return its id, which is that of the first request with the same key.
+    Store the task and put its message on the queue. Return its id, and whether it is a new task.
+
+    The id is that of the first request with the same key.
 
     Raises:
         FaultError: INVALID_FIELD_VALUE if the id or the key belongs to another request.
     """
-    key = record.key
+    key, new = record.key, True
     owner = None if key is None else await keys_of(store, space).get(key)
     while True:
         if owner is not None:
@@ -188,11 +190,12 @@ async def submit(store: Store, space: str, record: Submitted) -> str:
         except ConflictError as conflict:
             if conflict.key is None:
                 await _resubmit(store, space, record)
+                new = False
             else:
                 assert key is not None
                 owner = await keys_of(store, space).get(key)
                 continue
-        return record.id
+        return record.id, new
 
 
 async def _store_task(store: Store, space: str, record: Submitted, new_key: str | None) -> None:

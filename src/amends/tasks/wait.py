@@ -78,9 +78,17 @@ class TaskWaiters:
             if not future.done():
                 future.set_exception(StoreClosedError("of this orchestrator"))
 
-    async def wait(self, store: Store, id: str, seconds: float | None = None) -> TaskState:
+    async def wait(
+        self, store: Store, id: str, seconds: float | None = None, *, new: bool = False
+    ) -> TaskState:
         """
         Wait until a task is over or needs an answer, and return its state.
+
+        Args:
+            store: where the task is.
+            id: the task.
+            seconds: the longest wait.
+            new: the task was stored just now, so a worker of this process will notify before there is anything to read.
 
         Raises:
             TaskNotFoundError: there is no such task.
@@ -90,14 +98,20 @@ class TaskWaiters:
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                return await self._wait(store, id)
+                return await self._wait(store, id, new)
         except TimeoutError:
             if limit.expired():
                 raise WaitTimeoutError(id, seconds or 0.0) from None
             raise
 
-    async def _wait(self, store: Store, id: str) -> TaskState:
+    async def _wait(self, store: Store, id: str, new: bool) -> TaskState:
         local, interval = self._works, _POLL[0]
+        if local and new:
+            local = False
+            with self._subscription(id) as notified:
+                await self._wait_locally(notified)
+                if notified.done() and _at_rest(notified.result()):
+                    return notified.result()
         while True:
             with self._subscription(id) as notified:
                 # Read after subscribing, so that no change between the two is missed.
@@ -105,7 +119,7 @@ class TaskWaiters:
                 if not _at_rest(state):
                     if local:
                         local = False
-                        await asyncio.wait([notified], timeout=_LOCAL[len(self._futures) > _FOLLOWED])
+                        await self._wait_locally(notified)
                     elif not self._works or self._following < _FOLLOWED:
                         state = await self._follow(notified, store, state, last)
                     else:
@@ -115,6 +129,10 @@ class TaskWaiters:
                         state = notified.result()
             if _at_rest(state):
                 return state
+
+    async def _wait_locally(self, notified: asyncio.Future[TaskState]) -> None:
+        """Wait a short time for a notification from this process."""
+        await asyncio.wait([notified], timeout=_LOCAL[len(self._futures) > _FOLLOWED])
 
     @contextmanager
     def _subscription(self, id: str) -> Iterator[asyncio.Future[TaskState]]:

@@ -49,8 +49,11 @@ class Connections:
         `work` may share a transaction with other writes, so it must check before it writes, unless it is `isolated`.
         """
         self._check_open()
+        filled: set[str] = set()
         return self._writer.submit(
-            lambda connection: work(SqliteTransaction(connection, self.clock, self.place)), isolated=isolated
+            lambda connection: work(SqliteTransaction(connection, self.clock, self.place, filled)),
+            isolated=isolated,
+            filled=filled,
         )
 
     async def close(self) -> None:

@@ -35,10 +35,19 @@ _DEAD_LETTER_SPENT = f"""
 class QueueRows:
     """The statements of one queue, run in the connection's current transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str, filled: set[str]) -> None:
+        """
+        Args:
+            connection: runs the statements.
+            clock: gives the time.
+            name: the queue.
+            filled: gets the name when the queue has a new message.
+
+        """
         self._connection = connection
         self._clock = clock
         self._name = name
+        self._filled = filled
 
     def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         return self.restore(value, key=key, delay=delay, attempts=0)
@@ -48,6 +57,7 @@ class QueueRows:
         if key is not None:
             check_key(key)
         due = self._clock.wall() + check_seconds(delay, "delay")
+        self._filled.add(self._name)
         cursor = self._connection.execute(
             "INSERT INTO amends_tasks (queue, state, at, attempts, epoch, key, value) VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT DO NOTHING",
@@ -88,6 +98,7 @@ class QueueRows:
 
     def untake(self, number: int, epoch: int) -> None:
         """Undo a take whose worker was cancelled before it received the message."""
+        self._filled.add(self._name)
         self._connection.execute(
             "UPDATE amends_tasks SET state = ?, at = 0, attempts = attempts - 1 WHERE id = ? AND epoch = ? AND state = ?",
             (WAITING, number, epoch, HELD),
@@ -106,6 +117,7 @@ class QueueRows:
 
     def give_back(self, number: int, epoch: int, delay: float) -> None:
         due = self._clock.wall() + check_seconds(delay, "delay")
+        self._filled.add(self._name)
         self._held("UPDATE amends_tasks SET state = ?, at = ?", (WAITING, due), number, epoch)
 
     def dead_letter(self, number: int, epoch: int, reason: str) -> None:
@@ -179,6 +191,7 @@ class QueueRows:
         )
 
     def revive(self, id: str) -> bool:
+        self._filled.add(self._name)
         cursor = self._connection.execute(
             "UPDATE OR IGNORE amends_tasks SET state = ?, at = ?, attempts = 0, reason = NULL "
             "WHERE id = ? AND queue = ? AND state = ?",

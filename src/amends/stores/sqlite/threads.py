@@ -20,7 +20,7 @@ import contextlib
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from amends.stores.errors import StoreError
@@ -46,12 +46,15 @@ _POLL_EVERY = 0.004
 class _Request:
     """A function to run, and where its result goes."""
 
-    __slots__ = ("error", "future", "isolated", "result", "work")
+    __slots__ = ("error", "filled", "future", "isolated", "result", "work")
 
-    def __init__(self, work: Work, future: asyncio.Future[Any], isolated: bool) -> None:
+    def __init__(
+        self, work: Work, future: asyncio.Future[Any], isolated: bool, filled: Collection[str]
+    ) -> None:
         self.work = work
         self.future = future
         self.isolated = isolated
+        self.filled = filled
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -76,15 +79,24 @@ class _Thread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False) -> asyncio.Future[T]:
+    def submit(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        *,
+        isolated: bool = False,
+        filled: Collection[str] = (),
+    ) -> asyncio.Future[T]:
         """
-        Run `work` in the thread and return its future.
+        Run `work` in the thread and return its future. Cancelling the caller does not undo work that has begun.
 
-        `isolated` work may fail half way without affecting the work that shares its transaction. Cancelling the caller
-        does not undo work that has begun.
+        Args:
+            work: the function.
+            isolated: it may fail half way without affecting the work that shares its transaction.
+            filled: has the names of the queues in which `work` put messages, when it has run.
+
         """
         future: asyncio.Future[T] = self._loop.create_future()
-        self._inbox.put(_Request(work, future, isolated))
+        self._inbox.put(_Request(work, future, isolated, filled))
         return future
 
     async def close(self) -> None:
@@ -262,4 +274,4 @@ class Writer(_Thread):
 
     def _resolve(self, batch: list[_Request]) -> None:
         super()._resolve(batch)
-        self._signal.notify()
+        self._signal.notify([name for request in batch for name in request.filled])

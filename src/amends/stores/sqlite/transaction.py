@@ -26,10 +26,25 @@ _COMMENTS = re.compile(r"--[^\n]*(\n|$)|/\*.*?\*/", re.DOTALL)
 class SqliteTransaction(LeaseEnds):
     """See `contract.Transaction`. The statements run in the connection's current transaction."""
 
-    __slots__ = ("_clock", "connection", "place")
+    __slots__ = ("_clock", "_filled", "connection", "place")
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, place: str | None = None) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        clock: Clock,
+        place: str | None = None,
+        filled: set[str] | None = None,
+    ) -> None:
+        """
+        Args:
+            connection: runs the statements.
+            clock: gives the time.
+            place: see `LeaseEnds`.
+            filled: gets the names of the queues that have new messages.
+
+        """
         self.connection, self._clock, self.place = connection, clock, place
+        self._filled = set() if filled is None else filled
 
     def log(self, name: str) -> LogRows:
         return LogRows(self.connection, check_name(name, "log"))
@@ -38,7 +53,7 @@ class SqliteTransaction(LeaseEnds):
         return TableRows(self.connection, self._clock, check_name(name, "table"))
 
     def queue(self, name: str) -> QueueRows:
-        return QueueRows(self.connection, self._clock, check_name(name, "queue"))
+        return QueueRows(self.connection, self._clock, check_name(name, "queue"), self._filled)
 
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         first = _COMMENTS.sub(" ", statement).split(maxsplit=1)
