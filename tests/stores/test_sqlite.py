@@ -220,6 +220,30 @@ async def test_leases_do_not_survive_a_reboot(url):
         assert taken.epoch > lost.epoch
 
 
+@pytest.mark.parametrize(("option", "number"), [("full", 2), ("extra", 3), ("normal", 1)])
+async def test_only_leases_do_not_wait_for_the_disk(url, option, number):
+    """They end with the machine in any case. Every other write does, also in one batch with a take and after one."""
+
+    def level(tx):
+        return tx.sql("PRAGMA synchronous")[0][0]
+
+    async with await stores.open(f"{url}?synchronous={option}") as store:
+        queue, statements = store.queue("q"), []
+        assert await store.transaction(level) == number
+        await queue.put(b"x")
+        store.connections._writer._connection.set_trace_callback(statements.append)
+        lease = await queue.take()
+        await lease.extend()
+        relaxed = [] if option == "normal" else ["PRAGMA synchronous = normal"]
+        assert [each for each in statements if each.startswith("PRAGMA")] == relaxed
+        assert await store.transaction(level) == number
+        _, both = await asyncio.gather(queue.take(), store.transaction(level))
+        assert both == number
+        await queue.take()
+        await lease.done()
+        assert await store.transaction(level) == number
+
+
 async def test_delays_survive_a_reboot(url):
     clock = SetClock()
     async with await stores.open(url, clock=clock) as store:

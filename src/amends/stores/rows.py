@@ -94,7 +94,12 @@ class Engine(Protocol):
     def read(self, work: Callable[[Rows], T]) -> Awaitable[T]:
         """Run a function that changes nothing."""
 
-    def write(self, work: Callable[[Rows], T]) -> Awaitable[T]:
-        """Run a function that checks before it writes; the result comes after the commit."""
+    def write(self, work: Callable[[Rows], T], *, synced: bool = True) -> Awaitable[T]:
+        """
+        Run a function that checks before it writes; the result comes after the commit.
+
+        With `synced=False` the commit may be lost if the machine stops, but not if the process does; a later commit that is
+        not lost keeps it.
+        """
 
     async def close(self) -> None: ...

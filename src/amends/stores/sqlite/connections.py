@@ -42,11 +42,17 @@ class Connections:
             lambda connection: work(SqliteTransaction(connection, self.clock, self.place))
         )
 
-    def write(self, work: Callable[[SqliteTransaction], T], *, isolated: bool = False) -> asyncio.Future[T]:
+    def write(
+        self, work: Callable[[SqliteTransaction], T], *, isolated: bool = False, synced: bool = True
+    ) -> asyncio.Future[T]:
         """
         Run a write in the writer thread; the future has its result after the commit.
 
-        `work` may share a transaction with other writes, so it must check before it writes, unless it is `isolated`.
+        Args:
+            work: the write. It may share a transaction with others, so it must check before it writes, unless it is isolated.
+            isolated: it may raise after a change.
+            synced: see `Engine.write`.
+
         """
         self._check_open()
         filled: set[str] = set()
@@ -54,6 +60,7 @@ class Connections:
             lambda connection: work(SqliteTransaction(connection, self.clock, self.place, filled)),
             isolated=isolated,
             filled=filled,
+            synced=synced,
         )
 
     async def close(self) -> None:

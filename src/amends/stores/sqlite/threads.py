@@ -46,15 +46,16 @@ _POLL_EVERY = 0.004
 class _Request:
     """A function to run, and where its result goes."""
 
-    __slots__ = ("error", "filled", "future", "isolated", "result", "work")
+    __slots__ = ("error", "filled", "future", "isolated", "result", "synced", "work")
 
     def __init__(
-        self, work: Work, future: asyncio.Future[Any], isolated: bool, filled: Collection[str]
+        self, work: Work, future: asyncio.Future[Any], isolated: bool, filled: Collection[str], synced: bool
     ) -> None:
         self.work = work
         self.future = future
         self.isolated = isolated
         self.filled = filled
+        self.synced = synced
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -85,6 +86,7 @@ class _Thread:
         *,
         isolated: bool = False,
         filled: Collection[str] = (),
+        synced: bool = True,
     ) -> asyncio.Future[T]:
         """
         Run `work` in the thread and return its future. Cancelling the caller does not undo work that has begun.
@@ -93,10 +95,11 @@ class _Thread:
             work: the function.
             isolated: it may fail half way without affecting the work that shares its transaction.
             filled: has the names of the queues in which `work` put messages, when it has run.
+            synced: the commit waits for the disk, if the store does so at all.
 
         """
         future: asyncio.Future[T] = self._loop.create_future()
-        self._inbox.put(_Request(work, future, isolated, filled))
+        self._inbox.put(_Request(work, future, isolated, filled, synced))
         return future
 
     async def close(self) -> None:
@@ -168,6 +171,7 @@ class Writer(_Thread):
     def __init__(self, file: File, connection: sqlite3.Connection, name: str, signal: Signal) -> None:
         self._signal = signal
         self._commits = 0
+        self._synchronous = file.synchronous
         self._polling = False
         self._version: int | None = None
         super().__init__(file, connection, name)
@@ -207,12 +211,13 @@ class Writer(_Thread):
     # -- writing
 
     def _run_batch(self, batch: list[_Request]) -> None:
-        if len(batch) == 1:
-            self._run_alone(batch[0])
-            return
         connection = self._connection
         running = False
         try:
+            self._set_synchronous(any(request.synced for request in batch))
+            if len(batch) == 1:
+                self._run_alone(batch[0])
+                return
             connection.execute("BEGIN IMMEDIATE")
             running = True
             for request in batch:
@@ -231,6 +236,17 @@ class Writer(_Thread):
             translated = self._translate(error)
             for request in batch:
                 request.error = request.error or translated
+
+    def _set_synchronous(self, synced: bool) -> None:
+        """
+        Have the next commits wait for the disk, or not.
+
+        Before every batch, so that none is committed with the setting of another one if this fails.
+        """
+        wanted = self._file.synchronous if synced else "normal"
+        if wanted != self._synchronous:
+            self._connection.execute(f"PRAGMA synchronous = {wanted}")
+            self._synchronous = wanted
 
     def _run_alone(self, request: _Request) -> None:
         """Run a request in its own transaction, which is rolled back if the request raises."""
