@@ -20,12 +20,12 @@ from amends.bindings import mcp as binding
 from amends.bindings.mcp import HttpRecorder
 from amends.bindings.mcp.client_errors import error_of
 from amends.bindings.mcp.connection_task import ConnectionTask
-from amends.bindings.mcp.deadlines import Deadlines, Limit
 from amends.bindings.mcp.handler_errors import classify
 from amends.bindings.mcp.http_recorder import recorded_failure
 from amends.bindings.mcp.responses import tool_result
 from amends.core.enums import Executed
 from amends.errors import RateLimitedError
+from amends.serving.deadlines import Deadlines, Limit
 
 
 @pytest.mark.parametrize(("module", "needs"), [(binding, "mcp"), (fast_binding, "fastmcp")])

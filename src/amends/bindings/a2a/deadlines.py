@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Self
 
@@ -13,6 +12,7 @@ from amends.bindings.a2a.http_recorder import Recording
 from amends.core.policy import Policy
 from amends.recovery.clock import CLOCK
 from amends.recovery.scope import time_left
+from amends.serving.deadlines import Deadlines, Limit
 
 __all__ = ["Deadline", "EventReader"]
 
@@ -31,6 +31,7 @@ class EventReader:
         self._source = source
         self._deadline = deadline
         self._timeout = timeout
+        self._limits = Deadlines()
         self._recording = Recording()
         self._count = 0
 
@@ -38,6 +39,7 @@ class EventReader:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._limits.close()
         if isinstance(self._source, AsyncGenerator):
             await self._source.aclose()
 
@@ -55,9 +57,8 @@ class EventReader:
 
         """
         try:
-            with self._recording:
-                async with asyncio.timeout(self._deadline.seconds_left(self._timeout)):
-                    event: StreamResponse | None = await anext(self._source, None)
+            with self._recording, Limit(self._limits, self._deadline.seconds_left(self._timeout)):
+                event: StreamResponse | None = await anext(self._source, None)
         except Exception as exc:
             raise failure(exc, self._recording) from exc
         if event is not None:

@@ -43,7 +43,6 @@ from amends.bindings.mcp.client_errors import (
     not_connected,
 )
 from amends.bindings.mcp.connection_task import ConnectionTask
-from amends.bindings.mcp.deadlines import Deadlines, Limit
 from amends.bindings.mcp.sdk_internals import is_closed
 from amends.bindings.mcp.tool_effects import META_KEY, changes_something, check_tools, restore
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
@@ -58,6 +57,7 @@ from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.policies import ADCP
 from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
+from amends.serving.deadlines import Deadlines, Limit
 from amends.serving.tracing import incoming
 
 __all__ = ["Client"]
