@@ -33,11 +33,11 @@ from amends.http.idempotency_middleware import (
     Answered,
     KeyedMiddleware,
     Refused,
-    log_store_error,
     renew_lease,
     replayed,
     settle,
     settle_failure,
+    write_outcome,
 )
 from amends.http.idempotency_request import (
     KeyedRequest,
@@ -239,11 +239,11 @@ class _Run:
             fault=fault or self._fault,
             rewritten=fault is None and self._fault is not None,
         )
-        await log_store_error(settle(self._keys, self._claim, answered))
+        await write_outcome(settle(self._keys, self._claim, answered))
 
     async def _settle_failure(self, fault: Fault | None = None) -> None:
         """Store the outcome of a request that ended without a complete response."""
-        await log_store_error(settle_failure(self._keys, self._claim, fault))
+        await write_outcome(settle_failure(self._keys, self._claim, fault))
 
 
 async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int = 200) -> tuple[int, bytes]:
