@@ -191,6 +191,10 @@ class _Failure(msgspec.Struct):
             message = {"type": kind, "body": self.held, "more_body": more}
         elif kind == "http.response.body" and not message.get("more_body", False):
             self.phase = _DONE
+        elif self.phase == _HOLDING:
+            # The body is a file that the server sends (`http.response.pathsend`): a page of the application's own.
+            self.phase = _PASSING
+            await self.forward(self.start)
         await self.forward(message)
 
     async def end(self) -> None:

@@ -166,6 +166,12 @@ class _Run:
     async def run(self, app: App, receive: Receive) -> None:
         keys, claim = self._keys, self._claim
         self._scope[CLAIM] = claim
+        extensions = self._scope.get("extensions")
+        if extensions:
+            # The application sends bytes, which can be stored, and does not let the server send a file.
+            self._scope["extensions"] = {
+                name: value for name, value in extensions.items() if name not in _FILES
+            }
         renewal = asyncio.ensure_future(renew_lease(keys, claim))
         try:
             await app(self._scope, receive, self._send_message)
@@ -244,6 +250,9 @@ class _Run:
     async def _settle_failure(self, fault: Fault | None = None) -> None:
         """Store the outcome of a request that ended without a complete response."""
         await write_outcome(settle_failure(self._keys, self._claim, fault))
+
+
+_FILES = frozenset({"http.response.pathsend", "http.response.zerocopysend"})
 
 
 async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int = 200) -> tuple[int, bytes]:
