@@ -8,6 +8,7 @@ import socket
 import httpx
 import httpx2
 import pytest
+from starlette.responses import FileResponse
 
 from amends import Fault, FaultError, extract
 from amends.bindings.asgi import Problems
@@ -400,6 +401,27 @@ async def test_a_failure_is_answered_until_the_response_begins(before, raised, l
     assert sent[-1]["type"] == last
     began = [message["status"] for message in sent if message["type"] == "http.response.start"]
     assert began == [200 if "http.response.start" in before else 404]
+
+
+async def test_an_error_page_that_the_server_sends_is_kept(tmp_path):
+    """A file response of a server with `http.response.pathsend`: the start of the response comes before the file."""
+    page = tmp_path / "404.html"
+    page.write_text("<p>gone")
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "headers": [],
+        "extensions": {"http.response.pathsend": {}},
+    }
+    await Problems(FileResponse(page, 404))(scope, None, send)
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.pathsend"]
+    assert sent[0]["status"] == 404
 
 
 async def test_cancellation_passes():

@@ -246,6 +246,74 @@ def test_compressed_bodies_are_recovered(client, clock):  # noqa: F811
         assert client.call("GET", server.url).body == b"y" * 100_000
 
 
+CORRUPT = answer(200, b"not compressed", {"Content-Encoding": "gzip"}, close=True)
+
+
+def test_a_success_that_cannot_be_decompressed_is_repeated_if_that_is_safe(client, clock):  # noqa: F811
+    """A GET whose compressed body is corrupt is sent again, as often as the policy allows, then the error is typed."""
+    with raw_server(CORRUPT, answer(200, b"whole")) as server:
+        assert client.call("GET", server.url).body == b"whole"
+        assert len(server.requests) == 2
+    upstream = Upstream("shop")
+    with raw_server(CORRUPT) as server:
+        with pytest.raises(FaultError) as caught:
+            client.call("GET", server.url, options={"policy": Policy(attempts=2), "upstream": upstream})
+        assert (len(server.requests), caught.value.fault.attempt) == (2, 2)
+    assert upstream.snapshot().failing > 0
+
+
+def test_a_corrupt_success_is_typed_if_a_repeat_is_not_safe(client, clock):  # noqa: F811
+    """The service has answered a POST, so only its effect is known to be possible: the decision is `verify`."""
+    with raw_server(CORRUPT, answer(200, b"whole")) as server:
+        with pytest.raises(FaultError) as caught:
+            client.call("POST", server.url, json={})
+        assert (caught.value.decision.action, len(server.requests)) == ("verify", 1)
+
+
+@pytest.mark.parametrize("raises", ["original", "nothing"])
+def test_a_corrupt_success_as_the_librarys_own_exception(client, clock, raises):  # noqa: F811
+    """With `raises` "original" or "nothing" the library's exception is raised when the attempts are used up."""
+    kinds = (
+        httpx2.DecodingError,
+        httpx.DecodingError,
+        requests.exceptions.ContentDecodingError,
+        aiohttp.ClientPayloadError,
+    )
+    with raw_server(CORRUPT) as server:
+        with pytest.raises(kinds) as caught:
+            client.call("GET", server.url, options={"policy": Policy(attempts=2), "raises": raises})
+        assert hasattr(caught.value, "fault") == (raises == "original")
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("module", [httpx2, httpx])
+@pytest.mark.parametrize("way", ["iter_bytes", "iter_text", "iter_lines", "read"])
+async def test_a_streamed_success_that_cannot_be_decompressed_is_typed_in_httpx(module, way, clock):
+    """Nothing is repeated, the error is typed, and the Upstream counts a failure; for sync and async clients."""
+    for aio in (False, True):
+        upstream = Upstream("shop")
+        with raw_server(CORRUPT) as server, pytest.raises(FaultError) as caught:
+            if aio:
+                transport = AsyncTransport(upstream=upstream)
+                async with (
+                    module.AsyncClient(transport=transport) as session,
+                    session.stream("GET", server.url) as response,
+                ):
+                    if way == "read":
+                        await response.aread()
+                    else:
+                        assert [part async for part in getattr(response, f"a{way}")()] == []
+            else:
+                with (
+                    module.Client(transport=Transport(upstream=upstream)) as session,
+                    session.stream("GET", server.url) as response,
+                ):
+                    list(getattr(response, way)())
+        assert isinstance(caught.value.__cause__, module.DecodingError)
+        assert len(server.requests) == 1
+        assert upstream.snapshot().failing > 0
+
+
 # Deadlines ----------------------------------------------------------------------------------------------------------
 
 

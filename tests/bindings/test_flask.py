@@ -155,6 +155,10 @@ def test_a_handler_for_500_is_called(place, late):
             raise ConflictError("It changed", headers={"X-Version": "7\r\nX-Evil: 1"})
         raise RuntimeError("s3cr3t")
 
+    @part.get("/group")
+    def group():
+        raise ExceptionGroup("one", [ConflictError("taken")])
+
     if late:
         install(own, errors={SeatTaken: "CONFLICT"})
     (own if place == "application" else part).register_error_handler(500, mine)
@@ -169,6 +173,7 @@ def test_a_handler_for_500_is_called(place, late):
     assert conflict.headers["cache-control"] == "no-store"
     seat = client.get("/seat")
     assert (seat.status_code, "s3cr3t" in seat.text, len(calls)) == (409, False, 1)
+    assert (client.get("/group").status_code, len(calls)) == (409, 1)
 
 
 def test_urls_come_from_trusted_hosts():

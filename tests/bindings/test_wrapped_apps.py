@@ -105,6 +105,15 @@ def wrapped_inside(app):
     return app
 
 
+def wrapped_behind_task(app):
+    """Starlette's BaseHTTPMiddleware calls the application in a task of its own."""
+    return wrapped(Passing(Passing(app)))
+
+
+def mounted_behind_task(app):
+    return mounted(Passing(app))
+
+
 class Plain:
     """A middleware that does not keep the application under a usual name."""
 
@@ -144,6 +153,15 @@ APPS = [
     pytest.param(mounted_and_wrapped, starlette_app, "/sub", id="starlette-in-wrapped-starlette"),
     pytest.param(mounted_and_wrapped, fastapi_app, "/sub", id="fastapi-in-wrapped-starlette"),
     pytest.param(mounted_and_wrapped, quart_app, "/sub", id="quart-in-wrapped-starlette"),
+    pytest.param(mounted_and_wrapped, litestar_app, "/sub", id="litestar-in-wrapped-starlette"),
+    pytest.param(mounted_behind_task, starlette_app, "/sub", id="starlette-mounted-behind-task"),
+    pytest.param(mounted_behind_task, fastapi_app, "/sub", id="fastapi-mounted-behind-task"),
+    pytest.param(mounted_behind_task, quart_app, "/sub", id="quart-mounted-behind-task"),
+    pytest.param(mounted_behind_task, litestar_app, "/sub", id="litestar-mounted-behind-task"),
+    pytest.param(wrapped_behind_task, starlette_app, "", id="starlette-behind-task"),
+    pytest.param(wrapped_behind_task, fastapi_app, "", id="fastapi-behind-task"),
+    pytest.param(wrapped_behind_task, quart_app, "", id="quart-behind-task"),
+    pytest.param(wrapped_behind_task, litestar_app, "", id="litestar-behind-task"),
 ]
 
 
@@ -243,6 +261,41 @@ async def test_handlers_for_exception_and_500_are_called(factory, late, kind):
         assert (await client.get("/raise/conflict")).status_code == 409
         assert (await client.get("/raise/seat")).status_code == 409
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("inner", [starlette_app, fastapi_app])
+@pytest.mark.parametrize("wrap", [lambda app: app, Passing], ids=["direct", "behind-task"])
+async def test_a_handler_is_called_for_exceptions_of_mounted_applications(inner, wrap, caplog):
+    """The handler of the outer application answers, instead of the mounted application's plain 500."""
+    calls = []
+
+    async def mine(request, exc):
+        calls.append(exc)
+        return JSONResponse({"mine": True}, 500)
+
+    app = Starlette(routes=[Mount("/sub", app=wrap(inner()))], exception_handlers={Exception: mine})
+    install(app, errors={SeatTaken: "CONFLICT"})
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="https://shop.example") as client:
+        assert (await client.get("/sub/raise/broken")).json() == {"mine": True}
+        assert [type(exc) for exc in calls] == [RuntimeError]
+        assert (await client.get("/sub/raise/seat")).status_code == 409
+        assert (await client.get("/sub/raise/conflict")).status_code == 409
+    assert len(calls) == 1
+
+
+async def test_a_handler_is_not_needed_for_a_framework_that_does_not_raise(caplog):
+    """Litestar and Quart do not raise what they answered, so the handler is not called; the traceback is logged."""
+
+    async def mine(request, exc):
+        raise AssertionError
+
+    app = Starlette(routes=[Mount("/sub", app=litestar_app())], exception_handlers={Exception: mine})
+    install(app)
+    response = await get(app, "/sub/raise/broken")
+    assert (response.status_code, response.json()["code"]) == (500, "INTERNAL_ERROR")
+    (record,) = ours(caplog)
+    assert isinstance(record.exc_info[1], RuntimeError)
 
 
 async def test_a_handler_of_a_mounted_application_is_called():

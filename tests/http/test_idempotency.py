@@ -13,7 +13,7 @@ import httpx
 import httpx2
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from amends import Operation, decide, extract, stores
@@ -414,6 +414,26 @@ async def test_streams_are_not_held_back(store):
     await keyed(scope(), inbox.get, again.put)
     assert (await again.get())["status"] == 200
     assert (await again.get())["body"] == b"onetwoend"
+
+
+async def test_a_file_that_the_server_could_send_is_stored(store, tmp_path):
+    """A server with `http.response.pathsend`: the application sends bytes instead, so that a repeat gets them too."""
+    file = tmp_path / "report.csv"
+    file.write_text("a,b")
+    headers = [(b"idempotency-key", b"report"), (b"content-length", b"0")]
+    keyed = Idempotent(FileResponse(file), store)
+    for replayed in (False, True):
+        sent, inbox = [], asyncio.Queue()
+        inbox.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+
+        async def send(message, sent=sent):
+            sent.append(message)
+
+        extensions = {"http.response.pathsend": {}, "http.response.zerocopysend": {}, "tls": {}}
+        scope = {"type": "http", "method": "POST", "path": "/x", "query_string": b"", "headers": headers}
+        await keyed({**scope, "extensions": extensions}, inbox.get, send)
+        assert b"".join(message.get("body", b"") for message in sent) == b"a,b"
+        assert ((b"idempotency-replayed", b"true") in sent[0]["headers"]) is replayed
 
 
 async def test_unstructured_responses_are_classified_by_status(store):

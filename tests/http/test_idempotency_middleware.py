@@ -1,5 +1,6 @@
-"""`Idempotent` in the other order, inside of the layer that answers errors: keys and answers are the same."""
+"""`Idempotent` in the other order, where keys and answers are the same, and requests that are cancelled."""
 
+import asyncio
 from collections import Counter
 
 import httpx2
@@ -16,10 +17,12 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
+from amends import stores
 from amends.bindings.asgi import Problems
 from amends.bindings.starlette import install
 from amends.errors import ServiceUnavailableError
 from amends.http.idempotency import Idempotent
+from amends.http.idempotency_middleware import _BACKGROUND
 
 CALLS = Counter()
 
@@ -140,3 +143,125 @@ async def test_a_failure_means_the_same_for_its_key_in_any_order(outer, inner, c
                 assert answered.headers.get_list("idempotency-key") == [kind], (kind, status)
                 logged = [record for record in caplog.records if record.name == "amends.http"]
                 assert [record.code for record in logged] == ([code] if code else [])
+
+
+# Requests that are cancelled ----------------------------------------------------------------------------------------
+
+
+class SlowTable:
+    """A table whose next write is known to the store at once, or only later, and is acknowledged later."""
+
+    def __init__(self, table, *, late):
+        self.table, self.late = table, late
+        self.slow = False
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name):
+        return getattr(self.table, name)
+
+    async def create(self, *args, **more):
+        return await self._write(self.table.create, *args, **more)
+
+    async def put(self, *args, **more):
+        return await self._write(self.table.put, *args, **more)
+
+    async def _write(self, write, *args, **more):
+        if not self.slow:
+            return await write(*args, **more)
+        self.slow = False
+        result = None if self.late else await write(*args, **more)
+        self.begun.set()
+        await self.go.wait()
+        return await write(*args, **more) if self.late else result
+
+
+class SlowStore:
+    def __init__(self, store, *, late=False):
+        self.store, self.slow = store, SlowTable(store.table("amends.http.keys"), late=late)
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    def table(self, name):
+        return self.slow
+
+
+def keyed_request(app, key, send):
+    """Return the coroutine of a POST with a key."""
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/orders",
+        "query_string": b"",
+        "headers": [(b"idempotency-key", key), (b"content-length", b"0")],
+    }
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    return app(scope, receive, send)
+
+
+async def status_of(app, key):
+    messages = []
+
+    async def send(message):
+        messages.append(message)
+
+    await keyed_request(app, key, send)
+    return messages[0]["status"]
+
+
+def counting():
+    calls = []
+
+    async def app(scope, receive, send):
+        calls.append(scope["path"])
+        await send({"type": "http.response.start", "status": 201, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    return calls, app
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["stored", "not-stored"])
+async def test_a_request_that_is_cancelled_before_it_runs_releases_its_key(late):
+    """The store has the claim, or will have it, and the request did not run: the repeat runs, and is not in doubt."""
+    calls, inner = counting()
+    async with await stores.open("memory:") as store:
+        slow = SlowStore(store, late=late)
+        app = Idempotent(Problems(inner), slow)
+        slow.slow.slow = True
+        task = asyncio.ensure_future(status_of(app, b"a"))
+        await slow.slow.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        slow.slow.go.set()
+        while _BACKGROUND:
+            await asyncio.wait(_BACKGROUND)
+        assert calls == []
+        assert (await status_of(app, b"a"), len(calls)) == (201, 1)
+        assert (await status_of(app, b"a"), len(calls)) == (201, 1)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["stored", "not-stored"])
+async def test_a_response_is_stored_if_the_request_is_cancelled_meanwhile(late):
+    """The handler is done and its response is being stored: the repeat gets that response."""
+    calls, inner = counting()
+    async with await stores.open("memory:") as store:
+        slow = SlowStore(store, late=late)
+
+        async def application(scope, receive, send):
+            slow.slow.slow = True
+            await inner(scope, receive, send)
+
+        app = Idempotent(Problems(application), slow)
+        task = asyncio.ensure_future(status_of(app, b"a"))
+        await slow.slow.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        slow.slow.go.set()
+        while _BACKGROUND:
+            await asyncio.wait(_BACKGROUND)
+        assert (await status_of(app, b"a"), len(calls)) == (201, 1)

@@ -32,7 +32,7 @@ from amends.http.asgi import FAULT, LATE, exception_answer, header, request_info
 from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite, rewrite
 from amends.http.current import CURRENT
-from amends.http.handled import begin_request, handled_exception, watch_quart
+from amends.http.handled import begin_request, end_request, handled_exception, watch_frameworks
 from amends.http.responses import LOG, Settings, quote_path
 from amends.serving.tracing import trace_id
 
@@ -73,18 +73,17 @@ class Problems:
         self.app = app
         self.settings = settings or Settings(pages=pages, base_url=base_url, hosts=hosts, errors=errors or {})
         self._passes = passes or (lambda exc: False)
-        self._quart = watch_quart(app)
+        self._watched = watch_frameworks(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if self._quart:
-            begin_request()
+        request = begin_request() if self._watched else None
         # Every successful request comes here. A success costs 1.04 of the bare application's (target 1.05, bench/http.py),
         # so nothing is prepared that only failures need, and few variables are shared with `send_or_hold`.
-        exchange = (self.settings, scope, send, exception())
+        exchange = (self.settings, scope, send, exception(), self._passes)
         sent: Message | None = None
         failure: _Failure | None = None
         token = CURRENT.set((request_info, scope, self.settings))
@@ -109,13 +108,15 @@ class Problems:
                 await (failure or _Failure(*exchange)).end()
         except Exception as exc:
             failure = failure or _Failure(*exchange, _phase_after(sent))
-            if failure.phase in _UNANSWERED and self._passes(unwrap_group(exc)):
+            if failure.phase in _UNSENT and self._passes(unwrap_group(_first_raised(exc))):
                 raise
             if not await failure.answer(exc):
                 raise
         finally:
             # An ASGI client in the same process calls the application in its own context.
             CURRENT.reset(token)
+            if request is not None:
+                end_request(request)
 
 
 _WAITING, _PASSING, _HOLDING, _HELD, _DONE, _REPLACED = range(6)
@@ -123,6 +124,7 @@ _WAITING, _PASSING, _HOLDING, _HELD, _DONE, _REPLACED = range(6)
 the application ends, because it may raise the exception behind it; the response is sent; the application's response was
 replaced, and the rest of it is dropped."""
 _UNANSWERED = frozenset({_WAITING, _HOLDING})
+_UNSENT = _UNANSWERED | {_HELD}
 
 
 def _phase_after(sent: Message | None) -> int:
@@ -142,6 +144,8 @@ class _Failure(msgspec.Struct):
     """Sends a message to the server."""
     around: BaseException | None
     """The exception that was being handled when the request came in: it is not the application's."""
+    passes: Callable[[BaseException], bool]
+    """Returns whether the layers around have a handler for an exception."""
     phase: int = _WAITING
     start: Message = {}
     """The beginning of a response that is held back."""
@@ -175,9 +179,7 @@ class _Failure(msgspec.Struct):
             more = message.get("more_body", False)
             if more and len(self.held) <= LIMIT:
                 return
-            if not more and self.behind is None and self._may_be_raised():
-                # Middleware that sends from another task, such as Starlette's BaseHTTPMiddleware, hides the
-                # exception that the framework below is handling. The framework raises it again.
+            if not more and self._may_be_raised():
                 self.phase = _HELD
                 return
             self.phase = _PASSING if more else _DONE
@@ -189,6 +191,10 @@ class _Failure(msgspec.Struct):
             message = {"type": kind, "body": self.held, "more_body": more}
         elif kind == "http.response.body" and not message.get("more_body", False):
             self.phase = _DONE
+        elif self.phase == _HOLDING:
+            # The body is a file that the server sends (`http.response.pathsend`): a page of the application's own.
+            self.phase = _PASSING
+            await self.forward(self.start)
         await self.forward(message)
 
     async def end(self) -> None:
@@ -197,12 +203,12 @@ class _Failure(msgspec.Struct):
             raise RuntimeError("the application ended without a response")
         if self.phase == _HELD:
             self.phase = _DONE
-            await self._rewrite(None)
+            await self._rewrite(self.behind)
 
     async def answer(self, exc: Exception) -> bool:
         """Answer the exception that the application raised; return False if that is no longer possible."""
         if self.phase == _HELD:
-            await self._send_error(exc, _decoded(self.start["headers"]))
+            await self._send_error(_first_raised(exc), _decoded(self.start["headers"]))
         elif self.phase in _UNANSWERED:
             await self._send_error(exc)
         elif self.behind is not None and self.behind in {exc, exc.__cause__}:
@@ -230,7 +236,14 @@ class _Failure(msgspec.Struct):
         )
 
     def _may_be_raised(self) -> bool:
-        """Return whether a framework made the response from an exception that it may raise again."""
+        """
+        Return whether a framework made the response from an exception that it may raise again, and that is needed.
+
+        Middleware that sends from another task, such as Starlette's BaseHTTPMiddleware, hides the exception that the
+        framework below is handling. One that a handler around is registered for has to be raised to it.
+        """
+        if self.behind is not None and not self.passes(unwrap_group(self.behind)):
+            return False
         content_type = header(self.start["headers"], b"content-type") or ""
         return self.start["status"] == 500 and fault_from_body(500, content_type, self.held) is not None
 
@@ -268,6 +281,20 @@ class _Failure(msgspec.Struct):
             exc_info=exc,
             extra={"trace_id": id, "code": outgoing(fault_for(exc), "telemetry").code},
         )
+
+
+def _first_raised(exc: BaseException) -> BaseException:
+    """
+    Return the exception that the application raised, if Starlette raises another because of it.
+
+    Starlette does so for an exception with a handler after an inner application has answered it: the response has begun.
+    """
+    trace = exc.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
+    replaced = isinstance(exc, RuntimeError) and module.partition(".")[0] == "starlette"
+    return exc.__cause__ if replaced and exc.__cause__ is not None else exc
 
 
 def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:

@@ -27,6 +27,7 @@ from amends.http.application_errors import (
     exception_response,
     fault_from_status,
     is_expected,
+    unwrap_group,
     with_header_wait,
 )
 from amends.http.asgi import FAULT
@@ -72,7 +73,8 @@ def install(
 
     def is_typed(exc: BaseException) -> bool:
         """Return whether an exception has a code of its own."""
-        return isinstance(exc, FaultError) or is_expected(exc, settings)
+        raised = unwrap_group(exc)
+        return isinstance(raised, FaultError) or is_expected(raised, settings)
 
     def handle_http_exception(exc: HTTPException) -> Any:
         status = exc.code or 500

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from functools import cache
 from importlib import import_module
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading, FailedBody, WatchedBody, in_time, late_body_error
@@ -85,7 +85,7 @@ def _classes(module: Any) -> _Classes:
             try:
                 super().read()
                 raise_inside(self)
-            except (module.TransportError, FaultError) as error:
+            except (module.TransportError, module.DecodingError, FaultError) as error:
                 super().close()
                 if self.again is None:
                     raise
@@ -105,13 +105,27 @@ def _classes(module: Any) -> _Classes:
             try:
                 await super().aread()
                 raise_inside(self)
-            except (module.TransportError, FaultError) as error:
+            except (module.TransportError, module.DecodingError, FaultError) as error:
                 await super().aclose()
                 if self.again is None:
                     raise
                 _adopt(self, await self.again(error))
             await super().aclose()
             return self.content  # type: ignore[no-any-return]
+
+        def iter_bytes(self, chunk_size: int | None = None) -> Iterator[bytes]:
+            # `Stream` delivers the body as it was sent; the library decompresses it here, for all ways of reading it.
+            try:
+                yield from super().iter_bytes(chunk_size)
+            except module.DecodingError as error:
+                _raise_corrupt(self, error)
+
+        async def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
+            try:
+                async for part in super().aiter_bytes(chunk_size):
+                    yield part
+            except module.DecodingError as error:
+                _raise_corrupt(self, error)
 
         def _read_whole(self) -> None:
             if self.reading is not None:
@@ -241,6 +255,12 @@ def _raise_pending(response: Answer, *, unless_raising: bool = False) -> None:
         return
     response.pending = None
     raise error
+
+
+def _raise_corrupt(response: Answer, error: Exception) -> NoReturn:
+    """Raise what ends the reading of a compressed body that is corrupt."""
+    raised = error if response.reading is None else response.reading.broke(error)
+    raise raised from raised.__cause__
 
 
 def raise_inside(response: Answer) -> None:

@@ -93,7 +93,8 @@ LIBRARIES: tuple[Library, ...] = (
             *_HTTPCORE,
             ("InvalidURL", INVALID),
             ("TransportError", LOST),
-            ("HTTPError", BROKEN),  # too many redirects, or a response that cannot be decoded
+            ("DecodingError", LOST),  # the answer's compressed body is corrupt
+            ("HTTPError", BROKEN),  # too many redirects
         ),
     ),
     (
@@ -112,6 +113,7 @@ LIBRARIES: tuple[Library, ...] = (
             ("IncompleteRead", LOST),
             ("InvalidChunkLength", LOST),
             ("ResponseError", LOST),
+            ("DecodeError", LOST),
             ("LocationValueError", INVALID),
             ("HTTPError", BROKEN),
         ),
@@ -125,6 +127,7 @@ LIBRARIES: tuple[Library, ...] = (
             ("SSLError", LOST, INSIDE),
             ("ConnectionError", LOST, INSIDE),
             ("ChunkedEncodingError", LOST),
+            ("ContentDecodingError", LOST),
             ("RetryError", LOST, INSIDE),
             ("InvalidURL", INVALID),
             ("InvalidSchema", INVALID),

@@ -33,11 +33,11 @@ from amends.http.idempotency_middleware import (
     Answered,
     KeyedMiddleware,
     Refused,
-    log_store_error,
     renew_lease,
     replayed,
     settle,
     settle_failure,
+    write_outcome,
 )
 from amends.http.idempotency_request import (
     KeyedRequest,
@@ -166,6 +166,12 @@ class _Run:
     async def run(self, app: App, receive: Receive) -> None:
         keys, claim = self._keys, self._claim
         self._scope[CLAIM] = claim
+        extensions = self._scope.get("extensions")
+        if extensions:
+            # The application sends bytes, which can be stored, and does not let the server send a file.
+            self._scope["extensions"] = {
+                name: value for name, value in extensions.items() if name not in _FILES
+            }
         renewal = asyncio.ensure_future(renew_lease(keys, claim))
         try:
             await app(self._scope, receive, self._send_message)
@@ -239,11 +245,14 @@ class _Run:
             fault=fault or self._fault,
             rewritten=fault is None and self._fault is not None,
         )
-        await log_store_error(settle(self._keys, self._claim, answered))
+        await write_outcome(settle(self._keys, self._claim, answered))
 
     async def _settle_failure(self, fault: Fault | None = None) -> None:
         """Store the outcome of a request that ended without a complete response."""
-        await log_store_error(settle_failure(self._keys, self._claim, fault))
+        await write_outcome(settle_failure(self._keys, self._claim, fault))
+
+
+_FILES = frozenset({"http.response.pathsend", "http.response.zerocopysend"})
 
 
 async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int = 200) -> tuple[int, bytes]:

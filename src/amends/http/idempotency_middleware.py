@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from inspect import isawaitable, iscoroutinefunction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -36,12 +36,14 @@ __all__ = [
     "Answered",
     "KeyedMiddleware",
     "Refused",
-    "log_store_error",
     "renew_lease",
     "replayed",
     "settle",
     "settle_failure",
+    "write_outcome",
 ]
+
+T = TypeVar("T")
 
 CLAIM = "amends.claim"
 """The key of the scope or environ for the claim of the running request."""
@@ -142,7 +144,21 @@ class KeyedMiddleware:
         return self._keys
 
     async def _claim(self, request: KeyedRequest, source: object) -> tuple[Keys, Claim] | Record | Refused:
-        """Return the claim of a request that is to run, the stored response of a repeat, or why it does not run."""
+        """
+        Return the claim of a request that is to run, the stored response of a repeat, or why it does not run.
+
+        The key of a request that is cancelled in here is released, because the request does not run.
+        """
+        claiming = _in_background(self._claim_key(request, source))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            _in_background(_withdraw(claiming))
+            raise
+
+    async def _claim_key(
+        self, request: KeyedRequest, source: object
+    ) -> tuple[Keys, Claim] | Record | Refused:
         transactional = self._transactional
         try:
             request = replace(request, caller=self._caller(source))
@@ -220,12 +236,41 @@ def _is_rolled_back(claim: Claim) -> bool:
     return claim.record.transactional and not claim.committed
 
 
-async def log_store_error(writing: Awaitable[None]) -> None:
-    """Await a write and log its failure. The response is still sent; the lease expires, and the key is then in doubt."""
+async def write_outcome(writing: Coroutine[object, object, None]) -> None:
+    """
+    Write the outcome of a request, also if the caller is cancelled.
+
+    A failure is logged. The response is still sent; the lease expires, and the key is then in doubt.
+    """
+    await asyncio.shield(_in_background(_log_store_error(writing)))
+
+
+async def _log_store_error(writing: Awaitable[None]) -> None:
     try:
         await writing
     except StoreError:
         LOG.exception("the record of an idempotency key could not be written")
+
+
+async def _withdraw(claiming: asyncio.Future[tuple[Keys, Claim] | Record | Refused]) -> None:
+    """Release the key that a cancelled request claims."""
+    await asyncio.wait({claiming})
+    claimed = None if claiming.cancelled() or claiming.exception() else claiming.result()
+    if claimed is not None and not isinstance(claimed, Record | Refused):
+        keys, claim = claimed
+        await _log_store_error(keys.release(claim))
+
+
+_BACKGROUND: set[asyncio.Task[Any]] = set()
+"""The event loop itself keeps only weak references to its tasks."""
+
+
+def _in_background(work: Coroutine[object, object, T]) -> asyncio.Task[T]:
+    """Start a task that ends even if the request that it belongs to is cancelled."""
+    task = asyncio.ensure_future(work)
+    _BACKGROUND.add(task)
+    task.add_done_callback(_BACKGROUND.discard)
+    return task
 
 
 async def renew_lease(keys: Keys, claim: Claim) -> None:

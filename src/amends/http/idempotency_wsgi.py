@@ -25,11 +25,11 @@ from amends.http.idempotency_middleware import (
     Answered,
     KeyedMiddleware,
     Refused,
-    log_store_error,
     renew_lease,
     replayed,
     settle,
     settle_failure,
+    write_outcome,
 )
 from amends.http.idempotency_request import (
     KeyedRequest,
@@ -276,7 +276,7 @@ class _Run:
         self._settled = True
         self._renewal.cancel()
         try:
-            self._loop.run(log_store_error(writing))
+            self._loop.run(write_outcome(writing))
         except TimeoutError:
             LOG.exception("the record of an idempotency key could not be written")
 
