@@ -277,6 +277,29 @@ async def test_annotations_decide_whether_a_call_is_repeated(clock):
     assert shop.calls["breaks"] == 2
 
 
+@pytest.mark.parametrize("hints", [[True, None], [None, True], [True, None, True]])
+async def test_a_name_that_is_listed_twice(hints, clock):
+    """With different annotations it is not known to be read-only, whichever comes last."""
+    calls = []
+
+    async def list_tools(ctx, params):
+        tools = [
+            types.Tool(name="pay", input_schema={"type": "object"}, annotations={"readOnlyHint": hint})
+            for hint in hints
+        ]
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(ctx, params):
+        calls.append(params.name)
+        raise mcp.MCPError(-32603, "")
+
+    server = Server("shop", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with Client(server, upstream=None) as client:
+        with pytest.raises(FaultError) as caught:
+            await client.call_tool("pay")
+    assert (calls, caught.value.decision.action.value) == (["pay"], "verify")
+
+
 async def test_the_operation_argument_replaces_the_annotations(clock):
     """`operation=` is what the caller knows about the tool."""
     shop = Shop()
