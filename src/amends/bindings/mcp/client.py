@@ -37,6 +37,7 @@ from mcp_types import (
 from amends.bindings.mcp.callbacks import guard_callback
 from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise, trace_meta
 from amends.bindings.mcp.client_errors import (
+    check_text,
     error_of,
     failed_result,
     is_elicitation,
@@ -370,6 +371,8 @@ class Client(mcp.Client):
         if connection is None or connection.broken or is_closed(connection.session):
             connection = await self._connect_again()
         try:
+            if not self._target.in_process:
+                check_text(args, options)
             with Limit(
                 self._deadlines, self._calls.limit if SCOPE.get() is None else self._calls.seconds_left()
             ):

@@ -29,6 +29,8 @@ class Target:
     renewable: bool = True
     """Whether a lost connection can be opened again."""
     http: bool = False
+    in_process: bool = False
+    """Whether messages are passed on as objects, which are never encoded."""
 
     @classmethod
     def of(cls, server: object, http_client: httpx2.AsyncClient | None) -> Target:
@@ -44,7 +46,8 @@ class Target:
             return cls(_Reopened(lambda: stdio_client(server)))
         if callable(server) and not hasattr(server, "__aenter__"):
             return cls(_Reopened(server))
-        return cls(server, renewable=isinstance(server, Server | MCPServer))
+        in_process = isinstance(server, Server | MCPServer)
+        return cls(server, renewable=in_process, in_process=in_process)
 
 
 def cache_for(server: object, cache: CacheConfig | None) -> CacheConfig | None:
