@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from amends.http.key_support import shared_proofs
 from amends.testing import FakeClock
@@ -74,8 +75,9 @@ def children():
 @pytest.fixture
 async def nothing_left():
     """Check that the test leaves no task, open file or process behind."""
-    # Let the loop create its own signal pipe and threads first.
+    # Let the loop create its own signal pipe and threads first. The loops of uvicorn share one pipe, which stays open.
     await asyncio.sleep(0)
+    uvloop.new_event_loop().close()
     tasks, before, others = asyncio.all_tasks(), files(), children()
     yield
     until = time.monotonic() + CLEAN_UP_LIMIT

@@ -6,11 +6,13 @@ import sys
 
 import fastmcp
 import mcp
+import mcp_types
 import pydantic
 import pytest
 from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.server.middleware import Middleware
 from mcp.server.mcpserver import MCPServer
+from mcp_types import PromptReference
 
 from amends import FaultError, Operation, extract
 from amends.bindings.fastmcp import Client, Recovering, guard
@@ -191,6 +193,50 @@ async def test_a_program_that_dies_is_started_again():
         assert caught.value.fault.executed.value == "maybe"
         again = await client.call_tool("add", {"a": 1}, operation=Operation(read_only=True))
         assert again.structured_content == {"result": 2}
+
+
+async def test_listings_and_completions_recover(clock):
+    """As with the other client; a failure is a typed error."""
+    turns = dict.fromkeys(("tools/list", "resources/list", "resources/templates/list", "prompts/list"), 1)
+    server = guard(fastmcp.FastMCP("shop"))
+
+    @server.prompt
+    def order(item: str) -> str:
+        return item
+
+    class Busy(Middleware):
+        async def on_request(self, context, call_next):
+            if turns.pop(context.method, None):
+                raise RateLimitedError(retry_after=2)
+            return await call_next(context)
+
+    server.add_middleware(Busy())
+    async with Client(server, upstream=None) as client:
+        assert await client.list_tools() == []
+        assert await client.list_resources() == []
+        assert await client.list_resource_templates() == []
+        assert [prompt.name for prompt in await client.list_prompts()] == ["order"]
+        assert clock.waits == [2, 2, 2, 2]
+        with pytest.raises(FaultError):
+            await client.complete(PromptReference(name="order"), {"name": "item", "value": "t"})
+
+
+async def test_a_listing_that_fails_after_the_call_keeps_the_result(clock):
+    """After the SDK, FastMCP lists the tools again if the tool was not listed; that listing is not repeated."""
+    listings = []
+
+    class Unlisted(Middleware):
+        async def on_list_tools(self, context, call_next):
+            listings.append(1)
+            if len(listings) > 2:
+                raise RateLimitedError(retry_after=60)
+            return []
+
+    server = guard(fastmcp.FastMCP("shop", middleware=[Unlisted()]))
+    server.tool(lambda: mcp_types.CallToolResult(content=[], structured_content={"a": 1}), name="buy")
+    async with Client(server, upstream=None) as client:
+        assert (await client.call_tool("buy")).structured_content == {"a": 1}
+    assert clock.waits == []
 
 
 async def test_the_settings_of_a_transport_are_kept():

@@ -7,6 +7,8 @@ from typing import Any
 import mcp
 import mcp_types as types
 import pytest
+from mcp.client._memory import InMemoryTransport
+from mcp.client.stdio import StdioServerParameters
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, TextContent
@@ -14,6 +16,7 @@ from mcp_types import CallToolResult, TextContent
 from amends import FaultError, Operation, Upstream
 from amends.bindings.mcp import Client, HttpRecorder, guard
 from amends.bindings.mcp.calls import UNKNOWN
+from amends.bindings.mcp.transport import Target
 from amends.core.enums import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.errors.adcp import BudgetTooLowError
@@ -277,6 +280,29 @@ async def test_annotations_decide_whether_a_call_is_repeated(clock):
     assert shop.calls["breaks"] == 2
 
 
+@pytest.mark.parametrize("hints", [[True, None], [None, True], [True, None, True]])
+async def test_a_name_that_is_listed_twice(hints, clock):
+    """With different annotations it is not known to be read-only, whichever comes last."""
+    calls = []
+
+    async def list_tools(ctx, params):
+        tools = [
+            types.Tool(name="pay", input_schema={"type": "object"}, annotations={"readOnlyHint": hint})
+            for hint in hints
+        ]
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(ctx, params):
+        calls.append(params.name)
+        raise mcp.MCPError(-32603, "")
+
+    server = Server("shop", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with Client(server, upstream=None) as client:
+        with pytest.raises(FaultError) as caught:
+            await client.call_tool("pay")
+    assert (calls, caught.value.decision.action.value) == (["pay"], "verify")
+
+
 async def test_the_operation_argument_replaces_the_annotations(clock):
     """`operation=` is what the caller knows about the tool."""
     shop = Shop()
@@ -463,8 +489,6 @@ async def test_the_target_id_of_a_shared_cache_has_no_credentials():
 
 async def test_concurrent_calls_reconnect_once():
     """Five calls on a lost connection: the first connects, the others wait for it."""
-    from mcp.client._memory import InMemoryTransport
-
     server, made = official(Shop()), []
 
     def fresh():
@@ -481,8 +505,6 @@ async def test_concurrent_calls_reconnect_once():
 
 async def test_a_client_that_is_closed_while_it_reconnects(nothing_left):
     """The new connection is closed too, and a call that comes later does not open another one."""
-    from mcp.client._memory import InMemoryTransport
-
     server, reconnecting, go = official(Shop()), asyncio.Event(), asyncio.Event()
     made = []
 
@@ -507,6 +529,54 @@ async def test_a_client_that_is_closed_while_it_reconnects(nothing_left):
         with pytest.raises(RuntimeError, match="within an async context"):
             await client.list_tools()
     assert len(made) == 2
+
+
+@pytest.mark.parametrize("limit", [300.0, None])
+async def test_a_client_that_is_closed_during_a_call(limit, clock, nothing_left):
+    """The call ends, also one of a server in this process; it is neither repeated nor opens another connection."""
+    started = asyncio.Event()
+    server = MCPServer("shop")
+
+    @server.tool(annotations=types.ToolAnnotations(read_only_hint=True))
+    async def look() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async with Client(server, upstream=None, limit=limit) as client:
+        call = asyncio.create_task(client.call_tool("look"))
+        await started.wait()
+    with pytest.raises(ServiceUnavailableError) as caught:
+        await call
+    assert len(caught.value.history) == 2
+    assert (caught.value.fault.recovery.value, caught.value.fault.executed) == ("terminal", Executed.MAYBE)
+
+
+async def test_a_client_is_entered_once(nothing_left):
+    """Also if two tasks enter it at the same time; a client that could not connect can be entered again."""
+    ready = []
+
+    @asynccontextmanager
+    async def transport():
+        if not ready:
+            raise ConnectionRefusedError
+        async with InMemoryTransport(official(Shop())) as streams:
+            yield streams
+
+    client = Client(transport, mode="legacy", policy=NONE, upstream=None)
+    with pytest.raises(ServiceUnavailableError):
+        await client.__aenter__()
+    ready.append(1)
+    both = await asyncio.gather(client.__aenter__(), client.__aenter__(), return_exceptions=True)
+    assert both[0] is client
+    assert isinstance(both[1], RuntimeError)
+    await client.__aexit__()
+
+
+@pytest.mark.parametrize("server", ["http://127.0.0.1:9/mcp", StdioServerParameters(command="x")])
+def test_each_connection_has_a_transport_of_its_own(server):
+    """One that closes late must not close its successor."""
+    target = Target.of(server, None)
+    assert target.transport() is not target.transport()
 
 
 async def test_calls_without_a_limit():

@@ -160,6 +160,39 @@ async def test_a_bad_response_fails_one_call(nothing_left):
             assert (await client.call_tool("add", {"a": 1})).content[0].text == "2"
 
 
+UNSENDABLE = {"a lone surrogate": "\ud800", "an object": object(), "bytes": b"\xff"}
+
+
+@pytest.mark.parametrize("value", UNSENDABLE.values(), ids=UNSENDABLE)
+@pytest.mark.parametrize("make", [Client, FastClient])
+async def test_arguments_that_cannot_be_sent_fail_one_call(make, value, nothing_left):
+    """The plain client ends the session for a lone surrogate; here nothing is sent, and other calls go on."""
+    shop = Shop()
+    with serve(official(shop).streamable_http_app(), lifespan="on") as url:
+        async with make(f"{url}/mcp", policy=NONE) as client:
+            await client.call_tool("add", {"a": 1})
+            slow = asyncio.create_task(client.call_tool("slow", {"seconds": 60}))
+            await until(lambda: shop.calls.get("slow"))
+            with pytest.raises(FaultError) as caught:
+                await client.call_tool("add", {"a": [{"b": value}]})
+            assert (caught.value.code, caught.value.fault.executed) == ("VALIDATION_ERROR", Executed.NO)
+            assert caught.value.decision.action.value == "fix"
+            shop.finish()
+            assert not (await slow).is_error
+
+
+@pytest.mark.parametrize("transport", [StdioServerParameters, StdioTransport])
+async def test_prompts_that_cannot_be_sent_fail_one_call(transport, nothing_left):
+    """On standard streams too, and for other requests than tool calls."""
+    make = Client if transport is StdioServerParameters else FastClient
+    program = transport(command=sys.executable, args=["-m", "tests.bindings.apps.mcp_shop", "official"])
+    async with make(program, policy=NONE) as client:
+        with pytest.raises(FaultError) as caught:
+            await client.get_prompt("order", {"item": "\ud800"})
+        assert (caught.value.code, caught.value.fault.executed) == ("VALIDATION_ERROR", Executed.NO)
+        assert await client.get_prompt("order", {"item": "tea"})
+
+
 # -------------------------------------------------------------------------------------------------- standard streams
 
 

@@ -184,12 +184,42 @@ async def test_an_exception_while_sending_fails_one_request(raised, code, execut
         ("application/json", b'{"a": 1}'),
         ("application/json", b'{"jsonrpc": "2.0", "id": 7, "result": []}'),
         ("application/json", b'{"jsonrpc": "2.0", "id": 7, "error": {"code": true, "message": ""}}'),
+        ("application/json", b'{"jsonrpc": "2.0", "id": 8, "result": {}}'),
+        ("application/json", b'{"jsonrpc": "2.0", "id": null, "result": {}}'),
+        ("application/json", b'{"jsonrpc": "2.0", "id": 8, "error": {"code": -32603, "message": ""}}'),
+        (
+            "application/json",
+            b'{"jsonrpc": "2.0", "id": 7, "result": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001,
+        ),
+        ("application/json", rb'{"jsonrpc": "2.0", "id": 7, "result": {"a": "\ud800"}}'),
     ],
 )
 async def test_an_invalid_success_fails_one_request(kind, body):
     """The tool may have run."""
     _, failure = await recorded(httpx2.Response(200, headers={"content-type": kind}, content=body))
     assert (failure[0].code, failure[0].executed) == ("SERVICE_UNAVAILABLE", Executed.MAYBE)
+
+
+@pytest.mark.parametrize("id", [b"7", b'"7"'])
+async def test_a_result_that_the_sdk_can_read_is_kept(id):
+    """NaN is no JSON, but Python's servers write it and the SDK reads it. Servers also write the id as text."""
+    body = b'{"jsonrpc": "2.0", "id": %s, "result": {"price": NaN}}' % id
+    response = httpx2.Response(200, headers={"content-type": "application/json"}, content=body)
+    assert (await HttpRecorder(StubHttp(response)).send(post(CALL))).content == body
+
+
+async def test_an_error_without_an_id_answers_its_request():
+    """The server could not read the id, or does not write it; the SDK would wait for another response."""
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": {"code": -32602, "message": "no"}})
+    response = httpx2.Response(200, headers={"content-type": "application/json"}, content=body)
+    assert (await recorded(response))[0]["code"] == -32602
+
+
+async def test_a_failed_response_that_is_nested_too_deeply():
+    """Its status is read."""
+    body = b'{"jsonrpc": "2.0", "error": ' + b'{"a":' * 5000
+    _, failure = await recorded(httpx2.Response(503, content=body))
+    assert failure[0].code == "SERVICE_UNAVAILABLE"
 
 
 async def test_a_request_of_an_expired_session_was_not_executed():

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +30,7 @@ from amends.serving.versions import require
 
 require("fastmcp", at_least=(4, 1), below=5, binding="amends.bindings.fastmcp", extra="fastmcp")
 
-from fastmcp.client.transports import StreamableHttpTransport  # noqa: E402
+from fastmcp.client.transports import FastMCPTransport, StreamableHttpTransport  # noqa: E402
 from fastmcp.exceptions import ToolError  # noqa: E402
 
 from amends.bindings.fastmcp_background import (  # noqa: E402
@@ -39,7 +40,13 @@ from amends.bindings.fastmcp_background import (  # noqa: E402
 )
 from amends.bindings.mcp.callbacks import guard_callback  # noqa: E402
 from amends.bindings.mcp.calls import CONNECT, READ, UNKNOWN, Calls, PassThrough, result_or_raise, trace_meta  # noqa: E402
-from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected  # noqa: E402
+from amends.bindings.mcp.client_errors import (  # noqa: E402
+    check_text,
+    error_of,
+    failed_result,
+    is_elicitation,
+    not_connected,
+)
 from amends.bindings.mcp.guard import Context, FindMissing, Guard  # noqa: E402
 from amends.bindings.mcp.handler_errors import Translate, absent_arguments, is_not_found, not_found  # noqa: E402
 from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
@@ -68,6 +75,9 @@ __all__ = ["Client", "Recovering", "guard"]
 
 T = TypeVar("T")
 S = TypeVar("S", bound="fastmcp.FastMCP[object]")
+
+_IN_ATTEMPT: ContextVar[object] = ContextVar("amends_fastmcp_attempt", default=None)
+"""The client that makes an attempt now. FastMCP lists the tools to parse a result: that listing belongs to the attempt."""
 
 
 def guard(
@@ -185,6 +195,8 @@ class Recovering:
         super().__init__(*args, **options)
         self._own = own
         transport = getattr(self, "transport", None)
+        # To a server in this process, messages are passed on as objects.
+        self._encodes = not isinstance(transport, FastMCPTransport)
         self._calls = Calls(
             policy=policy,
             upstream=upstream,
@@ -289,6 +301,8 @@ class Recovering:
             )
 
         async def call(client: Recovering) -> object:
+            if self._encodes:
+                check_text(name, arguments, args, options)
             result = await _plain(client, "call_tool_mcp")(name, arguments, *args, **options)
             if getattr(result, "is_error", False):
                 raise failed_result(result)
@@ -313,9 +327,34 @@ class Recovering:
         """As `fastmcp.Client.get_prompt_mcp`, with recovery."""
         return await self._read("get_prompt_mcp", *args, **options)
 
+    async def list_tools_mcp(self, *args: Any, **options: Any) -> Any:
+        """As `fastmcp.Client.list_tools_mcp`, with recovery; so is `list_tools`."""
+        return await self._read("list_tools_mcp", *args, **options)
+
+    async def list_resources_mcp(self, *args: Any, **options: Any) -> Any:
+        """As `fastmcp.Client.list_resources_mcp`, with recovery; so is `list_resources`."""
+        return await self._read("list_resources_mcp", *args, **options)
+
+    async def list_resource_templates_mcp(self, *args: Any, **options: Any) -> Any:
+        """As `fastmcp.Client.list_resource_templates_mcp`, with recovery; so is `list_resource_templates`."""
+        return await self._read("list_resource_templates_mcp", *args, **options)
+
+    async def list_prompts_mcp(self, *args: Any, **options: Any) -> Any:
+        """As `fastmcp.Client.list_prompts_mcp`, with recovery; so is `list_prompts`."""
+        return await self._read("list_prompts_mcp", *args, **options)
+
+    async def complete_mcp(self, *args: Any, **options: Any) -> Any:
+        """As `fastmcp.Client.complete_mcp`, with recovery; so is `complete`."""
+        return await self._read("complete_mcp", *args, **options)
+
     async def _read(self, method: str, *args: object, **options: object) -> Any:
-        def call(client: Recovering) -> Awaitable[object]:
-            return _plain(client, method)(*args, **options)
+        if _IN_ATTEMPT.get() is self:
+            return await _plain(self, method)(*args, **options)
+
+        async def call(client: Recovering) -> object:
+            if self._encodes:
+                check_text(args, options)
+            return await _plain(client, method)(*args, **options)
 
         self._require_entered()
         operation = self._calls.traced(READ)
@@ -337,9 +376,9 @@ class Recovering:
         try:
             async with asyncio.timeout(self._calls.seconds_left()):
                 if not self._is_lost():
-                    return await call(self)
+                    return await _attempt_on(self, call)
                 async with self.new() as client:  # type: ignore[attr-defined]
-                    return await call(client)
+                    return await _attempt_on(client, call)
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
             if is_elicitation(exc):
                 return PassThrough(exc)
@@ -353,6 +392,14 @@ class Recovering:
         if task is None:
             return False
         return task.done() or (self.is_connected() and is_closed(self.session))  # type: ignore[attr-defined]
+
+
+async def _attempt_on(client: Recovering, call: Callable[[Recovering], Awaitable[T]]) -> T:
+    token = _IN_ATTEMPT.set(client)
+    try:
+        return await call(client)
+    finally:
+        _IN_ATTEMPT.reset(token)
 
 
 def _plain(client: Recovering, method: str) -> Callable[..., Awaitable[Any]]:

@@ -29,7 +29,12 @@ class Deadlines:
         """The event loop of the calls, so that it is not looked up for each: on Python 3.11 that is a system call."""
 
     def close(self) -> None:
-        """Cancel the timer; blocks that are still running are no longer limited."""
+        """End the blocks that are still running, as if their time was over, and cancel the timer."""
+        for limit in self.limits:
+            limit.expire()
+        self._cancel_timer()
+
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer, self.timer_due, self.loop = None, math.inf, None
@@ -37,7 +42,7 @@ class Deadlines:
     def set_timer(self, due: float) -> None:
         """Set the timer for a limit that ends before it."""
         # A limit that ends leaves the timer as it is: when it fires, it is set again for the earliest limit left.
-        self.close()
+        self._cancel_timer()
         self.timer_due = due
         self.loop = asyncio.get_running_loop()
         self._timer = self.loop.call_later(max(0.0, due - monotonic()), self._fire)
@@ -48,14 +53,14 @@ class Deadlines:
         for limit in self.limits:
             if limit.due <= now:
                 limit.expire()
-        left = [limit.due for limit in self.limits if not limit.expired]
-        if left:
-            self.set_timer(min(left))
+        due = min((limit.due for limit in self.limits if not limit.expired), default=math.inf)
+        if due < math.inf:
+            self.set_timer(due)
 
 
 class Limit(msgspec.Struct, eq=False):
     """
-    A context manager that cancels its block after `seconds`, and then raises TimeoutError. None: it is not limited.
+    A context manager that cancels its block after `seconds`, and then raises TimeoutError. None: when the client is closed.
 
     Cancellation works as in `asyncio.Timeout`.
     """
@@ -68,15 +73,15 @@ class Limit(msgspec.Struct, eq=False):
     cancelling: int = 0
 
     def __enter__(self) -> None:
-        if self.seconds is None:
-            return
         task = self.task = asyncio.current_task(self.deadlines.loop)
         if task is None:
             raise RuntimeError("a time limit needs a task")
         self.cancelling = task.cancelling()
-        due = self.due = monotonic() + self.seconds
         deadlines = self.deadlines
         deadlines.limits.add(self)
+        if self.seconds is None:
+            return
+        due = self.due = monotonic() + self.seconds
         if due < deadlines.timer_due:
             deadlines.set_timer(due)
 

@@ -3,8 +3,9 @@
 import asyncio
 from contextlib import aclosing, asynccontextmanager
 
+import httpx
 import pytest
-from a2a.client import ClientFactory
+from a2a.client import ClientConfig, ClientFactory
 from a2a.types.a2a_pb2 import (
     CancelTaskRequest,
     DeleteTaskPushNotificationConfigRequest,
@@ -23,8 +24,10 @@ from google.protobuf.json_format import ParseDict
 
 from amends import FaultError, extract
 from amends.bindings.a2a import Client
+from amends.core.enums import Executed
 from amends.errors import ConflictError, NotFoundError, ValidationError
 from amends.errors.adcp import BudgetTooLowError
+from amends.recovery import NONE
 from amends.testing import FakeClock
 from tests.bindings.a2a_client.clients import ONCE, STREAM, client_for, some_paths
 from tests.bindings.a2a_client.lines import answers, broken, lost
@@ -208,3 +211,16 @@ async def test_lists_notification_settings_and_cards(server):
     async with client_for(server.base, old) as client:
         with pytest.raises(ValidationError):
             await client.list_tasks(ListTasksRequest())
+
+
+@pytest.mark.parametrize(("status", "body"), [(200, b"no json"), (200, b"{}"), (500, b""), (503, b"")])
+async def test_a_card_that_cannot_be_used(status, body):
+    """No message was sent, so it had no effect."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(status, content=body))
+    async with httpx.AsyncClient(transport=transport) as http:
+        settings = ClientConfig(streaming=False, httpx_client=http)
+        async with Client("http://agent.example", config=settings, policy=NONE, upstream=None) as client:
+            with pytest.raises(FaultError) as caught:
+                await events_of(client)
+    assert caught.value.fault.executed is Executed.NO
+    assert caught.value.decision.action.value == "escalate"

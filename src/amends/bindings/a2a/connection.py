@@ -11,11 +11,14 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client import Client as SdkClient
 from a2a.client.interceptors import ClientCallInterceptor
 from a2a.types.a2a_pb2 import AgentCard
+from msgspec import structs
 
 from amends.bindings.a2a.deadlines import Deadline
 from amends.bindings.a2a.faults import failure
 from amends.bindings.a2a.http_recorder import Recording, install_recorder
+from amends.core.enums import Executed
 from amends.core.policy import Policy
+from amends.errors.base import FaultError
 
 __all__ = ["Connection"]
 
@@ -52,7 +55,7 @@ class Connection:
         Return the SDK's client; make it at the first call.
 
         Raises:
-            FaultError: the agent's card cannot be fetched.
+            FaultError: the agent's card cannot be fetched or used; `executed` is no.
 
         """
         if self._sdk is None:
@@ -81,14 +84,16 @@ class Connection:
             http = self._http = httpx.AsyncClient(timeout=httpx.Timeout(self._timeout, connect=_CONNECT))
         install_recorder(http)
         factory = ClientFactory(replace(self._config, httpx_client=http))
-        card = agent if isinstance(agent, AgentCard) else await self._fetch_card(http, agent)
-        return factory.create(card, self._interceptors)
-
-    async def _fetch_card(self, http: httpx.AsyncClient, address: str) -> AgentCard:
         recording = Recording()
         try:
             with recording:
-                async with asyncio.timeout(Deadline(self._policy).seconds_left(self._timeout)):
-                    return await A2ACardResolver(http, address).get_agent_card()
+                card = agent if isinstance(agent, AgentCard) else await self._fetch_card(http, agent)
+            return factory.create(card, self._interceptors)
         except Exception as exc:
-            raise failure(exc, recording) from exc
+            # No message was sent.
+            fault = structs.replace(failure(exc, recording).fault, executed=Executed.NO)
+            raise FaultError.from_fault(fault) from exc
+
+    async def _fetch_card(self, http: httpx.AsyncClient, address: str) -> AgentCard:
+        async with asyncio.timeout(Deadline(self._policy).seconds_left(self._timeout)):
+            return await A2ACardResolver(http, address).get_agent_card()

@@ -37,6 +37,7 @@ from mcp_types import (
 from amends.bindings.mcp.callbacks import guard_callback
 from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise, trace_meta
 from amends.bindings.mcp.client_errors import (
+    check_text,
     error_of,
     failed_result,
     is_elicitation,
@@ -47,6 +48,8 @@ from amends.bindings.mcp.sdk_internals import is_closed
 from amends.bindings.mcp.tool_effects import META_KEY, changes_something, check_tools, restore
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
 from amends.bindings.mcp.transport import Target, cache_for
+from amends.core.enums import Executed, Recovery
+from amends.core.fault import Fault, Origin
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.effects import Effects, current_key
@@ -134,7 +137,7 @@ class Client(mcp.Client):
         self.cache = cache_for(self.server, self.cache)
         self._lock = asyncio.Lock()
         self._deadlines = Deadlines()
-        self._used = False
+        self._entered = self._closed = False
         super().__post_init__()
 
     # ---------------------------------------------------------------------------------------------- connections
@@ -144,19 +147,25 @@ class Client(mcp.Client):
 
     async def __aenter__(self) -> Self:
         """Connect, with recovery."""
-        if self._used:
+        if self._entered:
             raise RuntimeError("Client is already entered; cannot reenter")
-        await self._calls.run(self._connect_again, operation=CONNECT)
-        self._used = True
+        self._entered = True
+        try:
+            await self._calls.run(self._connect_again, operation=CONNECT)
+        except BaseException:
+            self._entered = False
+            raise
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         """Disconnect, within a bounded time."""
         # With the lock, because a call that is reconnecting would leave its connection open.
         async with self._lock:
+            self._closed = True
             connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
+        # A server in this process does not end the calls of a client that has left.
         self._deadlines.close()
 
     @property
@@ -176,8 +185,10 @@ class Client(mcp.Client):
     async def _connect_again(self) -> ConnectionTask:
         """Open a connection in place of a lost one; one call at a time does so, and the others wait for it."""
         async with self._lock:
-            if self._used:
-                connection = self._current()
+            if self._closed:
+                raise FaultError.from_fault(_CLOSED)
+            connection = self._connection
+            if connection is not None:
                 if connection.alive:
                     return connection
                 if not self._target.renewable:
@@ -197,10 +208,10 @@ class Client(mcp.Client):
         for name in _CALLBACKS:
             if options[name] is not None:
                 options[name] = guard_callback(options[name], name)
-        connection = ConnectionTask(mcp.Client(self._target.transport, **options), self.closing)
         left = self._calls.seconds_left()
+        limit = self._connecting_limit()
         try:
-            limit = self._connecting_limit()
+            connection = ConnectionTask(mcp.Client(self._target.transport(), **options), self.closing)
             await connection.wait_open(limit if left is None else min(limit, left))
         except Exception as exc:
             raise not_connected(exc) from exc
@@ -370,6 +381,8 @@ class Client(mcp.Client):
         if connection is None or connection.broken or is_closed(connection.session):
             connection = await self._connect_again()
         try:
+            if not self._target.in_process:
+                check_text(args, options)
             with Limit(
                 self._deadlines, self._calls.limit if SCOPE.get() is None else self._calls.seconds_left()
             ):
@@ -377,7 +390,8 @@ class Client(mcp.Client):
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
             if is_elicitation(exc):
                 return PassThrough(exc)
-            error, expired = error_of(exc)
+            ended = self._closed and isinstance(exc, TimeoutError)
+            error, expired = error_of(ConnectionResetError() if ended else exc)
             if expired or (
                 not self._target.http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED
             ):
@@ -389,6 +403,16 @@ class Client(mcp.Client):
             failed.own = self.own
             raise failed
         return result
+
+
+_CLOSED = Fault(
+    code="SERVICE_UNAVAILABLE",
+    message="The client was closed while the call was waiting for its repeat",
+    recovery=Recovery.TERMINAL,
+    executed=Executed.MAYBE,
+    origin=Origin("mcp", None, "transport"),
+)
+"""No attempt was made, but an earlier one of the same call may have had its effect."""
 
 
 def _not_entered() -> RuntimeError:

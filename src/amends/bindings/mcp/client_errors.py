@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, URL_ELICITATION_REQUIRED, CallToolResult, TextContent
 from msgspec.structs import replace
@@ -27,7 +28,7 @@ from amends.errors.base import FaultError
 from amends.serving.adcp_error import TRACE
 from amends.serving.server_errors import modules_of
 
-__all__ = ["error_of", "failed_result", "first_error", "is_elicitation", "not_connected"]
+__all__ = ["check_text", "error_of", "failed_result", "first_error", "is_elicitation", "not_connected"]
 
 _LONGEST_TEXT = 4096
 _MAX_PARTS = 100
@@ -102,6 +103,41 @@ _INPUT_REQUIRED = Fault(
 """Answer and repeat: the protocol repeats the call with the answers, so the first one had no effect."""
 
 
+_UNSENDABLE = Fault(
+    code="VALIDATION_ERROR",
+    message="The arguments cannot be written as JSON",
+    suggestions=(
+        "Send plain JSON values: valid Unicode text, numbers, lists and objects, not nested too deeply",
+    ),
+    executed=Executed.NO,
+    origin=Origin("mcp", None, "transport"),
+)
+"""Nothing was sent."""
+
+
+def check_text(*values: object) -> None:
+    """
+    Check that the text in a request can be sent as UTF-8.
+
+    The SDK would find a lone surrogate in the task that sends the requests of all calls, and end the session.
+
+    Raises:
+        FaultError: VALIDATION_ERROR; nothing was sent.
+
+    """
+    try:
+        msgspec.json.encode(values, enc_hook=lambda _: None)
+    except UnicodeEncodeError:
+        raise FaultError.from_fault(_UNSENDABLE) from None
+    except Exception:  # noqa: BLE001 - the SDK encodes more types, and raises in the caller's task what it cannot encode
+        return
+
+
+def _was_not_written(exc: BaseException) -> bool:
+    """Whether pydantic raised the exception when it wrote the request; one for an invalid response is a ValidationError."""
+    return modules_of(exc)[-1:] == ["pydantic.main"] and not isinstance(exc, ValidationError)
+
+
 def error_of(exc: BaseException) -> tuple[FaultError, bool]:
     """
     Return the typed error of an exception that a call raised, and whether the session expired.
@@ -153,6 +189,8 @@ def _leaves(exc: BaseException, depth: int) -> Iterator[BaseException]:
 def _fault(exc: BaseException) -> tuple[Fault, bool]:
     if _needs_input(exc):
         return _INPUT_REQUIRED, False
+    if _was_not_written(exc):
+        return _UNSENDABLE, False
     if isinstance(exc, MCPError):
         recorded = recorded_failure(exc.error.data)
         if recorded is not None:

@@ -17,6 +17,7 @@ import httpx2
 import msgspec
 from mcp.client.auth import OAuthFlowError
 from msgspec.structs import replace
+from pydantic_core import from_json
 
 from amends.carriers.extraction import extract
 from amends.core.enums import Executed
@@ -139,7 +140,8 @@ def _shorten_timeouts(request: httpx2.Request) -> None:
 async def _read_error(request: httpx2.Request, response: httpx2.Response, id: object) -> httpx2.Response:
     """Return the JSON-RPC error in a response with an error status, or the fault of its status and headers."""
     body = await _read(response, _ERROR_LIMIT)
-    error = _error_in(body)
+    message = _message_in(body)
+    error = None if message is None else _error_of(message)
     data = None if error is None else error.get("data")
     if isinstance(data, dict) and STRUCTURED in data:
         return _json_response(request, {"jsonrpc": "2.0", "id": id, "error": error}, response.status_code)
@@ -163,7 +165,12 @@ async def _check_success(request: httpx2.Request, response: httpx2.Response, id:
     if kind == "text/event-stream":
         return response
     body = await _read(response, _JSON_LIMIT) if kind == "application/json" else None
-    if body is None or not _is_message(body):
+    message = _message_in(body)
+    error = None if message is None else _error_of(message)
+    if error is not None and message is not None and message.get("id") is None:
+        # JSON-RPC allows null where the server could not read the id; the SDK's client would wait for another answer.
+        return _json_response(request, {"jsonrpc": "2.0", "id": id, "error": error}, response.status_code)
+    if body is None or message is None or not _answers(message, id):
         await response.aclose()
         return _failure_response(request, id, _lost())
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _BODY_HEADERS]
@@ -186,31 +193,29 @@ async def _read(response: httpx2.Response, limit: int) -> bytes | None:
     return b"".join(parts)
 
 
-def _is_message(body: bytes) -> bool:
+def _message_in(body: bytes | None) -> dict[str, object] | None:
+    """Return the JSON object in a body, read as the SDK reads it: NaN is a number, a lone surrogate is unreadable."""
     try:
-        message = msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return False
-    return isinstance(message, dict) and (isinstance(message.get("result"), dict) or _has_error(message))
-
-
-def _error_in(body: bytes | None) -> dict[str, object] | None:
-    try:
-        message = msgspec.json.decode(body or b"null")
-    except msgspec.DecodeError:
+        message = from_json(body or b"null")
+    except ValueError:
         return None
-    if not isinstance(message, dict) or not _has_error(message):
-        return None
-    error: dict[str, object] = message["error"]
-    return error
+    return message if isinstance(message, dict) else None
 
 
-def _has_error(message: dict[str, object]) -> bool:
+def _answers(message: dict[str, object], id: object) -> bool:
+    """Whether a message is a response to the request of this id, which a server may write as a number or as text."""
+    return str(message.get("id")) == str(id) and (
+        isinstance(message.get("result"), dict) or _error_of(message) is not None
+    )
+
+
+def _error_of(message: dict[str, object]) -> dict[str, object] | None:
+    """Return the `error` of a JSON-RPC response, if it is a valid one."""
     error = message.get("error")
-    if not isinstance(error, dict):
-        return False
+    if not isinstance(error, dict) or not isinstance(error.get("message"), str):
+        return None
     code = error.get("code")
-    return isinstance(code, int) and not isinstance(code, bool) and isinstance(error.get("message"), str)
+    return error if isinstance(code, int) and not isinstance(code, bool) else None
 
 
 def _failure_response(

@@ -29,14 +29,21 @@ _HINTS = {
 
 
 def operations_of(tools: Iterable[Tool]) -> ToolOperations:
-    """Return the operations that the annotations of these tools describe."""
-    operations = {}
+    """
+    Return the operations that the annotations of these tools describe.
+
+    A name that is listed twice with different annotations counts as a tool without annotations.
+    """
+    operations: ToolOperations = {}
     for tool in tools:
         schema = getattr(tool, "input_schema", None)
         properties = schema.get("properties") if isinstance(schema, dict) else None
         takes_key = isinstance(properties, dict) and KEY in properties
         hints = {name: getattr(tool.annotations, attribute, None) for attribute, name in _HINTS.items()}
-        operations[tool.name] = Operation.of_tool(hints, name=f"tools/call {tool.name}"), takes_key
+        name = f"tools/call {tool.name}"
+        found = Operation.of_tool(hints, name=name), takes_key
+        if operations.setdefault(tool.name, found) != found:
+            operations[tool.name] = Operation.of_tool({}, name=name), False
     return operations
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any
 
 import httpx2
@@ -24,11 +23,13 @@ __all__ = ["Target", "cache_for", "default_http_client"]
 class Target:
     """The server that a client connects to."""
 
-    transport: Any
-    """What the SDK's client takes as its server."""
+    transport: Callable[[], Any]
+    """Returns what the SDK's client takes as its server: a new transport for each connection, if the target is renewable."""
     renewable: bool = True
     """Whether a lost connection can be opened again."""
     http: bool = False
+    in_process: bool = False
+    """Whether messages are passed on as objects, which are never encoded."""
 
     @classmethod
     def of(cls, server: object, http_client: httpx2.AsyncClient | None) -> Target:
@@ -39,12 +40,13 @@ class Target:
         object can be entered once.
         """
         if isinstance(server, str):
-            return cls(_Reopened(lambda: _recorded_http(server, http_client)), http=True)
+            return cls(lambda: _recorded_http(server, http_client), http=True)
         if isinstance(server, StdioServerParameters):
-            return cls(_Reopened(lambda: stdio_client(server)))
+            return cls(lambda: stdio_client(server))
         if callable(server) and not hasattr(server, "__aenter__"):
-            return cls(_Reopened(server))
-        return cls(server, renewable=isinstance(server, Server | MCPServer))
+            return cls(server)
+        in_process = isinstance(server, Server | MCPServer)
+        return cls(lambda: server, renewable=in_process, in_process=in_process)
 
 
 def cache_for(server: object, cache: CacheConfig | None) -> CacheConfig | None:
@@ -63,23 +65,6 @@ def default_http_client(**options: Any) -> httpx2.AsyncClient:
     if options.get("timeout") is None:
         options["timeout"] = httpx2.Timeout(30.0, read=300.0)
     return httpx2.AsyncClient(**options)
-
-
-class _Reopened:
-    """A transport that can be entered more than once: it makes a new one each time."""
-
-    def __init__(self, make: Callable[[], AbstractAsyncContextManager[object]]) -> None:
-        self._make = make
-        self._current: AbstractAsyncContextManager[object] | None = None
-
-    async def __aenter__(self) -> object:
-        current = self._current = self._make()
-        return await current.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return None if self._current is None else await self._current.__aexit__(kind, exc, trace)
 
 
 @asynccontextmanager
