@@ -81,8 +81,9 @@ class LineConnection(Connection):
                 line = await self._reading
             except asyncio.CancelledError:
                 task = asyncio.current_task()
-                if not self._closed or (task is not None and task.cancelling()):
+                if task is None or task.cancelling():
                     raise
+                # `close` has ended the read, and no one has cancelled this task.
                 return None
             except asyncio.IncompleteReadError as rest:
                 # The last line may have no line end.
