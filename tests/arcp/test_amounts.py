@@ -28,7 +28,7 @@ def test_numbers(value, text):
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), Decimal("nan"), True, None, "ten", [1], "1" * 100]
+    "value", [float("nan"), float("inf"), Decimal("nan"), Decimal("snan"), True, None, "ten", [1], "1" * 100]
 )
 def test_everything_else_is_refused(value):
     with pytest.raises(InvalidRequestError) as caught:

@@ -103,3 +103,22 @@ def test_the_limits_have_defaults():
     """Both are bounded without a setting."""
     assert 1 < Limits().delegation_depth <= 100
     assert 1 < Limits().jobs_per_root <= 10_000
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+async def test_a_maximum_runtime_that_is_no_time_is_refused(begin, seconds):
+    """As for a submission; the refusal is a tool_result of the job that delegates."""
+    runtime = await begin()
+
+    @runtime.register_agent("hasty")
+    async def hasty(input, ctx):
+        await ctx.delegate("echo", lease={}, max_runtime_sec=seconds)
+
+    raw = await connected(runtime)
+    end = await raw.run("hasty", lease_request=LEASE)
+    assert (end["payload"]["code"], end["payload"]["details"]) == (
+        "INVALID_REQUEST",
+        {"field": "max_runtime_sec"},
+    )
+    assert raw.events(end["job_id"], "tool_result")
+    await raw.close()

@@ -325,3 +325,25 @@ async def test_many_idle_sessions_cost_little(begin):
         tracemalloc.stop()
     assert held / 100 < 40_000
     await asyncio.gather(*(raw.close() for raw in raws))
+
+
+@pytest.mark.parametrize("type", ["session.hello", "session.resume"])
+async def test_a_second_hello_ends_the_connection(begin, type):
+    """A connection has one session; the error is INVALID_REQUEST."""
+    raw = await connected(await begin())
+    await raw.send(type, {"auth": {"scheme": "bearer", "token": "bob-token"}})
+    message = await raw.receive()
+    assert (message["type"], message["payload"]["code"]) == ("session.error", "INVALID_REQUEST")
+    assert await raw.receive() is None
+
+
+@pytest.mark.parametrize("value", [b"NaN", b"-Infinity", b'"\\ud800"', b'"\xff"'])
+async def test_an_input_that_is_not_json_is_refused(begin, value):
+    """The job would otherwise run with another input; the session continues."""
+    raw = await connected(await begin())
+    submit = b'{"arcp":"1.1","id":"m1","type":"job.submit","payload":{"agent":"echo","input":[%s]}}'
+    await raw.connection.send(submit % value)
+    answer = await raw.answer("m1")
+    assert (answer["type"], answer["payload"]["code"]) == ("job.error", "INVALID_REQUEST")
+    assert (await raw.run("echo", 1))["payload"]["result"] == 1
+    await raw.close()

@@ -87,3 +87,29 @@ async def test_a_child_that_has_exited():
             await connection.send(b"x" * 100_000)
             await asyncio.sleep(0)
     await connection.close()
+
+
+async def test_a_child_that_writes_while_it_is_closed(caplog):
+    """What it still writes is discarded, so that it can exit; a task that waits for a line is woken."""
+    script = "import sys; print('x', flush=True); sys.stdin.read(); sys.stdout.write('late\\n' * 200_000)"
+    connection = await stdio.command(sys.executable, "-c", script)()
+    assert await connection.receive() == b"x"
+    waiting = asyncio.create_task(connection.receive())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await connection.close()
+        assert await waiting is None
+    assert not caplog.records
+
+
+async def test_a_cancelled_receive():
+    """The task that waits for a line can be cancelled."""
+    connection = await stdio.command("cat")()
+    waiting = asyncio.create_task(connection.receive())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await connection.send(b"next")
+    assert await connection.receive() == b"next"
+    await connection.close()

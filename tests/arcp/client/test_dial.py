@@ -72,7 +72,7 @@ async def test_causes_without_a_server():
     ("answer", "reason", "words", "permanent"),
     [
         (b"SSH-2.0-OpenSSH_9.6\r\n", "not_websocket", "WebSocket", True),
-        (b"", "not_websocket", "WebSocket", True),
+        (b"", "not_websocket", "WebSocket", False),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "not_websocket", "HTTP status 200", True),
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "not_websocket", "HTTP status 404", True),
         (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "unavailable", "HTTP status 503", False),
@@ -85,7 +85,7 @@ async def test_causes_without_a_server():
     ],
 )
 async def test_servers_that_are_not_websockets(answer, reason, words, permanent):
-    """Another protocol, a plain HTTP server, a proxy without its service."""
+    """Another protocol, a plain HTTP server, a proxy without its service. A server that only closes the connection may be restarting."""
     async with tcp(answer) as url:
         check(await refused_connection(url), reason, words, permanent=permanent)
 

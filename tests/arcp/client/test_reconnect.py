@@ -5,14 +5,17 @@ import asyncio
 import pytest
 
 from amends import Policy
+from amends.arcp import connect
+from amends.arcp.transports import ConnectionLost
 from amends.core.backoff import Backoff
 from amends.errors.arcp import (
+    ARCPError,
     HeartbeatLostError,
     InvalidRequestError,
     ResumeWindowExpiredError,
 )
-from tests.arcp.client.scripted_client import drops, hangs_up, scripted_client
-from tests.arcp.scripted import SESSION, TOKEN
+from tests.arcp.client.scripted_client import QUICK, drops, hangs_up, scripted_client
+from tests.arcp.scripted import SESSION, TOKEN, Scripted
 
 
 async def test_a_lost_connection_is_resumed_without_losing_or_repeating_events():
@@ -258,3 +261,52 @@ async def test_resuming_only_on_request():
         with pytest.raises(ResumeWindowExpiredError):
             await second_handle.done
         assert len(scripted.peers) == 2
+
+
+async def test_whatever_ends_a_session_its_jobs_may_have_had_their_effect():
+    """Also if the last attempt to resume it failed before anything was sent. A later call was not sent at all."""
+
+    async def unauthenticated(peer):
+        await peer.take()
+        await peer.send("session.error", {"code": "UNAUTHENTICATED", "message": "m"})
+
+    for scripts, code in (((drops,), "HEARTBEAT_LOST"), ((drops, unauthenticated), "UNAUTHENTICATED")):
+        async with scripted_client(*scripts) as (client, _):
+            handle = await client.submit("echo")
+            with pytest.raises(ARCPError) as caught:
+                await handle.done
+            assert (caught.value.code, caught.value.fault.executed) == (code, "maybe")
+            with pytest.raises(ARCPError) as caught:
+                await client.submit("echo")
+            assert (caught.value.code, caught.value.fault.executed) == (code, "no")
+
+
+async def test_a_runtime_that_is_gone_is_retryable():
+    """Also if its address answers with something else now, which a new connection would report as permanent."""
+    scripted = Scripted(drops)
+
+    async def dial():
+        if not scripted.peers:
+            return await scripted()
+        raise ConnectionLost("the server has no WebSocket here", reason="wrong_path", permanent=True)
+
+    async with asyncio.timeout(30), connect(dial, token="secret", resuming=QUICK) as client:
+        with pytest.raises(HeartbeatLostError) as caught:
+            await (await client.submit("echo")).done
+    assert caught.value.retryable
+    assert caught.value.details["reason"] == "wrong_path"
+
+
+async def test_a_closed_client_is_not_tried_again():
+    """Only a new client can help, and nothing was sent."""
+
+    async def script(peer):
+        await peer.welcome()
+
+    async with scripted_client(script) as (client, _):
+        await client.close()
+        for call in (client.submit, client.submit_with_recovery, client.subscribe):
+            with pytest.raises(HeartbeatLostError) as caught:
+                await call("echo")
+            assert not caught.value.retryable
+            assert (caught.value.details["reason"], caught.value.fault.executed) == ("closed", "no")

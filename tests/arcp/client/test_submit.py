@@ -310,3 +310,26 @@ async def test_a_request_without_an_answer():
         await asyncio.sleep(0)
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("bound", "field"),
+    [
+        ({"max_runtime_sec": float("nan")}, "max_runtime_sec"),
+        ({"max_runtime_sec": float("inf")}, "max_runtime_sec"),
+        ({"max_runtime_sec": 10**400}, "max_runtime_sec"),
+        ({"expires_at": float("nan")}, "lease_constraints.expires_at"),
+        ({"expires_at": 1e300}, "lease_constraints.expires_at"),
+    ],
+)
+async def test_a_bound_that_is_no_number_is_refused(bound, field):
+    """JSON has no NaN: it would be sent as null, and the job would have no bound."""
+
+    async def script(peer):
+        await peer.welcome()
+        await peer.take("session.close")
+
+    async with scripted_client(script) as (client, _):
+        with pytest.raises(InvalidRequestError) as caught:
+            await client.submit("echo", **bound)
+        assert caught.value.details == {"field": field}

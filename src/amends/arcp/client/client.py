@@ -7,6 +7,7 @@ import sys
 from asyncio import Lock, Task
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import inf, isfinite
 from typing import Any
 
 from amends.arcp.client.dial import Dial
@@ -171,7 +172,7 @@ class Client:
         """
         constraints = None
         if expires_at is not None:
-            constraints = {"expires_at": expires_at if isinstance(expires_at, str) else text_of(expires_at)}
+            constraints = {"expires_at": _time(expires_at, "lease_constraints.expires_at")}
         payload = m.Submit(
             agent=agent,
             input=input,
@@ -291,7 +292,7 @@ class Client:
 
         """
         self._require("list_jobs")
-        after = text_of(created_after) if isinstance(created_after, int | float) else created_after
+        after = None if created_after is None else _time(created_after, "filter.created_after")
         filter = m.Filter(list(status) if status is not None else None, agent, after)
         jobs: list[m.JobEntry] = []
         cursor: str | None = None
@@ -369,8 +370,28 @@ class Client:
 
 
 def _whole(seconds: float) -> float:
-    """A whole number as an int, because published runtimes accept only those."""
-    return int(seconds) if float(seconds).is_integer() else seconds
+    """A whole number as an int, because published runtimes accept only those. JSON has no NaN: it would mean no limit."""
+    try:
+        number = float(seconds)
+    except OverflowError:
+        number = inf
+    if not isfinite(number):
+        raise InvalidRequestError(
+            "max_runtime_sec must be a finite number", details={"field": "max_runtime_sec"}
+        )
+    return int(seconds) if number.is_integer() else seconds
+
+
+def _time(given: str | float, field: str) -> str:
+    """A time as it is sent."""
+    if isinstance(given, str):
+        return given
+    try:
+        return text_of(given)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidRequestError(
+            "A time must be seconds since the epoch, or UTC with a Z", details={"field": field}
+        ) from None
 
 
 def current_trace_id() -> str | None:

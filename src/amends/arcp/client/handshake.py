@@ -21,6 +21,8 @@ from amends.errors.base import FaultError
 __all__ = ["OpenedSession", "Ticket", "open_session", "open_when_free"]
 
 _TRY_AGAIN_LATER = 1013
+_NOT_CLOSED = 1006
+"""WebSocket's code for a connection that ended without one."""
 _BUSY = "busy"
 _NOISE = 10_000
 """Lines of other output that a child process may print before its first message."""
@@ -192,4 +194,4 @@ def _busy(retry_after: float | None) -> ConnectionLost:
 def _close_code(connection: Connection) -> int | None:
     """The code with which the other side closed a WebSocket; other transports have none."""
     code = getattr(connection, "close_code", None)
-    return code if isinstance(code, int) else None
+    return int(code) if isinstance(code, int) and code != _NOT_CLOSED else None

@@ -14,12 +14,15 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from msgspec.structs import replace
+
 from amends.arcp.client.handle import Handle
 from amends.arcp.client.job import Job
 from amends.arcp.client.session_faults import connection_lost, error_of, reported_fault
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 
 __all__ = ["Inbox", "PendingRequest", "PendingRequests"]
@@ -170,7 +173,8 @@ class Inbox:
         self.requests.reject(fault, _request_id(payload))
 
     def end(self, fault: Fault) -> None:
-        """Fail all jobs and pending requests."""
+        """Fail all jobs and pending requests. Whatever ended the session, they may have had their effect."""
+        fault = replace(fault, executed=Executed.MAYBE)
         # Emptied first: a caller that is woken may start again.
         jobs = list(self.jobs.values())
         self.jobs.clear()

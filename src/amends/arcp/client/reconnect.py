@@ -9,7 +9,7 @@ from random import random
 
 from amends.arcp.client.dial import Dial
 from amends.arcp.client.handshake import OpenedSession, open_session
-from amends.arcp.client.session_faults import connection_lost, resume_expired
+from amends.arcp.client.session_faults import as_transient, connection_lost, resume_expired
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
@@ -70,9 +70,9 @@ class Reconnect:
             left = limit - (self._loop.time() - self._lost_at)
             if left <= 0:
                 # The runtime was not reached, so it is unknown whether it still has the session.
-                return last
+                return as_transient(last)
             if policy.attempts is not None and self._tries > policy.attempts:
-                return last
+                return as_transient(last)
             wait = policy.backoff.jitter(policy.backoff.wait(self._tries), random())  # noqa: S311 - jitter
             wait = max(wait, last.retry_after or 0.0)
             requested = await self._pause(min(left, wait) if self._settings.auto_resume else left)

@@ -13,13 +13,21 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.arcp.client.dial import Dial
 from amends.arcp.client.handshake import OpenedSession, Ticket, open_when_free
 from amends.arcp.client.heartbeat import Heartbeat
 from amends.arcp.client.inbox import Inbox
 from amends.arcp.client.outbox import Outbox
 from amends.arcp.client.reconnect import Reconnect
-from amends.arcp.client.session_faults import connection_lost, error_of, reported_fault, resume_expired
+from amends.arcp.client.session_faults import (
+    client_closed,
+    connection_lost,
+    error_of,
+    reported_fault,
+    resume_expired,
+)
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import (
     Envelope,
@@ -31,6 +39,7 @@ from amends.arcp.wire import (
     read,
 )
 from amends.arcp.wire import messages as m
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 
 __all__ = ["Session"]
@@ -151,10 +160,9 @@ class Session:
                 async with asyncio.timeout(within):
                     await self._open.wait()
             except TimeoutError:
-                raise error_of(connection_lost("disconnected")) from None
+                raise error_of(connection_lost("disconnected", executed=Executed.NO)) from None
         # The event is also set when the session ends, to wake the waiters.
-        if self.fault is not None:
-            raise error_of(self.fault)
+        self._check_not_over()
 
     async def resume(self) -> None:
         """
@@ -164,13 +172,19 @@ class Session:
             FaultError: the session cannot be resumed.
 
         """
-        if self.fault is not None:
-            raise error_of(self.fault)
+        self._check_not_over()
         if self._open.is_set():
             # The reading task must see that this connection is over before this method waits for the next.
             self._drop()
         self._reconnect.retry_now()
         await self.wait_open(self._reconnect.window + self._settings.connect_timeout)
+
+    def _check_not_over(self) -> None:
+        """Raise why nothing more can be sent; what the caller wanted to send was not."""
+        if self._closing:
+            raise error_of(client_closed())
+        if self.fault is not None:
+            raise error_of(replace(self.fault, executed=Executed.NO))
 
     # -- sending
 

@@ -12,6 +12,7 @@ from amends.errors.base import FaultError
 
 __all__ = [
     "as_transient",
+    "client_closed",
     "connection_lost",
     "error_of",
     "not_opened",
@@ -57,6 +58,19 @@ def connection_lost(reason: str, *, executed: Executed = Executed.MAYBE, **detai
         message=_MESSAGES[reason],
         executed=executed,
         details={"reason": reason, **details},
+        origin=_CONNECTION,
+    )
+
+
+def client_closed() -> Fault:
+    """A call on a client that was closed: HEARTBEAT_LOST, and only a new client can help."""
+    return Fault(
+        code="HEARTBEAT_LOST",
+        vocabulary="arcp",
+        message="The client was closed: open a new one",
+        recovery=Recovery.CORRECTABLE,
+        executed=Executed.NO,
+        details={"reason": "closed"},
         origin=_CONNECTION,
     )
 

@@ -27,7 +27,7 @@ from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.server.connection import Server
 from amends.arcp.runtime.server.handshake import Handshake
-from amends.arcp.runtime.server.heartbeat import ping_sessions
+from amends.arcp.runtime.server.heartbeat import ping_sessions, renew_sessions
 from amends.arcp.runtime.server.job_listing import JobListing, MayObserve
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.runtime.tasks import Tasks
@@ -111,7 +111,8 @@ class Node:
             await self.ended.take_over()
         supervise = self.tasks.supervise
         self._dispatching = supervise(self.dispatcher.dispatch)
-        supervise(partial(ping_sessions, self.sessions, self._limits))
+        supervise(partial(ping_sessions, self.sessions, self._limits, self.tasks))
+        supervise(partial(renew_sessions, self.sessions, self._limits))
         supervise(partial(self.membership.keep_announcing, self.takeover.drop_lost_jobs))
         supervise(self.maintenance.maintain)
         if self._every is not None:
@@ -132,8 +133,8 @@ class Node:
             task.cancel()
         if self.tasks.running:
             await asyncio.wait(list(self.tasks.running), timeout=5.0)
-        for session in list(self.sessions.attached.values()):
-            await session.connection.close(1001, "")
+        attached = list(self.sessions.attached.values())
+        await asyncio.gather(*(session.connection.close(1001, "") for session in attached))
 
 
 def _pause(traits: Traits, *, exclusive: bool) -> float | None:

@@ -18,6 +18,7 @@ from amends.arcp.runtime.jobs.outcome import in_doubt
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.node import Node
 from amends.arcp.runtime.server.auth import Authenticate, authenticator
+from amends.arcp.runtime.server.session import Session
 from amends.arcp.tokens import environment_tokens
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
@@ -198,10 +199,8 @@ class Runtime:
         deadline = node.tasks.loop.time() + (self.limits.drain if drain is None else drain)
         await _wait_for_jobs(node, deadline)
         await self._stop_jobs(node)
-        for session in list(node.sessions.attached.values()):
-            session.send_message("session.bye", Bye("the runtime stops"))
-            await session.wait_until_flushed(1.0)
-            await session.drop()
+        # At the same time: a client that is gone takes seconds.
+        await asyncio.gather(*map(_dismiss, list(node.sessions.attached.values())))
         await self._halt(node)
         with suppress(StoreError):
             await node.membership.withdraw()
@@ -290,6 +289,12 @@ class Runtime:
 async def _refuse(connection: Connection) -> None:
     await connection.close(1013, "")
     raise RuntimeError("start the runtime first: `async with runtime:`")
+
+
+async def _dismiss(session: Session) -> None:
+    session.send_message("session.bye", Bye("the runtime stops"))
+    await session.wait_until_flushed(1.0)
+    await session.drop()
 
 
 async def _wait_for_jobs(node: Node, deadline: float) -> None:

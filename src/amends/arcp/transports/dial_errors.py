@@ -84,7 +84,9 @@ async def dial_error(error: BaseException, url: str) -> ConnectionLost:
         return ConnectionLost(
             "the server closed the connection or did not answer with HTTP, so it is not a WebSocket server",
             reason="not_websocket",
-            permanent=isinstance(error, InvalidMessage),
+            # A server that restarts, or a proxy without one, closes the connection too, but without an answer.
+            permanent=isinstance(error, InvalidMessage)
+            and not isinstance(error.__cause__, EOFError | OSError),
         )
     if isinstance(error, OSError):
         return ConnectionLost("no address of the host can be reached", reason="unreachable")

@@ -48,6 +48,7 @@ class LineConnection(Connection):
         self._writer = writer
         self._on_close = on_close
         self._closed = False
+        self._reading: asyncio.Task[bytes] | None = None
 
     async def send(self, data: bytes) -> None:
         """Write one line, and wait while the other side is slow."""
@@ -74,8 +75,16 @@ class LineConnection(Connection):
     async def receive(self) -> str | bytes | None:
         """The next line that is not empty, or None if the connection has ended."""
         while not self._closed:
+            # In a task, which `close` can end: the reader must go on for what the other side still writes.
+            self._reading = asyncio.ensure_future(self._reader.readuntil())
             try:
-                line = await self._reader.readuntil()
+                line = await self._reading
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                # `close` has ended the read, and no one has cancelled this task.
+                return None
             except asyncio.IncompleteReadError as rest:
                 # The last line may have no line end.
                 return rest.partial.strip() or None
@@ -97,8 +106,9 @@ class LineConnection(Connection):
                 await self._writer.wait_closed()
         except (OSError, TimeoutError):
             pass
-        # Wakes a task that is reading.
-        self._reader.feed_eof()
+        if self._reading is not None:
+            # Wakes the task that waits for a line.
+            self._reading.cancel()
         if self._on_close is not None:
             await self._on_close()
 
@@ -137,12 +147,24 @@ def command(*argv: str, max_frame: int = MAX_FRAME, **options: Any) -> Callable[
         if child.stdout is None or child.stdin is None:  # pragma: no cover - both are pipes, see above
             raise ConnectionLost("the command has no pipes")
 
-        async def on_close() -> None:
-            await _wait_for_exit(child)
+        stdout = child.stdout
 
-        return LineConnection(child.stdout, child.stdin, peer=f"process {child.pid}", on_close=on_close)
+        async def on_close() -> None:
+            discarding = asyncio.create_task(_discard(stdout))
+            try:
+                await _wait_for_exit(child)
+            finally:
+                discarding.cancel()
+
+        return LineConnection(stdout, child.stdin, peer=f"process {child.pid}", on_close=on_close)
 
     return start
+
+
+async def _discard(reader: asyncio.StreamReader) -> None:
+    """Read what a child still writes, because it cannot exit while its pipe is full."""
+    while await reader.read(_ROOM):
+        pass
 
 
 async def _wait_for_exit(child: asyncio.subprocess.Process) -> None:

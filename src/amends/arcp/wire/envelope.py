@@ -147,7 +147,7 @@ def read_lenient(data: str | bytes | bytearray) -> Any:
     Read a document that strict JSON rejects, as plain JSON values; `TOO_DEEP` if it is nested too deeply.
 
     Python's own writer emits NaN and lone surrogates, and a result must not be lost because of them: numbers that are not
-    finite become null, lone surrogates become U+FFFD.
+    finite become null, lone surrogates become U+FFFD. Submissions are not read like this.
 
     Raises:
         Unreadable: it is not a JSON document at all.
@@ -188,10 +188,14 @@ def _read_again(data: str | bytes | bytearray) -> Envelope | Malformed:
     given = value.get("id")
     id = given[:64] if isinstance(given, str) else None
     try:
-        return _decode(_encode(value))
+        message = _decode(_encode(value))
     except msgspec.ValidationError as error:
         # msgspec's message names the member and the types, which are ours, and not the value.
         return Malformed(f"the envelope does not fit its schema: {error}", id)
+    if message.type == "job.submit":
+        # A job must not run with another input than the one that was sent: `read_payload` refuses this one.
+        message.payload = msgspec.Raw(b"")
+    return message
 
 
 def _clean(value: object) -> Any:

@@ -372,7 +372,12 @@ def read_payload(message: Envelope) -> Any:
         return Malformed("the message type is unknown", message.id)
     try:
         return decode(message.payload)
+    except msgspec.ValidationError:
+        return _read_again(message)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
+        if message.type == "job.submit":
+            # Read leniently, the job would run with another input than the one that was sent.
+            return Malformed(f"the payload of {message.type} cannot be read", message.id)
         return _read_again(message)
 
 

@@ -37,7 +37,12 @@ def number_on_wire(value: object, field: str = "value") -> Any:
     """
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = Decimal(value)
-    finite = isinstance(value, int) or (isinstance(value, float | Decimal) and math.isfinite(value))
+    finite = (
+        isinstance(value, int)
+        or (isinstance(value, float) and math.isfinite(value))
+        # Not math.isfinite, which raises for a signalling NaN.
+        or (isinstance(value, Decimal) and value.is_finite())
+    )
     if isinstance(value, bool) or not finite:
         raise InvalidRequestError(f"The {field} must be a finite number", details={"field": field})
     if isinstance(value, int) and abs(value) > _LARGEST:

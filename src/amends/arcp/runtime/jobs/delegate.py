@@ -31,7 +31,7 @@ from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.result_stream import assemble
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
-from amends.arcp.runtime.jobs.submit import accepted_payload
+from amends.arcp.runtime.jobs.submit import accepted_payload, check_max_runtime
 from amends.arcp.wire import new_id
 from amends.dialects import arcp as dialect
 from amends.errors import FaultError
@@ -83,6 +83,7 @@ class Delegation:
         await job.wait_for_room()
         try:
             check_not_stopping(job)
+            check_max_runtime(max_runtime)
             name, version = resolve(agent, await self._membership.known_agents(agent))
             narrowed = _narrow_lease(job, name, request, body.get("lease_constraints"))
             await self._families.admit(job)

@@ -39,7 +39,14 @@ from amends.durable.keys import key_name
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError
 from amends.stores import ConflictError
 
-__all__ = ["Submissions", "accepted_payload", "check_lease_not_expired", "spec_from_request", "trace_id_from"]
+__all__ = [
+    "Submissions",
+    "accepted_payload",
+    "check_lease_not_expired",
+    "check_max_runtime",
+    "spec_from_request",
+    "trace_id_from",
+]
 
 _TRIES = 16
 _LONGEST_KEY = 256
@@ -245,11 +252,7 @@ async def spec_from_request(
         raise InvalidRequestError(
             "The idempotency key must have 1 to 256 characters", details={"field": "idempotency_key"}
         )
-    limit = request.max_runtime_sec
-    if limit is not None and not 0 < limit < float("inf"):
-        raise InvalidRequestError(
-            "max_runtime_sec must be greater than 0", details={"field": "max_runtime_sec"}
-        )
+    check_max_runtime(request.max_runtime_sec)
     now = time.time()
     lease = _NO_LEASE
     if request.lease_request or request.lease_constraints:
@@ -269,7 +272,7 @@ async def spec_from_request(
         expires_at=lease.expires_at,
         key=None if key is None else key_name(principal, key),
         fingerprint="" if key is None else _fingerprint(request),
-        max_runtime=limit,
+        max_runtime=request.max_runtime_sec,
         repeatable=can_repeat,
     )
 
@@ -304,6 +307,20 @@ def trace_id_from(given: str | None) -> str:
 
 def _hexadecimal(text: str) -> bool:
     return all(digit in "0123456789abcdef" for digit in text)
+
+
+def check_max_runtime(seconds: float | None) -> None:
+    """
+    Check the longest time that a job may run.
+
+    Raises:
+        InvalidRequestError: it is not a positive finite number.
+
+    """
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise InvalidRequestError(
+            "max_runtime_sec must be greater than 0", details={"field": "max_runtime_sec"}
+        )
 
 
 def check_lease_not_expired(spec: JobSpec) -> None:

@@ -55,7 +55,7 @@ class Server:
     _cancellation: Cancellation
 
     def __post_init__(self) -> None:
-        self.handshakes = Handshakes(self._jobs.limits)
+        self.handshakes = Handshakes(self._jobs.limits, self._jobs.tasks)
         """Connections that have no session yet."""
         self._handlers: dict[str, Handler] = {
             "session.ping": _ping,
@@ -71,7 +71,7 @@ class Server:
 
     async def serve(self, connection: Connection) -> None:
         """Run one connection to its end."""
-        waiting = None if self._capacity.draining else await self.handshakes.enter(connection)
+        waiting = None if self._capacity.draining else self.handshakes.enter(connection)
         if waiting is None:
             await connection.close(_TRY_LATER, "")
             return
@@ -128,6 +128,9 @@ class Server:
             return False
         if message.session_id is not None and message.session_id != session.id:
             await _close_with_error(session, InvalidRequestError("The frame belongs to another session"))
+            return False
+        if message.type in _HELLOS:
+            await _close_with_error(session, InvalidRequestError("The connection already has a session"))
             return False
         if session.unconfirmed:
             session.unconfirmed = False
@@ -227,6 +230,7 @@ async def _close_with_error(session: Session, error: FaultError) -> None:
         pass
 
 
+_HELLOS = frozenset({"session.hello", "session.resume"})
 _NEVER_REFUSED = frozenset({"session.ping", "session.ack", "session.close", "session.bye"})
 """Messages that are served even if their payload cannot be read."""
 

@@ -21,6 +21,7 @@ from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.server.resume import replay, trace_and_owner
 from amends.arcp.runtime.server.session import Session
 from amends.arcp.runtime.server.sessions import Sessions
+from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import (
     Envelope,
@@ -196,8 +197,9 @@ class Waiting:
 class Handshakes:
     """The connections of one node that have no session yet."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, tasks: Tasks) -> None:
         self._limits = limits
+        self._tasks = tasks
         self._silent: dict[Waiting, None] = {}
         """In the order of their arrival."""
         self._per_address: Counter[str] = Counter()
@@ -205,22 +207,20 @@ class Handshakes:
     def __len__(self) -> int:
         return self._per_address.total()
 
-    async def enter(self, connection: Connection) -> Waiting | None:
+    def enter(self, connection: Connection) -> Waiting | None:
         """Add a connection, and close a silent one if there are too many. Returns None if there is no room."""
         address = address_of(connection.peer)
         new = Waiting(connection, address)
-        dropped: Waiting | None = None
         crowded = self._per_address[address] >= self._limits.handshakes_per_address
         if crowded or len(self) >= self._limits.handshakes:
             dropped = self._oldest_silent(address if crowded else None)
             if dropped is None:
                 return None
-        if dropped is not None:
             self.leave(dropped)
+            # The new connection must not wait until a silent one confirms its close.
+            self._tasks.spawn(dropped.connection.close(_TRY_LATER, ""))
         self._per_address[address] += 1
         self._silent[new] = None
-        if dropped is not None:
-            await dropped.connection.close(_TRY_LATER, "")
         return new
 
     def spoke(self, one: Waiting) -> None:

@@ -313,8 +313,18 @@ class Session(Delivery):
 
     async def drop(self) -> None:
         """Detach the session from its connection and close that; the session can be resumed."""
+        if await self._leave_connection():
+            await self.connection.close(1001, "")
+
+    async def drop_soon(self) -> None:
+        """Detach the session from its connection, and close that in the background: it takes seconds if the client is gone."""
+        if await self._leave_connection():
+            self.jobs.tasks.spawn(self.connection.close(1001, ""))
+
+    async def _leave_connection(self) -> bool:
+        """Detach the session from its connection. Returns False if it was detached before."""
         if self.closing:
-            return
+            return False
         self.stop()
         try:
             await self._detach(self)
@@ -322,7 +332,7 @@ class Session(Delivery):
             _log.warning("session %s could not be stored as detached: the store failed", self.id)
         if self.writer is not None and self.writer is not asyncio.current_task():
             self.writer.cancel()
-        await self.connection.close(1001, "")
+        return True
 
     def stop(self) -> None:
         """End all subscriptions and drop all queued messages, because the connection has ended."""

@@ -98,7 +98,7 @@ class Sessions:
             here = self.attached.get(wanted.session_id)
             if here is not None:
                 # The client has already given up its old connection, which is still attached here.
-                await here.drop()
+                await here.drop_soon()
             token = secrets.token_urlsafe(32)
             if features is None:
                 features = frozenset(row.features)
@@ -168,7 +168,7 @@ class Sessions:
             session.renewed = began
         except ConflictError:
             # The session was resumed elsewhere. An active session notices that in its writer, an idle one here.
-            await session.drop()
+            await session.drop_soon()
 
     async def _put(self, session_id: str, row: SessionRow, revision: int) -> int:
         window = self._limits.resume_window
