@@ -13,7 +13,7 @@ from amends.foreign.rpc import grpc_fault
 from amends.foreign.safe_attr import attribute
 from amends.foreign.without_text import without_text
 
-__all__ = ["READERS"]
+__all__ = ["BY_VENDOR", "READERS"]
 
 
 def _errno(exc: BaseException) -> Fault | None:
@@ -46,14 +46,14 @@ def _sqlite(exc: BaseException) -> Fault | None:
     return None if found is None else fault_of(found[1], details={"sqlite": found[0]})
 
 
-def _websocket(exc: BaseException) -> Fault | None:
+def _websocket(exc: BaseException, vendor: str | None = None) -> Fault | None:
     received = attribute(exc, "rcvd")
     number, reason = attribute(received, "code"), attribute(received, "reason")
     if not isinstance(number, int):
         return None
     from amends.vendors.closes import read_close
 
-    fault = read_close(int(number), reason if isinstance(reason, str) else "")
+    fault = read_close(int(number), reason if isinstance(reason, str) else "", vendor)
     return None if fault is None else without_text(fault)
 
 
@@ -109,7 +109,7 @@ def _waiter(exc: BaseException) -> Fault | None:
 _MAX_COOLDOWN = 86400
 
 
-READERS: dict[str, Callable[[BaseException], Fault | None]] = {
+READERS: dict[str, Callable[..., Fault | None]] = {
     "errno": _errno,
     "ssl": _ssl,
     "sqlstate": _sqlstate,
@@ -128,3 +128,6 @@ READERS: dict[str, Callable[[BaseException], Fault | None]] = {
     "jsonschema": validation.jsonschema,
 }
 """Functions that read more from an instance than its class shows. One that raises counts as having found nothing."""
+
+BY_VENDOR = frozenset({"websocket"})
+"""The readers that take the name of the service as `vendor`, because each service has numbers of its own."""
