@@ -280,6 +280,8 @@ def test_a_list_of_adcp_errors_is_no_vendors(document, fatal, recovery):
     [
         # An article.
         {"type": "article", "title": "Rivers", "status": "published", "detail": "About rivers"},
+        # A ticket whose state is a number.
+        {"type": "bug", "title": "Login fails", "status": 2, "detail": "With a new password"},
         {"type": "https://example.com/posts", "title": "Rivers", "status": "draft", "detail": "…"},
         # The task of a search engine.
         {

@@ -377,3 +377,19 @@ def test_an_unknown_exception_raised_from_a_failed_call(
     """The failed call decides, but what the code did before it is not known. Local failures stay unknown."""
     fault = from_exception(raised_from(cause))
     assert (fault.code, fault.recovery.value, fault.executed.value) == expected
+
+
+def test_the_vendor_says_whose_codes_a_response_has() -> None:
+    """A number of a service is read with its table; an unknown name is a mistake of the caller, as for `extract`."""
+    body = {"code": 63038, "message": "Account exceeded the daily messages limit", "status": 429}
+    response = httpx.Response(
+        429, json=body, request=httpx.Request("POST", "https://gateway.example/messages")
+    )
+    error = httpx.HTTPStatusError("429", request=response.request, response=response)
+    assert from_exception(error).code == "RATE_LIMITED"
+    fault = from_exception(error, vendor="twilio")
+    assert (fault.code, fault.recovery) == ("QUOTA_EXCEEDED", "terminal")
+    grouped = from_exception(ExceptionGroup("both", [error, error]), vendor="twilio")
+    assert grouped.code == "QUOTA_EXCEEDED"
+    with pytest.raises(LookupError, match="no vendor 'acme'"):
+        from_exception(error, vendor="acme")

@@ -52,7 +52,19 @@ def test_every_row_has_a_code_and_a_known_reader() -> None:
 
 @pytest.mark.parametrize(
     "table",
-    [codes.ERRNO, codes.TLS, codes.SQLSTATE, codes.SQLITE, codes.GRPC, codes.JSONRPC, codes.MCP],
+    [
+        codes.ERRNO,
+        codes.TLS,
+        codes.SQLSTATE,
+        codes.SQLITE,
+        codes.GRPC,
+        codes.JSONRPC,
+        codes.MCP,
+        codes.MYSQL,
+        codes.AMQP,
+        codes.KAFKA,
+        codes.CURL,
+    ],
 )
 def test_every_code_has_an_everyday_code(table: dict[object, Meaning]) -> None:
     """All tables refer to everyday codes."""

@@ -7,7 +7,8 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
-from amends import Operation, decide, extract, from_exception
+from amends import FaultError, Operation, Policy, Upstream, decide, extract, from_exception, recover
+from amends.core.backoff import Backoff
 from amends.vendors.closes import REGISTERED, read_close
 from amends.vendors.registry import NAMES, vendor
 
@@ -46,10 +47,28 @@ def test_a_number_means_what_the_service_says(code, sender, expected):
     assert fault.details == {"code": str(code)}
     assert fault.origin.path == "close"
     assert extract(error.rcvd, vendor=sender) == fault
+    raised = from_exception(error, vendor=sender)
+    assert (raised.code, raised.recovery, raised.details) == (*expected, fault.details)
+
+
+@pytest.mark.parametrize(("sender", "calls"), [("discord", 1), ("twitch", 2), ("acme", 2), (None, 2)])
+def test_a_recovery_reads_the_numbers_of_its_upstream(sender, calls):
+    """4004 ends a recovery of Discord, whose token is refused, and not one of Twitch, nor of a service without a table."""
+    error = asyncio.run(closed_with(4004, "see the reference"))
+    made = []
+
+    def read():
+        made.append(1)
+        raise error
+
+    policy = Policy(attempts=2, backoff=Backoff(first=0.001))
+    with pytest.raises(FaultError):
+        recover(read, policy=policy, upstream=Upstream("events", vendor=sender), read_only=True)
+    assert len(made) == calls
 
 
 def test_the_text_of_an_exception_stays_inside():
-    """`from_exception` knows no service and shows no reason; the number is a fact."""
+    """`from_exception` shows no reason; the number is a fact."""
     fault = from_exception(asyncio.run(closed_with(4001, "token s3cret is wrong")))
     assert fault.code == "SERVICE_UNAVAILABLE"
     assert fault.details == {"code": "4001"}

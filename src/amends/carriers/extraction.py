@@ -412,8 +412,8 @@ def _is_problem(value: dict[str, Any]) -> bool:
     if isinstance(value.get("is_retriable"), bool) or "retry_after_ms" in value:
         return True
     status, uri = value.get("status"), value.get("type")
-    if isinstance(status, str):
-        # The state of a resource: an article is published.
+    if isinstance(status, str) or (isinstance(status, int) and not 100 <= status <= 599):
+        # The state of a resource: an article is published, a ticket has the state 2.
         return False
     if isinstance(status, int) and not isinstance(status, bool) and (status == 207 or 400 <= status <= 599):
         return True

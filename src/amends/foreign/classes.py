@@ -8,7 +8,7 @@ not listed. A class without any row (ValueError, KeyError, an application's own 
 
 from __future__ import annotations
 
-from amends.foreign import classes_data, classes_models, classes_network, classes_services
+from amends.foreign import classes_data, classes_models, classes_network, classes_protocols, classes_services
 from amends.foreign.row import INSIDE, Library, Row
 
 __all__ = ["INSIDE", "LIBRARIES", "ROWS", "Row", "names", "row_for_class"]
@@ -18,6 +18,7 @@ LIBRARIES: tuple[Library, ...] = (
     *classes_models.LIBRARIES,
     *classes_services.LIBRARIES,
     *classes_data.LIBRARIES,
+    *classes_protocols.LIBRARIES,
 )
 
 ROWS: dict[str, Row] = {

@@ -62,7 +62,7 @@ LIBRARIES: tuple[Library, ...] = (
         ("asyncpg.exceptions._base",),
         (("PostgresError", BROKEN, "sqlstate"), ("InterfaceError", LOST)),
     ),
-    (("pymysql.err", "MySQLdb._exceptions", "mysql.connector.errors"), _dbapi("sqlstate")),
+    (("pymysql.err", "MySQLdb._exceptions", "mysql.connector.errors"), _dbapi("mysql")),
     (
         ("sqlalchemy.exc",),
         (

@@ -23,21 +23,27 @@ from amends.foreign.outcomes import (
     NOT_SIGNED_IN,
     REFUSED,
     THROTTLED,
+    UNTRUSTED,
     Meaning,
 )
 
 __all__ = [
+    "AMQP",
+    "CURL",
     "ERRNO",
     "GRPC",
     "JSONRPC",
+    "KAFKA",
     "MCP",
     "MONGO",
     "MONGO_LABELS",
+    "MYSQL",
     "REDIS",
     "SQLITE",
     "SQLSTATE",
     "SSH",
     "TLS",
+    "reply",
     "sqlite",
     "sqlstate",
 ]
@@ -232,6 +238,79 @@ MONGO_LABELS: tuple[tuple[str, Meaning], ...] = (
     ("RetryableWriteError", LOST),
 )
 """The labels by which MongoDB says that a repeat may help; the first one counts."""
+
+# MySQL's numbers where the class or the SQLSTATE says less: most are of the class OperationalError.
+MYSQL: dict[int, Meaning] = {
+    **dict.fromkeys((1205, 1213, 3572), ABORTED),  # the lock was not granted; the statement was rolled back
+    **dict.fromkeys((1044, 1142, 1143, 1227, 1370), FORBIDDEN),
+    **dict.fromkeys((1045, 1698, 1862), NOT_SIGNED_IN),
+    **dict.fromkeys((1040, 1203, 1290, 1836, 2002, 2003, 2005), REFUSED),  # 1290, 1836: a replica
+    1226: THROTTLED,
+    **dict.fromkeys((1049, 1051, 1146), MISSING),
+    **dict.fromkeys((1021, 1041, 1114), FULL),
+    3024: EXPIRED,
+    1317: CANCELLED,
+    **dict.fromkeys((1053, 2006, 2013, 2055), LOST),
+}
+
+# The close codes of AMQP 0-9-1.
+AMQP: dict[int, Meaning] = {
+    **dict.fromkeys((311, 402, 501, 502, 503, 504, 505, 540), INVALID),
+    320: LOST,
+    **dict.fromkeys((403, 530), FORBIDDEN),
+    404: MISSING,
+    **dict.fromkeys((405, 406), CONFLICT),
+    506: FULL,
+    541: BROKEN,
+}
+
+# The errors of librdkafka by name: local ones start with an underscore.
+KAFKA: dict[str, Meaning] = {
+    **dict.fromkeys(("_ALL_BROKERS_DOWN", "_TRANSPORT"), LOST),
+    **dict.fromkeys(("_MSG_TIMED_OUT", "_TIMED_OUT", "REQUEST_TIMED_OUT", "_TIMED_OUT_QUEUE"), EXPIRED),
+    **dict.fromkeys(("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS"), REFUSED),
+    **dict.fromkeys(
+        ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"), REFUSED
+    ),
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": LOST,
+    **dict.fromkeys(("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"), MISSING),
+    **dict.fromkeys(
+        ("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"),
+        FORBIDDEN,
+    ),
+    **dict.fromkeys(("SASL_AUTHENTICATION_FAILED", "_AUTHENTICATION"), NOT_SIGNED_IN),
+    **dict.fromkeys(
+        ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "_INVALID_ARG", "TOPIC_EXCEPTION"), INVALID
+    ),
+    "_QUEUE_FULL": FULL,
+    "THROTTLING_QUOTA_EXCEEDED": THROTTLED,
+    **dict.fromkeys(("REBALANCE_IN_PROGRESS", "CONCURRENT_TRANSACTIONS"), ABORTED),
+    **dict.fromkeys(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "INVALID_TXN_STATE", "_FENCED"), CONFLICT),
+}
+
+# libcurl's numbers.
+CURL: dict[int, Meaning] = {
+    **dict.fromkeys((1, 3, 4), INVALID),
+    **dict.fromkeys((5, 6, 7, 35), REFUSED),
+    28: EXPIRED,
+    **dict.fromkeys((60, 77, 83, 90, 91), UNTRUSTED),
+    **dict.fromkeys((18, 52, 55, 56, 92, 95), LOST),
+}
+
+_SIGN_IN_REPLIES = frozenset({530, 532, 534, 535, 538})
+"""The replies of SMTP and FTP that ask for other credentials."""
+
+
+def reply(code: object) -> Meaning | None:
+    """Return the meaning of a reply of SMTP or FTP: those from 400 on are temporary, those from 500 on are not."""
+    if not isinstance(code, int) or isinstance(code, bool) or not 400 <= code <= 599:
+        return None
+    if code in _SIGN_IN_REPLIES:
+        return NOT_SIGNED_IN
+    if code < 500:
+        return FULL if code == 452 else REFUSED
+    return INVALID
+
 
 # Why an SSH server did not open a channel (RFC 4254, 5.1).
 SSH: dict[int, Meaning] = {1: FORBIDDEN, 2: REFUSED, 3: INVALID, 4: FULL}

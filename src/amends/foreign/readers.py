@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from errno import errorcode
 
+from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.foreign import codes, validation
-from amends.foreign.outcomes import LOST, REFUSED, THROTTLED, fault_of
+from amends.foreign.outcomes import LOST, REFUSED, THROTTLED, Meaning, fault_of
 from amends.foreign.responses import botocore_fault
 from amends.foreign.rpc import grpc_fault
 from amends.foreign.safe_attr import attribute
 from amends.foreign.without_text import without_text
 
-__all__ = ["READERS"]
+__all__ = ["BY_VENDOR", "READERS"]
 
 
 def _errno(exc: BaseException) -> Fault | None:
@@ -46,14 +47,14 @@ def _sqlite(exc: BaseException) -> Fault | None:
     return None if found is None else fault_of(found[1], details={"sqlite": found[0]})
 
 
-def _websocket(exc: BaseException) -> Fault | None:
+def _websocket(exc: BaseException, vendor: str | None = None) -> Fault | None:
     received = attribute(exc, "rcvd")
     number, reason = attribute(received, "code"), attribute(received, "reason")
     if not isinstance(number, int):
         return None
     from amends.vendors.closes import read_close
 
-    fault = read_close(int(number), reason if isinstance(reason, str) else "")
+    fault = read_close(int(number), reason if isinstance(reason, str) else "", vendor)
     return None if fault is None else without_text(fault)
 
 
@@ -100,6 +101,80 @@ def _cooldown(exc: BaseException) -> Fault | None:
     return fault_of(THROTTLED, retry_after=float(wait))
 
 
+def _first(exc: BaseException) -> object:
+    """Return the first argument of an exception, or None."""
+    arguments = attribute(exc, "args")
+    return arguments[0] if isinstance(arguments, tuple) and arguments else None
+
+
+def _numbered(meanings: Mapping[int, Meaning], number: object) -> Fault | None:
+    if not isinstance(number, int) or isinstance(number, bool):
+        return None
+    meaning = meanings.get(number)
+    return None if meaning is None else fault_of(meaning, details={"code": str(int(number))})
+
+
+def _mysql(exc: BaseException) -> Fault | None:
+    """MySQL: the number, which mysql-connector has in `errno` and the others in the arguments; else the SQLSTATE."""
+    number = attribute(exc, "errno")
+    return _numbered(codes.MYSQL, number if isinstance(number, int) else _first(exc)) or _sqlstate(exc)
+
+
+def _amqp(exc: BaseException) -> Fault | None:
+    return _numbered(codes.AMQP, attribute(exc, "reply_code"))
+
+
+def _curl(exc: BaseException) -> Fault | None:
+    number = attribute(exc, "code")
+    return _numbered(codes.CURL, number if isinstance(number, int) else _first(exc))
+
+
+def _librdkafka(exc: BaseException) -> Fault | None:
+    read = attribute(_first(exc), "name")
+    name = read() if callable(read) else None
+    meaning = codes.KAFKA.get(name) if isinstance(name, str) else None
+    return None if meaning is None else fault_of(meaning, details={"code": name})
+
+
+def _smtp(exc: BaseException) -> Fault | None:
+    """SMTP: the reply. If all recipients were refused, one that was refused for good decides."""
+    refused = attribute(exc, "recipients")
+    if isinstance(refused, Mapping):
+        found = [each[0] for each in refused.values() if isinstance(each, tuple) and each]
+    elif isinstance(refused, (list, tuple)):
+        found = [attribute(each, "code") for each in refused]
+    else:
+        found = [attribute(exc, "smtp_code") or attribute(exc, "code")]
+    replies = [int(each) for each in found if isinstance(each, int)]
+    return _reply(max(replies, default=None))
+
+
+def _ftp(exc: BaseException) -> Fault | None:
+    """FTP: the reply starts with its number."""
+    text = _first(exc)
+    number = text[:3] if isinstance(text, str) else ""
+    if number in {"426", "451"}:
+        # A transfer that had begun.
+        return fault_of(LOST, details={"code": number})
+    return _reply(int(number)) if number.isascii() and number.isdecimal() and len(number) == 3 else None
+
+
+def _reply(number: int | None) -> Fault | None:
+    meaning = codes.reply(number)
+    return None if meaning is None else fault_of(meaning, details={"code": str(number)})
+
+
+def _xmlrpc(exc: BaseException) -> Fault | None:
+    """XML-RPC: the number of a fault, where it is one of the specification's; or the status of the answer."""
+    number = attribute(exc, "faultCode")
+    if number is not None:
+        return _numbered(codes.JSONRPC, number)
+    headers = attribute(exc, "headers")
+    given = dict(headers.items()) if hasattr(headers, "items") else {}
+    fault = extract({"status": attribute(exc, "errcode"), "headers": given, "body": None}, "http")
+    return None if fault is None else without_text(fault)
+
+
 def _waiter(exc: BaseException) -> Fault | None:
     """botocore: the last response of a waiter, if that is an error."""
     response = attribute(exc, "last_response")
@@ -109,7 +184,7 @@ def _waiter(exc: BaseException) -> Fault | None:
 _MAX_COOLDOWN = 86400
 
 
-READERS: dict[str, Callable[[BaseException], Fault | None]] = {
+READERS: dict[str, Callable[..., Fault | None]] = {
     "errno": _errno,
     "ssl": _ssl,
     "sqlstate": _sqlstate,
@@ -122,9 +197,19 @@ READERS: dict[str, Callable[[BaseException], Fault | None]] = {
     "ssh": _ssh,
     "cooldown": _cooldown,
     "waiter": _waiter,
+    "mysql": _mysql,
+    "amqp": _amqp,
+    "curl": _curl,
+    "librdkafka": _librdkafka,
+    "smtp": _smtp,
+    "ftp": _ftp,
+    "xmlrpc": _xmlrpc,
     "json": validation.json_position,
     "pydantic": validation.pydantic,
     "msgspec": validation.msgspec,
     "jsonschema": validation.jsonschema,
 }
 """Functions that read more from an instance than its class shows. One that raises counts as having found nothing."""
+
+BY_VENDOR = frozenset({"websocket"})
+"""The readers that take the name of the service as `vendor`, because each service has numbers of its own."""

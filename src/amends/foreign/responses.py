@@ -38,8 +38,12 @@ _RPC = "grpc.RpcError"
 _ABSENT = object()
 
 
-def response_fault(exc: BaseException) -> Fault | None:
-    """Return the fault of the response that an exception carries; None if it has none, or one that did not fail."""
+def response_fault(exc: BaseException, vendor: str | None = None) -> Fault | None:
+    """
+    Return the fault of the response that an exception carries; None if it has none, or one that did not fail.
+
+    `vendor` is the service that was called, if known; an SDK of one service knows it better.
+    """
     if _UNPARSED in names(type(attribute(exc, "__cause__"))):
         return None
     if is_converted(exc) and converted_from(exc) is not None:
@@ -51,15 +55,15 @@ def response_fault(exc: BaseException) -> Fault | None:
     if is_exception(response) and _RPC in names(type(response)):
         # google-api-core keeps the error that it converted, and its class says less: DATA_LOSS and INTERNAL are both a 500.
         return grpc_fault(response)
-    known = sdk_fault(exc)
+    known = sdk_fault(exc, vendor)
     if known is not None:
         return known
     via, document = (None, None) if response is None else read_object(response)
     if via != "http":
         via, document = read_object(exc)
     if via not in {"http", "jsonrpc", "cli"}:
-        return _status_fault(exc)
-    fault = extract(document, via)
+        return _status_fault(exc, vendor)
+    fault = extract(document, via, vendor=vendor)
     if fault is None:
         if via == "jsonrpc" and isinstance(document, dict):
             return _jsonrpc_fault(exc, document["error"]["code"])
@@ -76,14 +80,14 @@ def _jsonrpc_fault(exc: BaseException, number: int) -> Fault | None:
     return None if meaning is None else fault_of(meaning, details={"jsonrpc": number})
 
 
-def _status_fault(exc: BaseException) -> Fault | None:
+def _status_fault(exc: BaseException, vendor: str | None) -> Fault | None:
     """Return the fault of an exception that has a status, and perhaps headers, itself."""
     found = [attribute(exc, _STATUS[name]) for name in names(type(exc)) if name in _STATUS]
     headers = getattr(exc, "headers", _ABSENT)
     if headers is not _ABSENT:
         found += [attribute(exc, "status_code"), attribute(exc, "status")]
     status = next((int(value) for value in found if isinstance(value, int)), 0)
-    return extract({"status": status, "headers": headers, "body": None}, "http")
+    return extract({"status": status, "headers": headers, "body": None}, "http", vendor=vendor)
 
 
 def botocore_fault(response: Mapping[str, object]) -> Fault | None:

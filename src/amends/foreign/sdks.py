@@ -24,19 +24,19 @@ from amends.foreign.without_text import without_text
 __all__ = ["sdk_fault"]
 
 
-def sdk_fault(exc: BaseException) -> Fault | None:
-    """Return the fault of an SDK's exception by its attributes, or None."""
+def sdk_fault(exc: BaseException, vendor: str | None = None) -> Fault | None:
+    """Return the fault of an SDK's exception by its attributes, or None; `vendor`: for SDKs that many services share."""
     found = sdk_of(type(exc))
     if found is None:
         return None
-    root, vendor = found
+    root, own = found
     make = _SPECIAL.get(root, usual)
     response = make(exc)
     if response is None:
         return None
     via = "http" if "status" in response else None
     document = response if via else response["body"]
-    fault = examine(plain(document), via, vendor=vendor, in_success=root in _IN_SUCCESS)[1].fault
+    fault = examine(plain(document), via, vendor=own or vendor, in_success=root in _IN_SUCCESS)[1].fault
     return None if fault is None else without_text(fault)
 
 

@@ -34,13 +34,26 @@ __all__ = [
 ]
 
 
-def fault_of(error: Exception) -> Fault:
-    """Return the fault of an exception: its own if it carries one, else the one `amends.from_exception` gives."""
+def fault_of(error: Exception, vendor: str | None = None) -> Fault:
+    """
+    Return the fault of an exception: its own if it carries one, else the one `amends.from_exception` gives.
+
+    `vendor` is the Upstream's. It says whose codes the exception has, unless it is a name without a table.
+    """
     if isinstance(error, FaultError):
         return error.fault
     from amends.foreign import from_exception
 
-    return from_exception(error)
+    return from_exception(error, vendor=_with_table(vendor))
+
+
+def _with_table(vendor: str | None) -> str | None:
+    """Return the name of a vendor that has a table; None for any other name, which an Upstream may have too."""
+    if vendor is None:
+        return None
+    from amends.vendors.registry import find
+
+    return find(vendor)
 
 
 def waited_below(error: Exception | None) -> float:
@@ -50,9 +63,11 @@ def waited_below(error: Exception | None) -> float:
     return float(sum(attempt.wait for attempt in error.history))
 
 
-def fault_in_response(response: object) -> Fault | None:
+def fault_in_response(response: object, vendor: str | None = None) -> Fault | None:
     """
     Return the fault of a response that reports a failure, or None for one that does not.
+
+    `vendor` is the service that sent it, if known.
 
     Reads what `amends.extract` reads: an httpx or requests response, an MCP result, an A2A task, a finished process.
     MCP and A2A failures without an AdCP error are read too. An error inside a response that did not fail counts as no
@@ -65,7 +80,7 @@ def fault_in_response(response: object) -> Fault | None:
     """
     from amends.carriers.extraction import examine
 
-    _, reading = examine(response, native=True)
+    _, reading = examine(response, native=True, vendor=_with_table(vendor))
     if not reading.failed:
         return None
     return reading.fault or Fault(code="INTERNAL_ERROR")

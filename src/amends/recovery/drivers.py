@@ -204,7 +204,7 @@ async def arecover(
                 refuse_plain(awaitable)
             result = await awaitable
         except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-            first = _failed_call(sent, exc, generation, successes)
+            first = _failed_call(upstream, sent, exc, generation, successes)
         except BaseException:
             if upstream is not None:
                 upstream.abandoned(CLOCK.now(), sent)
@@ -258,7 +258,7 @@ def call_first(
     try:
         result = call(*args, **kwargs)
     except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-        return None, _failed_call(sent, exc, generation, successes)
+        return None, _failed_call(upstream, sent, exc, generation, successes)
     except BaseException:
         if upstream is not None:
             upstream.abandoned(CLOCK.now(), sent)
@@ -291,7 +291,7 @@ async def acall_first(
             refuse_plain(awaitable)
         result = await awaitable
     except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-        return None, _failed_call(sent, exc, generation, successes)
+        return None, _failed_call(upstream, sent, exc, generation, successes)
     except BaseException:
         if upstream is not None:
             upstream.abandoned(CLOCK.now(), sent)
@@ -303,13 +303,15 @@ async def acall_first(
     return result, None
 
 
-def _failed_call(sent: float, error: Exception, generation: int, successes: int) -> Outcome:
+def _failed_call(
+    upstream: Upstream | None, sent: float, error: Exception, generation: int, successes: int
+) -> Outcome:
     """Return the outcome of a call that raised `error`."""
     return Outcome(
         sent=sent,
         ended=CLOCK.now(),
         error=error,
-        fault=fault_of(error),
+        fault=fault_of(error, None if upstream is None else upstream.vendor),
         generation=generation,
         successes=successes,
     )

@@ -201,7 +201,8 @@ class Flow:
             self._abandon(sent)
             raise
         except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
-            fault, result, error = fault_of(exc), None, exc
+            vendor = None if upstream is None else upstream.vendor
+            fault, result, error = fault_of(exc, vendor), None, exc
         except BaseException:
             self._abandon(sent)
             raise

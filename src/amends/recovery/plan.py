@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import msgspec
@@ -125,6 +126,8 @@ class Plan(msgspec.Struct, frozen=True):
             from amends.recovery.classify import fault_in_response
 
             examine = fault_in_response
+            if upstream is not None and upstream.vendor is not None:
+                examine = partial(fault_in_response, vendor=upstream.vendor)
         refresh = self.refresh or (None if upstream is None else upstream.refresh)
         operation = self.operation
         if self.read_only and not operation.read_only:

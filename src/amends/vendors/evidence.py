@@ -165,7 +165,17 @@ _FIELD_LISTS = frozenset(
     }
 )
 """Members with an array of objects that each name a field and say what is wrong with it."""
-_FIELD_NAMES = ("field", "name", "fieldName", "pointer", "param", "property", "path", "propertyPath")
+_FIELD_NAMES = (
+    "field",
+    "name",
+    "fieldName",
+    "pointer",
+    "param",
+    "property",
+    "path",
+    "propertyPath",
+    "jsonPath",
+)
 
 
 def _field_of(items: list[object]) -> str | None:
@@ -481,9 +491,10 @@ def _context(name: str, value: object, evidence: Evidence, rank: int, depth: int
 
 
 def _meta(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
-    """Add the field that Twirp names: {"meta": {"argument": "size"}}."""
+    """Add the field that Twirp and Clerk name, {"meta": {"argument": "size"}}, and Paddle's request id."""
     if isinstance(value, dict):
-        _field("argument", value.get("argument"), evidence, rank, depth)
+        _field("argument", value.get("argument") or value.get("param_name"), evidence, rank, depth)
+        _trace("request_id", value.get("request_id"), evidence, rank, depth)
 
 
 def _whole(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
@@ -502,10 +513,22 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("issue", "error_subcode", "subcode", "subErrorCode", "subErrorType"), (_word, 8)),
     **dict.fromkeys(("reason", "subCategory"), (_word, 20)),
     **dict.fromkeys(
-        ("error_code", "errorCode", "errorcode", "errcode", "err_code", "ErrorCode", "ECODE", "o:errorCode"),
+        (
+            "error_code",
+            "errorCode",
+            "errorcode",
+            "errcode",
+            "err_code",
+            "ErrorCode",
+            "ECODE",
+            "o:errorCode",
+            "api_error_code",
+        ),
         (_word, 19),
     ),
     "errorClass": (_word, 21),
+    # Arango, Trino and Worldpay, Constant Contact, Azure DevOps, Grafana.
+    **dict.fromkeys(("errorNum", "errorName", "error_key", "typeKey", "messageId"), (_word, 18)),
     "errorId": (_error_id, 22),
     **dict.fromkeys(("tag", "error_tag"), (_word, 23)),
     **dict.fromkeys(("error_type", ".tag"), (_word, 24)),
@@ -543,14 +566,27 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(
         ("param", "field", "target", "parameter", "pointer", "location", "property", "path"), (_field, 0)
     ),
-    **dict.fromkeys(("fields", "propertyName", "fieldName", "api_name"), (_field, 0)),
+    **dict.fromkeys(
+        ("fields", "propertyName", "fieldName", "api_name", "var_name", "argument_name", "propertyPath"),
+        (_field, 0),
+    ),
     **dict.fromkeys(
         ("request_id", "requestId", "RequestId", "request-id", "debug_id", "correlationId", "fbtrace_id"),
         (_trace, 0),
     ),
     **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_trace, 0)),
     **dict.fromkeys(
-        ("RequestID", "pspReference", "requestID", "x_request_id", "traceID", "trackingId", "log_id"),
+        (
+            "RequestID",
+            "pspReference",
+            "requestID",
+            "x_request_id",
+            "traceID",
+            "trackingId",
+            "log_id",
+            "clerk_trace_id",
+            "transactionId",
+        ),
         (_trace, 0),
     ),
     **dict.fromkeys(
@@ -631,6 +667,9 @@ NESTED: dict[str, int] = {
     "causes": 20,
     "json": 0,
     "odata.error": 0,
+    # OpenStack, and HAL.
+    "NeutronError": 0,
+    "_embedded": 0,
     "violations": -50,
     "fieldViolations": 0,
     "field_violations": 0,

@@ -67,7 +67,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
             r"(?:limit|exceed|exhaust|deplet|insufficient|reached|low\b|required)"
             r"|(?:insufficient|out_?of|not_?enough|no|no[-_]?more)[-_]?(?:quota|credit|balance|funds)"
             r"|(?:balance|credits?|funds|quota)[-_]?(?:is[-_]?)?not[-_]?enough"
-            r"|exceed\w*[-_]?quota|free[-_]?(?:usage|tier|plan|quota)[-_]?\w*(?:limit|exceed|exhaust|reached|ended)|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
+            r"|exceed\w*[-_]?quota|over[-_]?quota|(?:^|[-_])cap[-_](?:exceeded|reached)|free[-_]?(?:usage|tier|plan|quota)[-_]?\w*(?:limit|exceed|exhaust|reached|ended)|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
             r"|quota[-_]?\w*(?:exceed|exhaust|reached)|resource_limit_(?:exceeded|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
             re.IGNORECASE,
         ),
@@ -83,7 +83,9 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
         RATE,
     ),
     (
-        re.compile(r"overload|capacity[-_]?exceeded|no[-_]?capacity|server[-_]?busy", re.IGNORECASE),
+        re.compile(
+            r"overload|capacity[-_]?exceeded|no[-_]?capacity|server[-_]?busy|queue[-_]?full", re.IGNORECASE
+        ),
         OVERLOADED,
     ),
     (
@@ -104,7 +106,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     ),
     (
         re.compile(
-            r"(?:token|session|jwt|credentials?)[-_]?(?:has[-_])?expired|expired[-_]?(?:token|session|jwt)",
+            r"(?:token|session|jwt|credentials?)[-_]?(?:has[-_])?expired|expired[-_]?(?:\w+?[-_]?)?(?:token|session|jwt)",
             re.IGNORECASE,
         ),
         EXPIRED,
@@ -120,6 +122,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (
         re.compile(
             r"concurrent[-_]?idempoten|idempoten\w*[-_](?:in[-_]?progress|in[-_]?use|conflict_in)"
+            r"|transient[-_]?state|simultaneous[-_]?request"
             r"|(?:request|operation|update|deployment|deletion|creation|migration)[-_]?(?:already[-_]?)?in[-_]?progress",
             re.IGNORECASE,
         ),

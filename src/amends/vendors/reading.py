@@ -56,6 +56,10 @@ _TRACES = {
                 "x-fb-trace-id",
                 "dg-request-id",
                 "intuit_tid",
+                "apns-id",
+                "x-vercel-id",
+                "x-azure-ref",
+                "x-amz-cf-id",
                 "cf-ray",
             ),
         )

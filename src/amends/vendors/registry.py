@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from amends.vendors.model import Kind, Vendor
 
-__all__ = ["NAMES", "Index", "check", "index", "vendor"]
+__all__ = ["NAMES", "Index", "check", "find", "index", "vendor"]
 
 _NAMES = (
     "openai azure-openai",
@@ -136,11 +136,16 @@ def check(name: str) -> str:
         LookupError: if there is none; the message lists the names.
 
     """
-    given: object = name
-    found = _ALIASES.get(given.lower(), given.lower()) if isinstance(given, str) else given
-    if found not in NAMES:
+    found = find(name)
+    if found is None:
         raise LookupError(f"no vendor {name!r}; there are {', '.join(NAMES)}")
-    return str(found)
+    return found
+
+
+def find(name: object) -> str | None:
+    """Return the name of a vendor, for its name or an alias; None if there is none."""
+    found = _ALIASES.get(name.lower(), name.lower()) if isinstance(name, str) else None
+    return found if found in NAMES else None
 
 
 def vendor(name: str) -> Vendor:

@@ -6,6 +6,8 @@ AWS sends many of these with status 400, so the word has priority over the statu
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from amends.vendors.kinds import (
     ABORTED,
     BAD_KEY,
@@ -41,6 +43,11 @@ VENDOR = Vendor(
         ),
         (RATE, "TooManyRequestsException ProvisionedThroughputExceededException RequestLimitExceeded"),
         (RATE, "ProvisionedThroughputExceeded ThrottlingError ThrottlingReason RequestThrottled SlowDown"),
+        # AppSync sends it for missing credentials, too.
+        ({401: BAD_KEY, 0: FORBIDDEN}, "UnauthorizedException"),
+        # SQS: too many messages in flight, and a name that is free again after a minute.
+        (RATE, "OverLimit AWS.SimpleQueueService.OverLimit"),
+        (replace(IN_PROGRESS, wait=60.0), "QueueDeletedRecently AWS.SimpleQueueService.QueueDeletedRecently"),
         (RATE, "BandwidthLimitExceeded EC2ThrottledException PriorRequestNotComplete"),
         # API Gateway: 429 is the quota of a usage plan or of resources; with a wait it is the rate limit of the control plane.
         ({429: QUOTA, -429: RATE, 409: QUOTA, 410: QUOTA, 0: RATE}, "LimitExceededException"),
@@ -75,7 +82,7 @@ VENDOR = Vendor(
         (BAD_KEY, "NotAuthorizedException"),
         (
             FORBIDDEN,
-            "AccessDenied AccessDeniedException UnauthorizedOperation NotAuthorized UnauthorizedException",
+            "AccessDenied AccessDeniedException UnauthorizedOperation NotAuthorized",
         ),
         (FORBIDDEN, "KMSAccessDeniedException AuthorizationError"),
         (
