@@ -7,6 +7,7 @@ runs the flow of `amends.recovery`. After the first byte of an answer was sent t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -384,24 +385,24 @@ class HttpUpstream:
         try:
             answer = await arun_flow(plan, attempt, (), {}, history, first)
         except FaultError as error:
-            await self._give_up(call, error, self.facts(call, tries, history), send, began)
+            await self._give_up(call, error, self.facts(call.trace, tries, history), send, began)
             return
         finally:
             self._troubled = not self.upstream.idle
         if first is not None or tries > 1:
             stats.recovered += tries > 1
-            answer.extra = self.facts(call, tries, history)
+            answer.extra = self.facts(call.trace, tries, history)
         stats.times.append(monotonic() - began)
         await self._send(send, answer, call.method, call.path.encode("latin-1"))
 
-    def facts(self, call: Call, tries: int, history: list[Attempt]) -> list[tuple[bytes, bytes]]:
+    def facts(self, trace: str, tries: int, history: Sequence[Attempt]) -> list[tuple[bytes, bytes]]:
         """Return the headers that say which upstream failed, how many tries were made and how long they waited."""
         seconds = sum(each.wait + each.parked for each in history)
         return [
             (FACTS["upstream"], self.config.name.encode()),
             (FACTS["tries"], b"%d" % tries),
             (FACTS["waited"], b"%.3f" % seconds),
-            (FACTS["trace"], call.trace.encode()),
+            (FACTS["trace"], trace.encode()),
         ]
 
     async def _give_up(

@@ -55,7 +55,7 @@ from amends.gateway.rpc import (
 from amends.http.asgi_types import Send
 from amends.serving.adcp_error import error_object, sentence
 
-__all__ = ["McpUpstream", "rpc_error_body"]
+__all__ = ["SESSION", "McpUpstream", "adcp_body", "rpc_error_body"]
 
 SESSION = "mcp-session-id"
 _VERSION = "mcp-protocol-version"
@@ -357,14 +357,17 @@ class McpUpstream(HttpUpstream):
         await send_answer(send, answer)
 
     def _translated(self, rpc: Request, fault: Fault) -> WrittenAnswer:
-        own = from_upstream(fault, own=self.config.own)
-        if rpc.tool is not None and self.config.kind == "mcp":
-            error = error_object(own)
-            found = result(error, protocol=_WRITTEN, sentence=sentence(error))
-            body = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(rpc.id), compact(found) or b"{}")
-        else:
-            body = rpc_error_body(rpc.id, fault, own=self.config.own)
+        body = adcp_body(rpc, fault, self.config)
         return WrittenAnswer(200, [(b"content-type", b"application/json")], body)
+
+
+def adcp_body(rpc: Request, fault: Fault, config: UpstreamConfig) -> bytes:
+    """Return a failure as an AdCP error: as the result of the tool that was called, else as an error of the request."""
+    if rpc.tool is None or config.kind == "a2a":
+        return rpc_error_body(rpc.id, fault, own=config.own)
+    error = error_object(from_upstream(fault, own=config.own))
+    found = result(error, protocol=_WRITTEN, sentence=sentence(error))
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(rpc.id), compact(found) or b"{}")
 
 
 def rpc_error_body(id: msgspec.Raw, fault: Fault, *, own: bool = False) -> bytes:

@@ -89,7 +89,8 @@ class GatewayProtocol(HttpToolsProtocol):
         self._stop_timer()
         super().on_headers_complete()
         if self.parser.get_http_version() == "1.0" and self.cycle is not None:
-            self.cycle.send = _unchunked(self.cycle)  # type: ignore[method-assign]
+            cycle: Any = self.cycle
+            cycle.send = _unchunked(cycle)
 
     def on_message_complete(self) -> None:
         """Count the headers of a request that may follow."""
