@@ -62,7 +62,7 @@ NO_BODY = Body(b"", None, 0, 0.0)
 class Call:
     """One call that did not succeed at once."""
 
-    __slots__ = ("answer", "body", "headers", "method", "path", "trace", "url")
+    __slots__ = ("answer", "body", "failed", "headers", "method", "path", "trace", "url")
 
     def __init__(self, method: str, path: str, url: URL, headers: RequestHeaders, body: Body) -> None:
         self.method = method
@@ -71,6 +71,8 @@ class Call:
         self.headers = headers
         self.body = body
         self.trace = trace_id(headers.traceparent)
+        self.failed = False
+        """Whether the answer reports a failure that is passed on and was recorded."""
         self.answer: Answer | None = None
         """The last failed answer; its connection is open until it is passed on or superseded."""
 
@@ -193,6 +195,8 @@ class HttpUpstream:
                 await self._recover(call, self._outcome(sent, error), send, began)
             else:
                 self.stats.times.append(monotonic() - began)
+                if call.failed:
+                    answer.extra = self.facts(call.trace, 1, ())
                 await self._send(send, answer, method, rest)
             return
         try:
@@ -389,7 +393,7 @@ class HttpUpstream:
             return
         finally:
             self._troubled = not self.upstream.idle
-        if first is not None or tries > 1:
+        if first is not None or tries > 1 or call.failed:
             stats.recovered += tries > 1
             answer.extra = self.facts(call.trace, tries, history)
         stats.times.append(monotonic() - began)
