@@ -14,6 +14,7 @@ from amends.audit.surfaces import Answer, Evidence, score
 from amends.audit.surfaces.arcp import observe_arcp
 from amends.audit.surfaces.exchange import MAX_BODY, Exchange
 from amends.audit.surfaces.html import html
+from amends.audit.surfaces.jsonrpc import HttpPeer, without_credentials
 from amends.audit.surfaces.mcp import observe_mcp
 from amends.audit.surfaces.openapi import operations
 from amends.audit.surfaces.proxy import Proxy
@@ -228,3 +229,24 @@ def test_characters_of_a_page():
     page = html(score(Evidence(surface="mcp", target="x", answers=[one], version="\x9b<b>")))
     assert not set(page) & set("\u202e\x1b\u2066\x9b")
     assert "&lt;b&gt;" in page
+
+
+async def test_a_stream_that_stays_open_after_the_answer():
+    """The answer is read, and the stream is left: the peer does not wait for its end."""
+
+    async def open_stream(scope, receive, send):
+        if scope["type"] != "http":
+            return
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await receive()
+        for event in ("id: 1\ndata: \n\n", 'data: {"jsonrpc":"2.0","id":1,"result":{"seen":1}}\n\n'):
+            await send({"type": "http.response.body", "body": event.encode(), "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    with serve(open_stream) as url:
+        async with Exchange(url) as exchange, asyncio.timeout(8):
+            assert (await HttpPeer(exchange, "/").call("ping", {}))["result"] == {"seen": 1}
+            answers = await without_credentials(exchange, "/", "initialize", {})
+            assert [each.outcome for each in answers] == ["not-probed"] * 2

@@ -62,7 +62,7 @@ class Upstream:
                 else:
                     writer.write(step)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, ValueError):
             pass
         finally:
             self._tasks.discard(asyncio.current_task())

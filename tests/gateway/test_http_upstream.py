@@ -279,6 +279,7 @@ async def test_trailers_do_not_become_headers():
     [
         (b'HTTP/1.1 304 Not Modified\r\netag: "a"\r\ncontent-length: 100\r\n\r\n', 304, 1),
         (b"HTTP/1.1 999 Denied\r\ncontent-length: 0\r\n\r\n", 999, 3),
+        (b"HTTP/1.1 099 Odd\r\ncontent-length: 0\r\n\r\n", 502, 3),
         (b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nraw", 502, 3),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 502, 3),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 200, 1),
@@ -288,13 +289,46 @@ async def test_unusual_answers(sent, status, tries, caplog):
     """
     Answers that are passed on or refused.
 
-    Without a body but with a length; a status of the service's own; a protocol that was not asked for; a transfer coding that
+    Without a body but with a length; a status of the service's own, or one below 100; a protocol that was not asked for; a transfer coding that
     the gateway does not undo, so that the caller would get the coded body without its name.
     """
     async with Upstream(sent) as up, serving(http(up)) as gateway:
         found, _, _ = await ask(gateway)
     assert (found, len(up.requests)) == (status, tries)
     assert "Exception in ASGI" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["http", "mcp"])
+@pytest.mark.parametrize("troubled", [False, True])
+@pytest.mark.parametrize(
+    ("length", "status", "limits"),
+    [(700_000, 408, {"timeout": 0.2}), (None, 413, {"max_body": 500_000})],
+)
+async def test_a_streamed_body_that_fails_is_the_callers_failure(
+    kind, troubled, length, status, limits, tmp_path
+):
+    """A body that stops or grows too large while it is sent on: refused, and no failed try of the upstream is recorded."""
+    sized = b"transfer-encoding: chunked" if length is None else b"content-length: %d" % length
+    piece = b"x" * 300_000
+    async with Upstream(answer(503, b"", b"retry-after: 9")) as up:
+        options = {"url": f"{up.url}/mcp", "kind": kind, "policy": Policy(attempts=1), **limits}
+        with amends.record(f"sqlite:///{tmp_path}/r.db") as recorder:
+            async with serving(http(up, **options)) as gateway:
+                if troubled:
+                    assert (await ask(gateway))[0] == 503
+                reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+                writer.write(b"POST / HTTP/1.1\r\nhost: a\r\n%b\r\n\r\n" % sized)
+                for _ in range(2):
+                    writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if length is None else piece)
+                    await writer.drain()
+                    await asyncio.sleep(0.05)  # the first piece is streamed before the second comes
+                async with asyncio.timeout(10):
+                    data = await reader.read(-1)
+                writer.close()
+            recorder.flush()
+            outcomes = [event.outcome for event in recorder.recent()]
+    assert parts(data)[0] == status
+    assert outcomes == ["refused", *["gave-up"] * troubled]
 
 
 async def test_only_configured_upstreams_are_called():

@@ -6,6 +6,7 @@ import json
 import pytest
 
 import amends
+from amends.gateway import answers
 from tests.gateway.peers import Upstream, answer, free_port, get, http, raw, serving
 from tests.gateway.test_http_upstream import parts
 
@@ -78,7 +79,11 @@ class Client:
         status, found, body = parts(await raw(self.gateway, request))
         self.headers = dict(found)
         self.session = self.headers.get(b"mcp-session-id", b"").decode() or self.session
-        return status, json.loads(body) if body else None
+        return status, self.read(body) if body else None
+
+    @staticmethod
+    def read(body):
+        return json.loads(body)
 
     async def start(self):
         await self.send("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "c"})
@@ -86,6 +91,15 @@ class Client:
 
     async def call(self, tool):
         return await self.send("tools/call", name=tool, arguments={})
+
+
+class StreamClient(Client):
+    """Reads the response out of a stream."""
+
+    @staticmethod
+    def read(body):
+        events = [line[6:] for line in body.splitlines() if line.startswith(b"data: {")]
+        return json.loads(events[-1]) if events else None
 
 
 def mcp(up, **options):
@@ -167,11 +181,88 @@ async def test_errors_pass_unchanged_and_count_as_failures(error, stream, tmp_pa
             server.fail = [whole]
             message = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay"}}'
             request = get("/seats", JSON, b"mcp-session-id: s1", method="POST", body=message)
-            _, _, found = parts(await raw(gateway, request))
+            _, headers, found = parts(await raw(gateway, request))
+            headers = dict(headers)
             assert found == whole.partition(b"\r\n\r\n")[2]
+            assert headers[b"amends-upstream"] == b"seats"
             assert gateway.statuses()[0].failed == 1
             await asyncio.to_thread(recorder.flush)
+            assert recorder.recent()[0].trace_id == headers[b"amends-trace"].decode()
             assert [event.name for event in recorder.recent()] == ["tools/call pay"]
+
+
+class StreamingServer(Server):
+    """Answers as a stream: an id without data, as servers with an event store send it, then the `before`, then the response."""
+
+    before = (b"id: 1\ndata: \n\n", b": ping\n\n")
+
+    @classmethod
+    def _write(cls, writer, message, members, *headers):
+        async def stream():
+            for event in (*cls.before, b"data: %b\n\n" % body):
+                writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+                await asyncio.sleep(0.01)  # each in a packet of its own
+            writer.write(b"0\r\n\r\n")
+
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **members}).encode()
+        lines = [
+            b"HTTP/1.1 200 OK",
+            b"content-type: text/event-stream",
+            b"transfer-encoding: chunked",
+            *headers,
+        ]
+        writer.write(b"\r\n".join([*lines, b"", b""]))
+        cls.writing = asyncio.ensure_future(stream())
+
+
+PROGRESS = b'data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}\n\n'
+
+
+@pytest.mark.parametrize("before", [StreamingServer.before, (*StreamingServer.before, PROGRESS)])
+async def test_a_failure_later_in_a_stream_is_recorded(before, monkeypatch, tmp_path):
+    """It passes unchanged, and is no success, whatever the server sends before it."""
+    monkeypatch.setattr(StreamingServer, "before", before)
+    server = StreamingServer()
+    async with Upstream(server) as up, serving(mcp(up)) as gateway:
+        with amends.record(f"sqlite:///{tmp_path}/r.db") as recorder:
+            client = StreamClient(gateway)
+            await client.start()
+            for error in ERRORS:
+                server.fail = [error]
+                _, found = await client.call("pay")
+                assert {name: found[name] for name in error} == error
+            await client.call("pay")
+            await asyncio.to_thread(recorder.flush)
+            assert len(recorder.recent()) == gateway.statuses()[0].failed == len(ERRORS)
+
+
+async def test_requests_of_the_gateway_are_answered_with_streams():
+    """A lost session is opened again, annotations are learned, and a failure before the first event with data is repeated."""
+    server = StreamingServer()
+    limited = {"code": "RATE_LIMITED", "message": "Slow down", "recovery": "transient", "retry_after": 0.01}
+    async with Upstream(server) as up, serving(mcp(up)) as gateway:
+        client = StreamClient(gateway)
+        await client.start()
+        server.sessions.clear()
+        server.fail = [{"result": {"isError": True, "structuredContent": {"adcp_error": limited}}}]
+        assert (await client.call("pay"))[1]["result"]["isError"] is False
+        server.fail = ["close"]
+        assert (await client.call("look"))[1]["result"]["isError"] is False
+        assert server.calls == ["pay", "pay", "look", "look"]
+
+
+async def test_the_beginning_of_a_stream_is_held_back_for_a_moment_only(monkeypatch):
+    """A caller that waits for signs of life gets them."""
+    monkeypatch.setattr(answers, "HELD", 0.01)
+
+    async def slow(request, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: ping\n\n")
+        await asyncio.sleep(3600)
+
+    async with Upstream(slow) as up, serving(mcp(up)) as gateway:
+        message = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay"}}'
+        found = await raw(gateway, get("/seats", JSON, method="POST", body=message), until=b": ping\n\n")
+        assert found.endswith(b": ping\n\n\r\n")
 
 
 async def test_an_adcp_error_that_invites_a_repeat_is_repeated():

@@ -28,6 +28,14 @@ def test_headers():
     """Non-ASCII values pass; HTTP/1.0 needs no host; headers named by Connection are dropped."""
     found = request_headers([(b"host", b"a"), (b"x", "é".encode()), (b"y", b"\xff"), (b"connection", b"x")])
     assert found.sent == [("y", "ÿ")]
+    several = [
+        (b"host", b"a"),
+        (b"x", b"1"),
+        (b"y", b"2"),
+        (b"connection", b"x"),
+        (b"connection", b"Y, close"),
+    ]
+    assert request_headers(several).sent == []
     assert request_headers([], "1.0").sent == []
     for wrong in (
         [(b"host", b"a"), (b"content-length", b"1_0")],

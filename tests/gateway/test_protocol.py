@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from amends.gateway import protocol
-from tests.gateway.peers import OK, Upstream, get, http, serving
+from tests.gateway.peers import OK, Upstream, get, http, raw, serving
 
 
 @pytest.fixture(autouse=True)
@@ -56,3 +56,15 @@ async def test_a_caller_that_stops_reading():
             async with asyncio.timeout(10):
                 while not up.requests or gateway.in_flight or gateway.server.server_state.connections:
                     await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "sent"),
+    [("GET", b"2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n", b"abcde"), ("GET", b"0\r\n\r\n", b""), ("HEAD", b"", b"")],
+)
+async def test_a_caller_of_http_1_0(method, body, sent):
+    """It knows no chunks: a body without a length ends with the connection."""
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    async with Upstream(head + body) as up, serving(http(up)) as gateway:
+        answered = await raw(gateway, f"{method} / HTTP/1.0\r\n\r\n".encode())
+    assert answered == b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n" + sent

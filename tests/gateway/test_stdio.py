@@ -5,7 +5,9 @@ import sys
 
 import pytest
 from mcp import Client as SdkClient
+from msgspec.structs import replace
 
+from amends.core.policy import Policy
 from amends.gateway.config import UpstreamConfig
 from tests.gateway.peers import get, raw, serving
 from tests.gateway.test_http_upstream import parts
@@ -39,6 +41,19 @@ for line in sys.stdin:
             os._exit(1)
         if arguments.get("notify"):
             say({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "half"}})
+        failure = arguments.get("fail")
+        if failure == "rpc":
+            say({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "no"}})
+            continue
+        if failure == "tool":
+            say({"jsonrpc": "2.0", "id": id, "result": {"isError": True, "content": [{"type": "text", "text": "no"}]}})
+            continue
+        if failure == "busy" and state.setdefault("busy", 0) < 1:
+            state["busy"] += 1
+            error = {"code": "RATE_LIMITED", "message": "Too many", "recovery": "transient", "retry_after": 0.01}
+            result = {"isError": True, "content": [], "structuredContent": {"adcp_error": error}}
+            say({"jsonrpc": "2.0", "id": id, "result": result})
+            continue
         say({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": name}]}})
     else:
         say({"jsonrpc": "2.0", "id": id, "result": {}})
@@ -52,16 +67,16 @@ def config(tmp_path):
     return UpstreamConfig(name="small", kind="stdio", command=(sys.executable, str(path)), prefix="/mcp")
 
 
-async def post(gateway, message, *headers):
+async def post(gateway, message, *headers, path="/mcp"):
     body = json.dumps({"jsonrpc": "2.0", **message}).encode()
     accept = b"accept: application/json, text/event-stream"
-    request = get("/mcp", b"content-type: application/json", accept, *headers, method="POST", body=body)
+    request = get(path, b"content-type: application/json", accept, *headers, method="POST", body=body)
     return parts(await raw(gateway, request))
 
 
-async def opened(gateway):
+async def opened(gateway, path="/mcp"):
     message = {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
-    _, headers, _ = await post(gateway, message)
+    _, headers, _ = await post(gateway, message, path=path)
     return b"mcp-session-id: " + dict(headers)[b"mcp-session-id"]
 
 
@@ -83,6 +98,51 @@ async def test_sessions_and_restarts(config, tmp_path):
         assert json.loads(body)["id"] == 3
         assert json.loads(body)["result"]
         assert (gateway.statuses()[0].recovered, gateway.statuses()[0].failed) == (1, 1)
+
+
+def facts(headers):
+    """Return the headers of the gateway, without the trace id."""
+    found = {name: value for name, value in headers if name.startswith(b"amends-")}
+    assert len(found.pop(b"amends-trace", b"x" * 32)) == 32
+    return found
+
+
+@pytest.mark.parametrize("failure", ["rpc", "tool"])
+async def test_a_failure_names_its_upstream_and_is_translated_when_asked(config, failure):
+    """The failure passes unchanged with the gateway's headers, or as an AdCP error of the tool with `translate`."""
+    async with serving(config, replace(config, name="other", prefix="/other", translate="adcp")) as gateway:
+        session = await opened(gateway)
+        _, headers, body = await post(gateway, call(5, "pay", fail=failure), session)
+        assert "adcp_error" not in body.decode()
+        assert facts(headers) == {
+            b"amends-upstream": b"small",
+            b"amends-tries": b"1",
+            b"amends-waited": b"0.000",
+        }
+        assert facts((await post(gateway, call(6, "pay"), session))[1]) == {}
+        session = await opened(gateway, "/other")
+        _, _, body = await post(gateway, call(7, "pay", fail=failure), session, path="/other")
+        found = json.loads(body)
+        assert (found["id"], found["result"]["isError"]) == (7, True)
+        assert found["result"]["structuredContent"]["adcp_error"]["code"] == "SERVICE_UNAVAILABLE"
+
+
+async def test_a_failure_that_invites_a_repeat_is_repeated(config):
+    """As of a server over HTTP, within the upstream's policy."""
+    for attempts, tries in ((3, b"2"), (1, b"1")):
+        async with serving(replace(config, policy=Policy(attempts=attempts))) as gateway:
+            session = await opened(gateway)
+            _, headers, body = await post(gateway, call(5, "pay", fail="busy"), session)
+            assert facts(headers)[b"amends-tries"] == tries
+            assert ("RATE_LIMITED" in body.decode()) == (attempts == 1)
+            status = gateway.statuses()[0]
+            assert (status.recovered, status.failed) == ((1, 0) if attempts > 1 else (0, 1))
+
+
+async def test_a_body_that_is_larger_than_allowed(config):
+    """`max_body` bounds the messages of a command, too."""
+    async with serving(replace(config, max_body=1000)) as gateway:
+        assert (await post(gateway, call(1, "pay", text="x" * 2000)))[0] == 413
 
 
 async def test_messages_before_the_response_make_a_stream(config):

@@ -9,10 +9,10 @@ import pytest
 from mcp import Client as SdkClient
 from msgspec.structs import replace
 
-from amends.gateway.config import UpstreamConfig
+from amends.gateway.config import GatewayConfig, UpstreamConfig
 from amends.gateway.rpc import read_members
 from amends.gateway.stdio_process import StdioProcess
-from tests.gateway.peers import raw, serving
+from tests.gateway.peers import get, raw, serving
 from tests.gateway.test_stdio import call, opened, post
 
 ENVELOPE = {
@@ -160,6 +160,35 @@ async def test_children_of_a_process_end_with_it():
     async with asyncio.timeout(10):
         while _state(child) != "Z":
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("end", ["delete", "reload"])
+async def test_a_call_in_flight_does_not_start_an_ended_session_again(tmp_path, end):
+    """A deleted session, and an upstream that was removed by a reload when the gateway stops, leave no process."""
+    log = tmp_path / "pids"
+    program = f"""
+import os, sys, time
+with open({str(log)!r}, "a") as log:
+    log.write(str(os.getpid()) + chr(10))
+line = sys.stdin.readline()
+print('{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-06-18"}}}}', flush=True)
+time.sleep(60)
+"""
+    config = UpstreamConfig(name="deaf", kind="stdio", command=(sys.executable, "-c", program), prefix="/mcp")
+    async with serving(config) as gateway:
+        session = await opened(gateway)
+        waiting = asyncio.create_task(post(gateway, {"id": 1, "method": "tools/list"}, session))
+        while gateway.in_flight < 1:
+            await asyncio.sleep(0.001)
+        if end == "delete":
+            assert b" 204 " in await raw(gateway, get("/mcp", session, method="DELETE"))
+            assert "error" in json.loads((await waiting)[2])
+        else:
+            gateway.reload(GatewayConfig(upstreams=()))
+            await gateway.close()
+    pids = log.read_text().split()
+    assert [_state(pid) for pid in pids] == ["Z"]
+    await asyncio.gather(waiting, return_exceptions=True)
 
 
 def _state(pid):

@@ -38,6 +38,19 @@ async def test_messages_pass_in_both_directions():
                 await connect(f"{url}/elsewhere")
 
 
+async def test_what_no_upstream_can_take():
+    """A command speaks no WebSocket, and the gateway's own path belongs to no upstream."""
+    async with Upstream(OK) as up:
+        whole = UpstreamConfig(name="all", url=up.url, prefix="")
+        command = UpstreamConfig(name="small", kind="stdio", command=("false",), prefix="/mcp")
+        async with serving(whole, command) as gateway:
+            for path, status in (("/mcp", 405), ("/_amends/live", 403)):
+                with pytest.raises(InvalidStatus) as failed:
+                    await connect(f"ws://127.0.0.1:{gateway.port}{path}")
+                assert failed.value.response.status_code == status
+        assert up.requests == []
+
+
 async def test_an_upstream_that_does_not_answer():
     """The caller's handshake fails."""
     config = UpstreamConfig(name="talk", url=f"http://127.0.0.1:{free_port()}", prefix="/talk")

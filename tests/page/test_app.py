@@ -18,6 +18,8 @@ from amends import Fault, decide
 from amends.core import recording
 from amends.gateway.stats import UpstreamStatus
 from amends.page import Page, access
+from amends.page.models import upstream_rows
+from amends.recorder import Event
 
 SECRET = "sk-live-4eC39HqLyjWDarjtT1zdp7dc"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -361,3 +363,13 @@ def test_without_its_extra_the_page_names_the_pip_command(missing):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "ImportError: the page needs an extra: pip install 'amends[server]'" in done.stderr
+
+
+def test_failures_by_kind_count_calls():
+    """A recovered call is counted once, and not once more for each failed try; one that has not ended is counted by its try."""
+    fault = Fault(code="TIMEOUT")
+    tried = Event(at=1.0, where="call", outcome="retry", fault=fault, upstream="shop")
+    ended = Event(at=2.0, where="call", outcome="recovered", fault=fault, upstream="shop", attempt=2)
+    for events in ([tried], [tried, tried, ended]):
+        (row,) = upstream_rows([], events, 3.0)
+        assert [(code, count) for code, count, _ in row.codes] == [("TIMEOUT", 1)]

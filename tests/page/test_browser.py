@@ -83,6 +83,21 @@ async def test_sizes_colours_and_hostile_text(tmp_path):
         check_requests(tab, address)
 
 
+async def test_a_long_code_leaves_room_for_the_other_columns(tmp_path):
+    """The table is not wider than the page, and the call can be read."""
+    async with shown(tmp_path) as (tab, address, url):
+        with amends.record(url):
+            recording.emit("call", "gave-up", Fault(code="X" * 200), name="POST /orders/confirm")
+        await tab.size(1280)
+        await tab.go(address)
+        assert await tab.run("document.querySelector('.failures code').textContent.length") == 200
+        assert await tab.run("document.querySelector('.failures .call').clientWidth > 150")
+        scrolled = (
+            "[...document.querySelectorAll('.scroll')].every(each => each.scrollWidth <= each.clientWidth)"
+        )
+        assert await tab.run(scrolled)
+
+
 async def test_without_scripts_it_is_a_static_view(tmp_path):
     """All parts are there, a form filters, and links open; no live stream is asked for."""
     async with shown(tmp_path) as (tab, address, _):

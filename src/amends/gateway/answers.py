@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 import aiohttp
@@ -12,24 +14,35 @@ from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.gateway.headers import response_headers
+from amends.gateway.rpc import is_response
 from amends.http.asgi_types import Send
 from amends.vendors.streams import read_stream
 
 __all__ = [
+    "EVENT_END",
     "READ",
     "Answer",
     "FailedTry",
+    "WatchedStream",
     "WrittenAnswer",
     "closed_on_error",
+    "data_of",
     "first_event",
     "is_stream",
     "read_failure",
+    "read_response",
     "read_up_to",
     "send_answer",
 ]
 
 READ = 64 * 1024
 """Bytes of an answer that are read before it is passed on."""
+LARGEST_EVENT = 1024 * 1024
+"""Bytes of an event that is looked at while it passes."""
+HELD = 0.5
+"""Seconds that the beginning of a stream without data is held back."""
+EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+"""The end of a server-sent event."""
 
 
 class Answer:
@@ -68,6 +81,33 @@ class Answer:
     def close(self) -> None:
         """Close the connection, unless the answer was read to its end."""
         self.response.close()
+
+
+class WatchedStream(Answer):
+    """A stream of server-sent events that passes as it is, and of which each event is looked at."""
+
+    __slots__ = ("_rest", "_watch")
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, read: bytes, watch: Callable[[bytes], object]
+    ) -> None:
+        super().__init__(response, read)
+        self._watch = watch
+        ends = [end.end() for end in EVENT_END.finditer(read)]
+        self._rest = bytearray(read[ends[-1] :] if ends else read)
+        """The beginning of an event that is not complete."""
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Iterate over the rest of the body."""
+        rest = self._rest
+        async for piece in super().pieces():
+            yield piece
+            rest += piece
+            while end := EVENT_END.search(rest):
+                self._watch(data_of(bytes(rest[: end.end()])))
+                del rest[: end.end()]
+            if len(rest) > LARGEST_EVENT:
+                rest.clear()
 
 
 class WrittenAnswer(Answer):
@@ -164,16 +204,64 @@ def _decoded(data: bytes, encoding: str) -> bytes | None:
 
 
 async def first_event(response: aiohttp.ClientResponse) -> bytes:
-    """Read a stream up to the end of its first event, at most READ bytes."""
+    """
+    Read a stream up to the end of its first event with data, at most READ bytes.
+
+    Comments, and the event with which MCP servers name an id only, are held back for a moment: the answer usually follows at
+    once, and after the first byte to the caller nothing is repeated.
+    """
     data = bytearray()
-    while len(data) < READ:
+    seen = 0
+    until: float | None = None
+    loop = asyncio.get_running_loop()
+    try:
+        while len(data) < READ:
+            async with asyncio.timeout_at(until):
+                piece = await response.content.readany()
+            if not piece:
+                break
+            data += piece
+            for end in EVENT_END.finditer(data, seen):
+                if _has_data(data[seen : end.end()]):
+                    return bytes(data)
+                seen = end.end()
+                until = until or loop.time() + HELD
+    except TimeoutError:
+        if until is None or loop.time() < until:
+            raise  # the upstream's own time-out
+    return bytes(data)
+
+
+def _has_data(event: bytes | bytearray) -> bool:
+    return any(line.startswith(b"data:") and line[5:].strip() for line in event.splitlines())
+
+
+async def read_response(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """
+    Read the JSON-RPC response to a request of the gateway's own, at most `limit` bytes.
+
+    In a stream other messages can come before it; the message is returned as it would be without a stream.
+    """
+    if not is_stream(response):
+        return await read_up_to(response, limit)
+    data = bytearray()
+    while len(data) < limit:
         piece = await response.content.readany()
         if not piece:
             break
         data += piece
-        if b"\n\n" in data or b"\r\n\r\n" in data or b"\r\r" in data:
-            break
-    return bytes(data)
+        while end := EVENT_END.search(data):
+            event = data_of(bytes(data[: end.end()]))
+            del data[: end.end()]
+            if is_response(event):
+                return event
+    return data_of(bytes(data))
+
+
+def data_of(event: bytes) -> bytes:
+    """Return the data of one server-sent event."""
+    lines = event.splitlines()
+    return b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
 
 
 def failure_in_stream(data: bytes, vendor: str | None) -> Fault | None:

@@ -53,7 +53,8 @@ class Gateway:
         self.active: dict[tuple[str, int] | None, asyncio.Task[object]] = {}
         """The call of each connection. The server cancels it when its caller is gone."""
         self._routes: tuple[tuple[bytes, bytes, HttpUpstream], ...] = ()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[asyncio.Task[None], HttpUpstream] = {}
+        """Upstreams that a reload has removed, until their calls have ended."""
         self._load(config)
 
     @property
@@ -77,8 +78,8 @@ class Gateway:
         for upstream in before:
             if id(upstream) not in kept:
                 task = asyncio.get_running_loop().create_task(_close_when_idle(upstream))
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
+                self._closing[task] = upstream
+                task.add_done_callback(self._closing.pop)
 
     def _load(self, config: GatewayConfig) -> None:
         before = {upstream.config.name: upstream for upstream in self.upstreams}
@@ -97,8 +98,9 @@ class Gateway:
         close_page = getattr(self.page, "close", None)
         if close_page is not None:
             await close_page()
-        for task in list(self._closing):
+        for task, upstream in list(self._closing.items()):
             task.cancel()
+            await upstream.close()
 
     async def drain(self, seconds: float) -> bool:
         """Refuse new calls, and wait until those in flight have ended, at most so many seconds."""
@@ -180,7 +182,7 @@ class Gateway:
 
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         for prefix, below, upstream in self._routes:
-            if (path.startswith(below) or path == prefix) and not self.stopping:
+            if (path.startswith(below) or path == prefix) and not self.stopping and not _is_own(path):
                 self.in_flight += 1
                 try:
                     await relay(upstream, scope, receive, send, path[len(prefix) :])

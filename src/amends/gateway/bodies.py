@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 from amends.http.asgi_types import Receive
 
-__all__ = ["KEPT", "Body", "CallerGone", "TooLarge", "TooSlow", "read_body"]
+__all__ = ["KEPT", "Body", "BodyFailed", "CallerGone", "TooLarge", "TooSlow", "read_body"]
 
 KEPT = 256 * 1024
 """Bytes of a body that are kept. 200 calls at once hold at most 50 MB."""
@@ -29,15 +29,25 @@ class TooSlow(Exception):
     """The caller sent nothing for too long."""
 
 
+class BodyFailed(BaseException):
+    """
+    The rest of a body could not be read while it was sent on; `Body.failure` says why.
+
+    The upstream has not failed, so this is no Exception: recovery neither repeats nor records it.
+    """
+
+
 class Body:
     """The body of one request."""
 
-    __slots__ = ("_left", "_receive", "_timeout", "data", "whole")
+    __slots__ = ("_left", "_receive", "_timeout", "data", "failure", "whole")
 
     def __init__(self, data: bytes | bytearray, receive: Receive | None, limit: int, timeout: float) -> None:
         self.data = data
         """What was read so far; all of it if `whole`."""
         self.whole = receive is None
+        self.failure: CallerGone | TooLarge | TooSlow | None = None
+        """Why the rest could not be read."""
         self._receive = receive
         self._left = limit - len(data)
         self._timeout = timeout
@@ -54,10 +64,14 @@ class Body:
             yield first
         receive = self._receive
         while receive is not None:
-            piece, more = await _next(receive, self._timeout)
-            self._left -= len(piece)
-            if self._left < 0:
-                raise TooLarge
+            try:
+                piece, more = await _next(receive, self._timeout)
+                self._left -= len(piece)
+                if self._left < 0:
+                    raise TooLarge  # noqa: TRY301
+            except (CallerGone, TooLarge, TooSlow) as error:
+                self.failure = error
+                raise
             if piece:
                 yield piece
             if not more:

@@ -7,7 +7,6 @@ Which generation a server speaks is found out by a request that it refuses. A se
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
@@ -19,13 +18,16 @@ from yarl import URL
 
 from amends.gateway import generations
 from amends.gateway.answers import (
+    EVENT_END,
     Answer,
     FailedTry,
     WrittenAnswer,
     closed_on_error,
+    data_of,
     first_event,
     is_stream,
     read_failure,
+    read_response,
     read_up_to,
 )
 from amends.gateway.generations import Client
@@ -59,7 +61,6 @@ _PER_REQUEST = frozenset(
 )
 """Headers that do not say who the caller is. Every other is part of the identity of a session."""
 _POST = [("accept", "application/json, text/event-stream"), ("content-type", "application/json")]
-_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 Translate = Callable[[Message], Message]
 
@@ -273,9 +274,9 @@ class Bridge:
         async with response:
             if response.status != 200:
                 return None
-            stream = is_stream(response)
-            data = await (first_event(response) if stream else read_up_to(response, _LARGEST))
-        message = read_members(_data_of(data) if stream else data) or {}
+            async with asyncio.timeout(self._upstream.config.timeout):
+                data = await read_response(response, _LARGEST)
+        message = read_members(data) or {}
         try:
             result = msgspec.json.decode(message.get("result", b"null"))
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -307,7 +308,9 @@ class Bridge:
                 raise FailedTry.of(fault, failed)
         answer: Answer
         if stream:
-            answer = _TranslatedStream(response, data, translate)
+            answer = _TranslatedStream(
+                response, data, translate, lambda event: self._upstream.watch(event, call, rpc)
+            )
         else:
             whole = read_members(data)
             kept = [each for each in Answer(response).headers if each[0] not in _REWRITTEN]
@@ -333,11 +336,18 @@ _REWRITTEN = frozenset({b"content-length", SESSION.encode()})
 class _TranslatedStream(Answer):
     """A stream of server-sent events whose messages are translated one by one."""
 
-    __slots__ = ("_rest", "_translate")
+    __slots__ = ("_rest", "_translate", "_watch")
 
-    def __init__(self, response: aiohttp.ClientResponse, read: bytes, translate: Translate) -> None:
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        read: bytes,
+        translate: Translate,
+        watch: Callable[[bytes], object],
+    ) -> None:
         super().__init__(response, b"")
         self._rest = bytearray(read)
+        self._watch = watch
         self._translate = translate
 
     @property
@@ -354,7 +364,7 @@ class _TranslatedStream(Answer):
         """Iterate over the events."""
         rest, content = self._rest, self.response.content
         while True:
-            while end := _EVENT_END.search(rest):
+            while end := EVENT_END.search(rest):
                 event = bytes(rest[: end.end()])
                 del rest[: end.end()]
                 yield self._event(event)
@@ -368,7 +378,9 @@ class _TranslatedStream(Answer):
             yield bytes(rest)
 
     def _event(self, event: bytes) -> bytes:
-        message = read_members(_data_of(event))
+        data = data_of(event)
+        self._watch(data)
+        message = read_members(data)
         if message is None:
             return event
         if "method" in message and "id" in message:
@@ -376,13 +388,8 @@ class _TranslatedStream(Answer):
         if "method" in message:
             return event
         lines = [line for line in event.splitlines() if line and not line.startswith(b"data:")]
-        data = b"data: " + msgspec.json.encode(self._translate(message))
-        return b"\n".join([*lines, data, b"", b""])
-
-
-def _data_of(event: bytes) -> bytes:
-    lines = event.splitlines()
-    return b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
+        written = b"data: " + msgspec.json.encode(self._translate(message))
+        return b"\n".join([*lines, written, b"", b""])
 
 
 def _identity(call: McpCall) -> list[tuple[str, str]]:

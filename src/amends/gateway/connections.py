@@ -36,6 +36,9 @@ def new_session(config: UpstreamConfig, origin: str) -> aiohttp.ClientSession:
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
             # aiohttp would send a read again by itself, uncounted.
             raise Disconnected(str(error)) from error
+        if response.status < 100:
+            response.close()
+            raise aiohttp.ClientPayloadError("the upstream answered with a status that HTTP does not have")
         if response.status == 101 and "Upgrade" not in request.headers:
             response.close()
             raise aiohttp.ClientPayloadError("the upstream switched the protocol unasked")

@@ -47,13 +47,14 @@ def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1"
 
     """
     found = RequestHeaders()
-    sent, hosts, named = found.sent, 0, None
+    sent, hosts = found.sent, 0
+    named: list[bytes] = []
     for name, value in headers:
         if name in _NOT_SENT:
             if name == b"host":
                 hosts += 1
             elif name == b"connection" and value not in _PLAIN_CONNECTIONS:
-                named = value
+                named.append(value)
             elif name == b"transfer-encoding":
                 if found.chunked or value.strip().lower() != b"chunked" or version == "1.0":
                     raise BadRequest("the transfer encoding is not one `chunked`")
@@ -76,8 +77,8 @@ def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1"
         raise BadRequest("the request does not name one host")
     if found.chunked and found.length is not None:
         raise BadRequest("the request has a length and a transfer encoding")
-    if named is not None:
-        dropped = {each.strip().lower() for each in named.decode("latin-1").split(",")}
+    if named:
+        dropped = {each.strip().lower() for each in b",".join(named).decode("latin-1").split(",")}
         found.sent = [(name, value) for name, value in sent if name not in dropped]
     return found
 

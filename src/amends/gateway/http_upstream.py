@@ -7,6 +7,7 @@ runs the flow of `amends.recovery`. After the first byte of an answer was sent t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -30,11 +31,11 @@ from amends.gateway.answers import (
     read_failure,
     send_answer,
 )
-from amends.gateway.bodies import Body, CallerGone, TooLarge, TooSlow, read_body
+from amends.gateway.bodies import Body, BodyFailed, CallerGone, TooLarge, TooSlow, read_body
 from amends.gateway.config import UpstreamConfig
 from amends.gateway.connections import new_session
 from amends.gateway.headers import BadRequest, RequestHeaders, request_headers, response_headers, traverses
-from amends.gateway.refusals import FACTS, refusal, send_problem, send_whole
+from amends.gateway.refusals import FACTS, refusal, send_and_read_on, send_problem, send_whole
 from amends.gateway.stats import Stats, UpstreamStatus
 from amends.http.asgi_types import Receive, Scope, Send
 from amends.http.key_support import KeySupport, vendor_honours_keys
@@ -61,7 +62,7 @@ NO_BODY = Body(b"", None, 0, 0.0)
 class Call:
     """One call that did not succeed at once."""
 
-    __slots__ = ("answer", "body", "headers", "method", "path", "trace", "url")
+    __slots__ = ("answer", "body", "failed", "headers", "method", "path", "trace", "url")
 
     def __init__(self, method: str, path: str, url: URL, headers: RequestHeaders, body: Body) -> None:
         self.method = method
@@ -70,6 +71,8 @@ class Call:
         self.headers = headers
         self.body = body
         self.trace = trace_id(headers.traceparent)
+        self.failed = False
+        """Whether the answer reports a failure that is passed on and was recorded."""
         self.answer: Answer | None = None
         """The last failed answer; its connection is open until it is passed on or superseded."""
 
@@ -162,14 +165,18 @@ class HttpUpstream:
                 send, scope, refusal(405 if method in _REFUSED else 400, str(error)), close=True
             )
             return
-        except TooLarge:
-            await self.refuse(send, scope, refusal(413), close=True)
+        except (TooLarge, TooSlow, CallerGone) as error:
+            await self.refuse_body(scope, receive, send, error)
             return
-        except TooSlow:
-            await self.refuse(send, scope, refusal(408), close=True)
-            return
-        except CallerGone:
-            return
+        try:
+            await self._call(scope, send, rest, headers, body, began)
+        except BodyFailed:
+            await self.refuse_body(scope, receive, send, body.failure)
+
+    async def _call(
+        self, scope: Scope, send: Send, rest: bytes, headers: RequestHeaders, body: Body, began: float
+    ) -> None:
+        method: str = scope["method"]
         query: bytes = scope["query_string"]
         target = self.target(rest.decode("latin-1"))
         if query:
@@ -184,22 +191,16 @@ class HttpUpstream:
             call = self.new_call(method, rest, url, headers, body)
             try:
                 answer = await self.attempt(call)
-            except (TooLarge, TooSlow, CallerGone) as error:
-                await self._body_failed(send, scope, error)
             except (FailedTry, *_IO) as error:
                 await self._recover(call, self._outcome(sent, error), send, began)
             else:
                 self.stats.times.append(monotonic() - began)
+                if call.failed:
+                    answer.extra = self.facts(call.trace, 1, ())
                 await self._send(send, answer, method, rest)
             return
         try:
-            response = await self.session.request(
-                method,
-                url,
-                headers=headers.sent,
-                data=body.to_send if body is not NO_BODY else None,
-                allow_redirects=False,
-            )
+            response = await self._request(method, url, headers, body)
             status = response.status
             if headers.key is not None:
                 self._note_proof(headers.key, rest, response)
@@ -214,21 +215,11 @@ class HttpUpstream:
                 answer = Answer(response)
             else:
                 answer = await self.examined(response, self.new_call(method, rest, url, headers, body))
-        except (TooLarge, TooSlow, CallerGone) as error:
-            await self._body_failed(send, scope, error)
-            return
-        except FailedTry as failed:
-            call = self.new_call(method, rest, url, headers, body)
-            await self._recover(call, self._outcome(sent, failed), send, began)
-            return
-        except _IO as error:
-            if isinstance(error.__cause__ or error.__context__, TooLarge | TooSlow | CallerGone):
-                await self._body_failed(send, scope, error.__cause__ or error.__context__)
-                return
+        except (FailedTry, *_IO) as error:
             call = self.new_call(method, rest, url, headers, body)
             await self._recover(call, self._outcome(sent, error), send, began)
             return
-        await self._send(send, answer, scope["method"], rest)
+        await self._send(send, answer, method, rest)
 
     def target(self, rest: str) -> str:
         """Return the address of a path below the prefix."""
@@ -238,9 +229,10 @@ class HttpUpstream:
         """Return the description of a call that needs more than forwarding."""
         return Call(method, rest.decode("latin-1"), url, headers, body)
 
-    async def _body_failed(self, send: Send, scope: Scope, error: BaseException | None) -> None:
+    async def refuse_body(self, scope: Scope, receive: Receive, send: Send, error: Exception | None) -> None:
+        """Answer a caller whose body cannot be read, if it is still there."""
         if isinstance(error, TooLarge):
-            await self.refuse(send, scope, refusal(413), close=True)
+            await self.refuse(send_and_read_on(send, receive), scope, refusal(413), close=True)
         elif isinstance(error, TooSlow):
             await self.refuse(send, scope, refusal(408), close=True)
 
@@ -331,13 +323,23 @@ class HttpUpstream:
 
     async def request(self, call: Call) -> aiohttp.ClientResponse:
         """Send a call, and return its answer."""
-        return await self.session.request(
-            call.method,
-            call.url,
-            headers=call.headers.sent,
-            data=None if call.body is NO_BODY else call.body.to_send,
-            allow_redirects=False,
-        )
+        return await self._request(call.method, call.url, call.headers, call.body)
+
+    async def _request(
+        self, method: str, url: URL, headers: RequestHeaders, body: Body
+    ) -> aiohttp.ClientResponse:
+        try:
+            return await self.session.request(
+                method,
+                url,
+                headers=headers.sent,
+                data=None if body is NO_BODY else body.to_send,
+                allow_redirects=False,
+            )
+        except Exception as error:
+            if body.failure is not None:
+                raise BodyFailed from error
+            raise
 
     async def examined(self, response: aiohttp.ClientResponse, call: Call) -> Answer:
         """Return an answer that did not fail; raise FailedTry for one that did."""
@@ -387,24 +389,24 @@ class HttpUpstream:
         try:
             answer = await arun_flow(plan, attempt, (), {}, history, first)
         except FaultError as error:
-            await self._give_up(call, error, self.facts(call, tries, history), send, began)
+            await self._give_up(call, error, self.facts(call.trace, tries, history), send, began)
             return
         finally:
             self._troubled = not self.upstream.idle
-        if first is not None or tries > 1:
+        if first is not None or tries > 1 or call.failed:
             stats.recovered += tries > 1
-            answer.extra = self.facts(call, tries, history)
+            answer.extra = self.facts(call.trace, tries, history)
         stats.times.append(monotonic() - began)
         await self._send(send, answer, call.method, call.path.encode("latin-1"))
 
-    def facts(self, call: Call, tries: int, history: list[Attempt]) -> list[tuple[bytes, bytes]]:
+    def facts(self, trace: str, tries: int, history: Sequence[Attempt]) -> list[tuple[bytes, bytes]]:
         """Return the headers that say which upstream failed, how many tries were made and how long they waited."""
         seconds = sum(each.wait + each.parked for each in history)
         return [
             (FACTS["upstream"], self.config.name.encode()),
             (FACTS["tries"], b"%d" % tries),
             (FACTS["waited"], b"%.3f" % seconds),
-            (FACTS["trace"], call.trace.encode()),
+            (FACTS["trace"], trace.encode()),
         ]
 
     async def _give_up(

@@ -28,11 +28,12 @@ from amends.foreign import from_upstream
 from amends.gateway.answers import (
     Answer,
     FailedTry,
+    WatchedStream,
     WrittenAnswer,
     first_event,
     is_stream,
     read_failure,
-    read_up_to,
+    read_response,
     send_answer,
 )
 from amends.gateway.bodies import Body
@@ -55,7 +56,7 @@ from amends.gateway.rpc import (
 from amends.http.asgi_types import Send
 from amends.serving.adcp_error import error_object, sentence
 
-__all__ = ["McpUpstream", "rpc_error_body"]
+__all__ = ["SESSION", "McpUpstream", "adcp_body", "rpc_error_body"]
 
 SESSION = "mcp-session-id"
 _VERSION = "mcp-protocol-version"
@@ -179,6 +180,8 @@ class McpUpstream(HttpUpstream):
         if found is None and call.native is not None and self.config.translate:
             response.close()
             return None, self._translated(rpc, call.native)
+        if stream and found is None and not call.failed:
+            return None, WatchedStream(response, data, lambda event: self.watch(event, call, rpc))
         return found, Answer(response, data)
 
     def examine(self, data: bytes, call: McpCall, rpc: Request, *, stream: bool) -> Fault | None:
@@ -196,17 +199,25 @@ class McpUpstream(HttpUpstream):
             if fault is not None:
                 # A failed task of A2A keeps its form: it has an id that the caller needs.
                 call.native = fault if self.config.kind == "mcp" or _is_error(message) else None
-                self.stats.failed += 1
-                self.stats.codes[fault.code] += 1
-                recording.emit(
-                    "gateway",
-                    "passed-on",
-                    fault,
-                    name=_name(rpc),
-                    trace_id=call.trace,
-                    upstream=self.config.name,
-                )
+                self._record(fault, call, rpc)
         return None
+
+    def watch(self, event: bytes, call: McpCall, rpc: Request) -> None:
+        """Record the failure in an event of a stream that is being passed on, the first of a call."""
+        if call.failed or not may_have_failed(event):
+            return
+        for message in answers_in(event, stream=False):
+            fault = failure_in(message, via=self.config.kind, native=True)
+            if fault is not None:
+                self._record(fault, call, rpc)
+
+    def _record(self, fault: Fault, call: McpCall, rpc: Request) -> None:
+        call.failed = True
+        self.stats.failed += 1
+        self.stats.codes[fault.code] += 1
+        recording.emit(
+            "gateway", "passed-on", fault, name=_name(rpc), trace_id=call.trace, upstream=self.config.name
+        )
 
     def learn(self, message: object) -> None:
         """Note what a listing of tools says about repeating them, and about headers of their arguments."""
@@ -272,10 +283,9 @@ class McpUpstream(HttpUpstream):
             id = response.headers.get(SESSION)
             if response.status != 200 or id is None:
                 return False
-            data = await (
-                first_event(response) if is_stream(response) else read_up_to(response, _LARGEST_LISTING)
-            )
-            answers = answers_in(data, stream=is_stream(response))
+            async with asyncio.timeout(self.config.timeout):
+                data = await read_response(response, _LARGEST_LISTING)
+            answers = answers_in(data, stream=False)
         result = answers[0].get("result") if answers and isinstance(answers[0], dict) else None
         if not isinstance(result, dict):
             return False
@@ -329,9 +339,8 @@ class McpUpstream(HttpUpstream):
             data = compact({**msgspec.json.decode(_LIST), "params": {"_meta": params["_meta"]}}) or b""
         url = URL(self.config.url, encoded=True)
         async with self.session.post(url, headers=headers, data=data, allow_redirects=False) as response:
-            stream = is_stream(response)
-            data = await (first_event(response) if stream else read_up_to(response, _LARGEST_LISTING))
-        for message in answers_in(data, stream=stream):
+            data = await read_response(response, _LARGEST_LISTING)
+        for message in answers_in(data, stream=False):
             self.learn(message)
 
     async def send_own(self, send: Send, call: Call, fault: Fault, facts: list[tuple[bytes, bytes]]) -> None:
@@ -357,14 +366,17 @@ class McpUpstream(HttpUpstream):
         await send_answer(send, answer)
 
     def _translated(self, rpc: Request, fault: Fault) -> WrittenAnswer:
-        own = from_upstream(fault, own=self.config.own)
-        if rpc.tool is not None and self.config.kind == "mcp":
-            error = error_object(own)
-            found = result(error, protocol=_WRITTEN, sentence=sentence(error))
-            body = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(rpc.id), compact(found) or b"{}")
-        else:
-            body = rpc_error_body(rpc.id, fault, own=self.config.own)
+        body = adcp_body(rpc, fault, self.config)
         return WrittenAnswer(200, [(b"content-type", b"application/json")], body)
+
+
+def adcp_body(rpc: Request, fault: Fault, config: UpstreamConfig) -> bytes:
+    """Return a failure as an AdCP error: as the result of the tool that was called, else as an error of the request."""
+    if rpc.tool is None or config.kind == "a2a":
+        return rpc_error_body(rpc.id, fault, own=config.own)
+    error = error_object(from_upstream(fault, own=config.own))
+    found = result(error, protocol=_WRITTEN, sentence=sentence(error))
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(rpc.id), compact(found) or b"{}")
 
 
 def rpc_error_body(id: msgspec.Raw, fault: Fault, *, own: bool = False) -> bytes:

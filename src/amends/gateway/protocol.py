@@ -11,6 +11,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from amends.http.asgi_types import Message, Send
+
 __all__ = ["HEADER_BYTES", "HEADER_SECONDS", "UNREAD_SECONDS", "GatewayProtocol"]
 
 HEADER_BYTES = 64 * 1024
@@ -86,6 +88,9 @@ class GatewayProtocol(HttpToolsProtocol):
         self._header_bytes = None
         self._stop_timer()
         super().on_headers_complete()
+        if self.parser.get_http_version() == "1.0" and self.cycle is not None:
+            cycle: Any = self.cycle
+            cycle.send = _unchunked(cycle)
 
     def on_message_complete(self) -> None:
         """Count the headers of a request that may follow."""
@@ -127,3 +132,23 @@ class GatewayProtocol(HttpToolsProtocol):
                 b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
             )
             self.transport.close()
+
+
+def _unchunked(cycle: Any) -> Send:
+    """Return the `send` of a request of HTTP/1.0, which knows no chunks: the end of the connection ends the body."""
+    plain: Send = cycle.send
+    without_length = False
+
+    async def send(message: Message) -> None:
+        nonlocal without_length
+        if message["type"] == "http.response.start":
+            names = {name.lower() for name, _ in message.get("headers", ())}
+            without_length = b"content-length" not in names
+            if without_length:
+                cycle.chunked_encoding = False
+        elif without_length:
+            # uvicorn compares each part with the length that is left.
+            cycle.expected_content_length = len(message.get("body", b""))
+        await plain(message)
+
+    return send

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
 from amends.core.wire import compact
 from amends.dialects.problem import MEDIA_TYPE, encode
-from amends.http.asgi_types import Send
+from amends.http.asgi_types import Message, Receive, Send
 from amends.http.responses import retry_after, with_wait
 
-__all__ = ["FACTS", "refusal", "send_problem", "send_whole"]
+__all__ = ["FACTS", "refusal", "send_and_read_on", "send_problem", "send_whole"]
 
 
 FACTS = {
@@ -20,6 +22,9 @@ FACTS = {
     "trace": b"amends-trace",
 }
 """The headers that say which upstream failed, how many tries were made, how long they waited, and the trace id."""
+
+_READ_ON = 2.0
+"""Seconds that a caller has to stop sending a body that was refused."""
 
 _TITLES = {
     400: ("INVALID_REQUEST", "The request cannot be read in one way only"),
@@ -65,3 +70,26 @@ async def send_whole(send: Send, status: int, headers: list[tuple[bytes, bytes]]
     """Send an answer at once."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def send_and_read_on(send: Send, receive: Receive) -> Send:
+    """
+    Return `send`, which reads the rest of a refused request for a moment before it ends the answer.
+
+    A connection that is closed while bytes are unread is reset, and the caller loses the answer that says why.
+    """
+
+    async def sending(message: Message) -> None:
+        if message["type"] != "http.response.body":
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        try:
+            async with asyncio.timeout(_READ_ON):
+                while (read := await receive())["type"] == "http.request" and read.get("more_body"):
+                    pass
+        except TimeoutError:
+            pass
+        await send({"type": "http.response.body", "body": b""})
+
+    return sending

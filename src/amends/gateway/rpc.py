@@ -14,6 +14,7 @@ __all__ = [
     "Request",
     "answers_in",
     "failure_in",
+    "is_response",
     "loses_session",
     "may_have_failed",
     "read_members",
@@ -97,6 +98,12 @@ def loses_session(status: int, body: bytes) -> bool:
     The protocol demands 404; widespread servers answer with 400 and a message about the session.
     """
     return status == 404 or (status == 400 and b"session" in body[:1000].lower())
+
+
+def is_response(data: bytes) -> bool:
+    """Return whether a message is the response to a request, and not another one before it in the same stream."""
+    message = read_members(data)
+    return message is not None and ("result" in message or "error" in message)
 
 
 def may_have_failed(data: bytes) -> bool:

@@ -12,21 +12,25 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from time import monotonic
+from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 
 from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.operation import Operation
+from amends.errors.base import FaultError
 from amends.gateway import generations
+from amends.gateway.answers import FailedTry
 from amends.gateway.bodies import CallerGone, TooLarge, TooSlow, read_body
 from amends.gateway.config import UpstreamConfig
 from amends.gateway.generations import Client
 from amends.gateway.headers import BadRequest, RequestHeaders, request_headers
 from amends.gateway.http_upstream import HttpUpstream
-from amends.gateway.mcp import SESSION, rpc_error_body
+from amends.gateway.mcp import SESSION, adcp_body, rpc_error_body
 from amends.gateway.refusals import refusal, send_whole
 from amends.gateway.rpc import (
     READS,
@@ -39,6 +43,11 @@ from amends.gateway.rpc import (
 )
 from amends.gateway.stdio_process import Gone, StdioProcess, Take
 from amends.http.asgi_types import Receive, Scope, Send
+from amends.recovery.clock import CLOCK
+from amends.recovery.drivers import arun_flow
+from amends.recovery.history import Attempt
+from amends.recovery.operation_flow import Outcome
+from amends.recovery.plan import Plan
 from amends.serving.tracing import trace_id
 
 __all__ = ["StdioUpstream"]
@@ -59,6 +68,13 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 Queue = asyncio.Queue[Message]
 
 
+class _Response(NamedTuple):
+    """A response for the caller, and the headers that say which upstream failed."""
+
+    body: bytes
+    facts: list[tuple[bytes, bytes]]
+
+
 class _Session:
     """A client's session and its process."""
 
@@ -76,17 +92,23 @@ class _Session:
         self._config = config
         self._lock = asyncio.Lock()
         self._process: StdioProcess | None = None
+        self._stopped = False
 
     async def process(self) -> StdioProcess:
         """Return the running process; start it, and initialize it again if the session was initialized before."""
         async with self._lock:
             before = self._process
+            if self._is_stopped():
+                raise Gone
             if before is not None and not before.ended:
                 return before
             if before is not None:
                 # It may have closed its output only.
                 await before.stop()
             self._process = process = await StdioProcess.start(self._config.command)
+            if self._is_stopped():
+                await process.stop()
+                raise Gone
             process.on_message = self._take
             if before is not None and self.initialize is not None:
                 try:
@@ -96,6 +118,9 @@ class _Session:
                     await process.stop()
                     raise Gone from None
             return process
+
+    def _is_stopped(self) -> bool:
+        return self._stopped
 
     def _take(self, message: Message) -> bool:
         """Take a message that belongs to no request. One that several clients could get is dropped."""
@@ -107,7 +132,8 @@ class _Session:
         return True
 
     async def stop(self) -> None:
-        """End the process."""
+        """End the process; a call in flight does not start it again."""
+        self._stopped = True
         if self._process is not None:
             await self._process.stop()
 
@@ -131,16 +157,17 @@ class StdioUpstream(HttpUpstream):
         """Serve one request of an MCP client."""
         method: str = scope["method"]
         data = b""
+        largest = min(_LARGEST, self.config.max_body)
         try:
             headers = request_headers(scope["headers"], scope["http_version"])
             if method == "POST":
-                body = await read_body(receive, headers.length, _LARGEST, self.config.timeout)
+                body = await read_body(receive, headers.length, largest, self.config.timeout)
                 data = bytes(body.data) if body.whole else b"".join([piece async for piece in body.stream()])
-        except (BadRequest, TooLarge, TooSlow) as error:
-            status = 413 if isinstance(error, TooLarge) else 408 if isinstance(error, TooSlow) else 400
-            await self.refuse(send, scope, refusal(status), close=True)
+        except BadRequest:
+            await self.refuse(send, scope, refusal(400), close=True)
             return
-        except CallerGone:
+        except (TooLarge, TooSlow, CallerGone) as error:
+            await self.refuse_body(scope, receive, send, error)
             return
         if not _may_call(headers):
             # A page of any site could otherwise call the command through its visitor's browser.
@@ -213,14 +240,74 @@ class StdioUpstream(HttpUpstream):
 
     # Recovery --------------------------------------------------------------------------------------------------
 
-    async def _ask(self, session: _Session, message: Message, rpc: Request, trace: str, take: Take) -> bytes:
-        """Return the response. After the process has ended, a request that changes nothing is sent once more."""
-        method, tool = rpc.method, rpc.tool
-        known = self._tools.get(tool or "")
-        safe = method in READS or (known is not None and known.repeatable)
-        name = method if tool is None else f"{method} {tool}"
-        fault: Fault | None = None
-        for tries in (1, 2):
+    async def _ask(
+        self, session: _Session, message: Message, rpc: Request, trace: str, take: Take
+    ) -> _Response:
+        """Return the response. A failure that says so, or of a request that changes nothing, is repeated."""
+        known = self._tools.get(rpc.tool or "") or Operation(read_only=rpc.method in READS)
+        operation = replace(known, name=_name(rpc), trace_id=trace, binding="gateway")
+        begun = False
+        tries = 0
+        response: Message | None = None
+
+        def taking(of_it: Message) -> None:
+            nonlocal begun
+            begun = True
+            take(of_it)
+
+        async def attempt() -> None:
+            nonlocal response, tries
+            response = None
+            tries += 1
+            response, again = await self._try(session, message, rpc, operation, taking)
+            tries += again
+            fault = failure_in(_plain(response))
+            if fault is not None:
+                raise FailedTry.of(fault, None)
+
+        sent, history = CLOCK.now(), list[Attempt]()
+        failed: FaultError | None = None
+        try:
+            await attempt()
+        except FailedTry as first:
+            failed = first
+        if failed is not None and response is not None and not begun:
+            outcome = Outcome(sent=sent, ended=CLOCK.now(), error=failed, fault=failed.fault)
+            plan = Plan(policy=self.config.policy, upstream=self.upstream, operation=operation).checked()
+            try:
+                await arun_flow(plan, attempt, (), {}, history, outcome)
+            except FaultError as last:
+                failed = last
+            else:
+                failed = None
+                self.stats.recovered += 1
+        elif failed is not None:
+            self._record("gave-up", failed.fault, operation.name, trace, tries)
+        facts = self.facts(trace, tries, history)
+        if response is None:
+            assert failed is not None
+            self._count(failed.fault)
+            return _Response(rpc_error_body(message["id"], failed.fault), facts)
+        fault = failed.fault if failed is not None else self._read(response, rpc, trace)
+        if fault is None:
+            return _Response(msgspec.json.encode(response), facts if tries > 1 else [])
+        self._count(fault)
+        if self.config.translate and (fault.origin is None or fault.origin.dialect != self.config.translate):
+            return _Response(adcp_body(rpc, fault, self.config), facts)
+        return _Response(msgspec.json.encode(response), facts)
+
+    async def _try(
+        self, session: _Session, message: Message, rpc: Request, operation: Operation, take: Take
+    ) -> tuple[Message, int]:
+        """
+        Return the response, and 1 if the request was sent to a new process, because the first had ended.
+
+        Raises:
+            FailedTry: there is no response.
+
+        """
+        ended: Fault | None = None
+        for again in (0, 1):
             started = False
             try:
                 await session.process()
@@ -230,18 +317,15 @@ class StdioUpstream(HttpUpstream):
                 late = isinstance(error, TimeoutError)
                 code = "TIMEOUT" if late else "SERVICE_UNAVAILABLE"
                 fault = Fault(code=code, executed="maybe" if started else "no")  # type: ignore[arg-type]
-                if tries == 1 and not late and (safe or not started):
-                    self._record("retry", fault, name, trace, tries)
-                    continue
-                self._record("gave-up", fault, name, trace, tries)
-                self.stats.failed += 1
-                self.stats.codes[code] += 1
-                return rpc_error_body(message["id"], fault)
-            if fault is not None:
+                if again or late or (started and not operation.repeatable):
+                    raise FailedTry.of(fault, None) from None
+                self._record("retry", fault, operation.name, operation.trace_id or "", 1)
+                ended = fault
+                continue
+            if ended is not None:
                 self.stats.recovered += 1
-                self._record("recovered", fault, name, trace, tries)
-            self._read(response, method, name, trace)
-            return msgspec.json.encode(response)
+                self._record("recovered", ended, operation.name, operation.trace_id or "", 2)
+            return response, again
         raise AssertionError("unreachable")
 
     async def _exchange(self, session: _Session, message: Message, rpc: Request, take: Take) -> Message:
@@ -250,7 +334,7 @@ class StdioUpstream(HttpUpstream):
             return await self._translated(session, message, rpc, take)
         process = await session.process()
         modern = generations.is_modern(rpc.params)
-        response = await process.request(message, seconds=self.config.timeout, take=take, tell=modern)
+        response = await process.request(message, seconds=self.config.timeout, take=take, cancellable=modern)
         if session.generation_known or not (modern or rpc.method == "initialize"):
             return response
         session.generation_known = True
@@ -306,7 +390,7 @@ class StdioUpstream(HttpUpstream):
             response = await process.request(sent, seconds=self.config.timeout, take=take)
             return generations.response_to_legacy(response)
         sent = generations.request_to_legacy(message)
-        response = await process.request(sent, seconds=self.config.timeout, take=take, tell=True)
+        response = await process.request(sent, seconds=self.config.timeout, take=take, cancellable=True)
         return generations.response_to_modern(response, rpc.method)
 
     def _record(self, outcome: str, fault: Fault, name: str, trace: str, tries: int) -> None:
@@ -314,16 +398,20 @@ class StdioUpstream(HttpUpstream):
             "gateway", outcome, fault, name=name, trace_id=trace, attempt=tries, upstream=self.config.name
         )
 
-    def _read(self, response: Message, method: str, name: str, trace: str) -> None:
-        """Learn annotations from a listing, and record a failure."""
-        if method == "tools/list":
+    def _read(self, response: Message, rpc: Request, trace: str) -> Fault | None:
+        """Learn annotations from a listing; record a failure that says nothing about repeating it, and return it."""
+        if rpc.method == "tools/list":
             self._tools.update(tool_operations(_plain(response)))
-        if "error" in response or b'"isError"' in bytes(response.get("result", msgspec.Raw(b""))):
-            fault = failure_in(_plain(response), native=True)
-            if fault is not None:
-                self.stats.failed += 1
-                self.stats.codes[fault.code] += 1
-                self._record("passed-on", fault, name, trace, 1)
+        if "error" not in response and b'"isError"' not in bytes(response.get("result", msgspec.Raw(b""))):
+            return None
+        fault = failure_in(_plain(response), native=True)
+        if fault is not None:
+            self._record("passed-on", fault, _name(rpc), trace, 1)
+        return fault
+
+    def _count(self, fault: Fault) -> None:
+        self.stats.failed += 1
+        self.stats.codes[fault.code] += 1
 
     # Answers ---------------------------------------------------------------------------------------------------
 
@@ -331,7 +419,7 @@ class StdioUpstream(HttpUpstream):
         self,
         send: Send,
         session: _Session,
-        asked: asyncio.Future[bytes],
+        asked: asyncio.Future[_Response],
         queue: Queue,
         *,
         opened: bool,
@@ -343,14 +431,14 @@ class StdioUpstream(HttpUpstream):
             session.streams.append(queue)
             try:
                 if await _send_messages(send, queue, asked, headers):
-                    await _send_event(send, asked.result())
+                    await _send_event(send, asked.result().body)
                     await send({"type": "http.response.body", "body": b""})
                     return
             finally:
                 session.streams.remove(queue)
-        body = await asked
+        body, facts = await asked
         length = (b"content-length", b"%d" % len(body))
-        await send_whole(send, 200, [*_JSON, length, *headers], body)
+        await send_whole(send, 200, [*_JSON, length, *headers, *facts], body)
 
     async def _stream(self, send: Send, receive: Receive, session: _Session) -> None:
         """Send the messages that the server sends by itself, until the client leaves."""
@@ -375,7 +463,7 @@ class StdioUpstream(HttpUpstream):
 async def _send_messages(
     send: Send,
     queue: Queue,
-    until: asyncio.Future[bytes] | asyncio.Future[None],
+    until: asyncio.Future[_Response] | asyncio.Future[None],
     headers: list[tuple[bytes, bytes]] | None,
 ) -> bool:
     """
@@ -407,6 +495,10 @@ def _put_into(queue: Queue) -> Take:
             queue.put_nowait(message)
 
     return put
+
+
+def _name(rpc: Request) -> str:
+    return rpc.method if rpc.tool is None else f"{rpc.method} {rpc.tool}"
 
 
 def _header(headers: RequestHeaders, wanted: str) -> str:

@@ -97,7 +97,7 @@ class StdioProcess:
         *,
         seconds: float | None = None,
         take: Take | None = None,
-        tell: bool = False,
+        cancellable: bool = False,
     ) -> Message:
         """
         Send a request, and return its response with the request's own id.
@@ -106,7 +106,7 @@ class StdioProcess:
             message: the request.
             seconds: how long it may take; messages about its progress begin it anew.
             take: takes messages about its progress.
-            tell: tell the process if the caller leaves, which ends a request of 2026-07-28.
+            cancellable: send a cancellation to the process if the caller leaves, which ends a request of 2026-07-28.
 
         Raises:
             Gone: the process has ended; it is unknown whether it executed the request.
@@ -124,7 +124,7 @@ class StdioProcess:
                 await self.send(sent)
                 response = await pending.future
         except (TimeoutError, asyncio.CancelledError) as error:
-            if tell or isinstance(error, TimeoutError):
+            if cancellable or isinstance(error, TimeoutError):
                 with contextlib.suppress(Gone):
                     self._write(_cancelled(msgspec.Raw(number)))
             raise

@@ -32,6 +32,10 @@ async def relay(upstream: HttpUpstream, scope: Scope, receive: Receive, send: Se
     await receive()
     stats = upstream.stats
     stats.calls += 1
+    if upstream.config.kind == "stdio":
+        stats.refused += 1
+        await _deny(send, scope, 405, [])
+        return
     if stats.in_flight >= upstream.config.concurrency:
         stats.refused += 1
         await _deny(send, scope, 503, [(b"retry-after", b"1")])

@@ -163,7 +163,9 @@ def _gateway_row(status: UpstreamFigures, now: float) -> UpstreamRow:
 def _recorded_row(name: str, events: list[Event]) -> UpstreamRow:
     ends = [event for event in events if event.outcome in ENDS]
     times = sorted(event.elapsed for event in ends if event.elapsed is not None)
-    codes = _coloured(Counter(event.fault.code for event in events))
+    # A recovered call has an event for each failed try, too: calls are counted, as far as one has ended.
+    counted = ends or events
+    codes = _coloured(Counter(event.fault.code for event in counted))
     recovered = sum(event.succeeded for event in ends)
     return UpstreamRow(
         name=name,
@@ -172,7 +174,7 @@ def _recorded_row(name: str, events: list[Event]) -> UpstreamRow:
         recovered=f"{recovered:,}",
         p50=_duration(times[len(times) // 2] if times else None),
         p99=_duration(times[min(len(times) - 1, int(0.99 * len(times)))] if times else None),
-        bar=share_bar([(count, colour) for _, count, colour in codes], len(events)),
+        bar=share_bar([(count, colour) for _, count, colour in codes], len(counted)),
         codes=codes,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypedDict, Unpack
 from urllib.parse import urljoin, urlsplit
@@ -158,6 +158,7 @@ class SendOptions(TypedDict, total=False):
     params: Mapping[str, str] | None
     credentials: bool
     patience: float
+    enough: Callable[[Reply], bool] | None
 
 
 class ProbeOptions(SendOptions, total=False):
@@ -231,9 +232,10 @@ class Exchange:
         params: Mapping[str, str] | None = None,
         credentials: bool = True,
         patience: float = TIMEOUT * 2,
+        enough: Callable[[Reply], bool] | None = None,
     ) -> Reply:
         """
-        Send one request and return the response.
+        Send one request and return the response; of a stream of events only as much as is `enough`.
 
         Raises:
             OutOfProbesError: there were too many, or they took too long.
@@ -254,14 +256,18 @@ class Exchange:
             response = await self._client.send(request, stream=True)
             try:
                 coding = response.headers.get("content-encoding", "")
+                received = {name.lower(): value for name, value in response.headers.items()}
+                stream = "text/event-stream" in received.get("content-type", "")
                 body = b""
                 async for chunk in response.aiter_raw() if coding else response.aiter_bytes():
                     body += chunk
                     if len(body) > MAX_BODY:
                         break
+                    # A service may keep a stream open after its answer.
+                    if stream and enough is not None and enough(Reply(response.status_code, received, body)):
+                        break
             finally:
                 await response.aclose()
-        received = {name.lower(): value for name, value in response.headers.items()}
         return Reply(response.status_code, received, decompressed(body, coding)[:MAX_BODY])
 
     async def probe(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
@@ -67,7 +67,12 @@ class HttpPeer:
         """Send a frame; bytes are sent as they are."""
         content = frame if isinstance(frame, bytes) else msgspec.json.encode(frame)
         reply = await self._exchange.send(
-            "POST", self._path, headers=_SSE | self.headers, content=content, patience=self.patience
+            "POST",
+            self._path,
+            headers=_SSE | self.headers,
+            content=content,
+            patience=self.patience,
+            enough=_with_answer(number),
         )
         self.status = reply.status
         session = reply.headers.get("mcp-session-id")
@@ -86,6 +91,11 @@ def _frames(reply: Reply) -> Iterable[object]:
         return [reply.json]
     data = [line[5:].strip() for line in reply.text.splitlines() if line.startswith("data:")]
     return [document(each) for each in data]
+
+
+def _with_answer(number: int | None) -> Callable[[Reply], bool]:
+    """Return a function that tells whether a stream has the response to request `number`."""
+    return lambda reply: any(_answers(each, number) for each in _frames(reply))
 
 
 def _answers(frame: object, number: int | None) -> bool:
@@ -231,7 +241,9 @@ async def without_credentials(exchange: Exchange, path: str, method: str, params
     answers = []
     for name, sent in (("no-credentials", {}), ("expired-credentials", _EXPIRED)):
         headers = _SSE | sent
-        answer = await exchange.probe(name, "POST", path, headers=headers, content=frame, credentials=False)
+        answer = await exchange.probe(
+            name, "POST", path, headers=headers, content=frame, credentials=False, enough=_with_answer(1)
+        )
         status = answer.response.get("status") if isinstance(answer.response, dict) else None
         asks = answer.outcome == "no-answer" or status in _REFUSED
         answers.append(answer if asks else not_probed(name, "the service does not ask for credentials"))
