@@ -27,6 +27,7 @@ __all__ = [
     "EventHook",
     "add_hook",
     "describe_call",
+    "log_close_failed",
     "log_event",
     "log_late_call",
     "log_level",
@@ -217,6 +218,11 @@ def log_event(event: Event) -> None:
 
 _late: set[str] = set()
 _MOST_LATE = 100
+
+
+def log_close_failed(error: Exception) -> None:
+    """Log that a stream could not be closed, without the text of the exception."""
+    _log.warning("a stream could not be closed: %s", type(error).__name__)
 
 
 def log_late_call(call: Callable[..., object], timeout: float) -> None:
