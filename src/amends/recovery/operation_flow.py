@@ -430,7 +430,7 @@ class Flow:
             raise with_fault(cause, error)
         raise error from cause
 
-    def _publish_queued(self, upstream: Upstream, seconds: float) -> AbstractContextManager[None]:
+    def _publish_queued(self, upstream: Upstream, seconds: float) -> AbstractContextManager[object]:
         """Publish that a call waits for its turn at the upstream; nothing if it does not wait long."""
         if not seconds:
             return nullcontext()
@@ -439,7 +439,7 @@ class Flow:
         fault = stepper.fault or upstream.refusal(CLOCK.now())
         return self._publish("queued", replace(stepper, fault=fault, verdict=waiting))
 
-    def _publish(self, kind: str, stepper: Stepper | None = None) -> AbstractContextManager[None]:
+    def _publish(self, kind: str, stepper: Stepper | None = None) -> AbstractContextManager[object]:
         self.trace = self.trace or urandom(16).hex()
         return publish(
             kind,
