@@ -101,8 +101,8 @@ class Flow:
         self.new_waiter = new_waiter
         self.history = history
         self.first = first
-        self.bound = False
-        """Whether the caller has a part of the result, so that no further call is made."""
+        self.bound: str | None = None
+        """Why no further call is made, such as "delivered": the caller has a part of the result."""
         self.notes: list[str] = []
         self.trace = ""
         self.stepper = Stepper(
@@ -296,8 +296,8 @@ class Flow:
         operation declares: by naming the exception in `on` the caller asked for the repeat.
         """
         on = self.plan.on
-        if self.bound:
-            return fault, "delivered", False
+        if self.bound is not None:
+            return fault, self.bound, False
         if error is None:
             return fault, None, False
         if on is None:

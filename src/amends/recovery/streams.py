@@ -319,7 +319,7 @@ class _Stream:
         bound = self.delivered > 0 if self.bound is None else self.bound()
         if isinstance(error, Exception) and bound:
             # No further attempt is made, and no hook runs that could lead to one.
-            self.flow.bound = True
+            self.flow.bound = "delivered" if self.delivered else "attempts"
             self.flow.plan = replace(self.flow.plan, verify=None, refresh=None)
         try:
             return self.steps.throw(error)
