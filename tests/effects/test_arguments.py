@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
@@ -47,6 +48,18 @@ class Tags(pydantic.BaseModel):
     link: pydantic.AnyUrl
 
 
+class Currency(str, Enum):  # noqa: UP042 - its text differs from its value
+    EUR = "eur"
+
+
+class Size(int, Enum):
+    BIG = 3
+
+
+class Plain(Enum):
+    TEXT = 'a"b'
+
+
 class Money:
     def __init__(self, amount):
         self._amount = amount
@@ -84,6 +97,11 @@ def test_equal_meaning_has_equal_text():
         ({10, 2}, frozenset([2, 10])),
         ([{10, 2}, None], [frozenset([2, 10]), None]),
         ({1: "a"}, {"1": "a"}),
+        (10**20, 1e20),
+        (10**20, Decimal("1E+20")),
+        ({"a": 10**20, "b": 1}, {"a": 10**20, "b": 1.0}),
+        (10**5000, Decimal("1E+5000")),
+        (Data(10**5000), {"a": 10**5000}),
     ):
         assert canonical(first) == canonical(second), (first, second)
     for first, second in (
@@ -98,6 +116,9 @@ def test_equal_meaning_has_equal_text():
         (float("inf"), float("-inf")),
         (Decimal("NaN"), None),
         (Card(number="4111"), Card(number="4222")),
+        (10**20, 10**20 + 1),
+        (10**20, str(10**20)),
+        (10**5000, 10**5000 + 1),
     ):
         assert canonical(first) != canonical(second), (first, second)
 
@@ -126,6 +147,13 @@ def test_keys():
         '["a",7]',
         str(UUID(int=0)),
     ]
+    assert [key_text(value) for value in (Currency.EUR, Size.BIG, Plain.TEXT, 10**20, 1e20)] == [
+        "eur",
+        "3",
+        'a"b',
+        "100000000000000000000",
+        "100000000000000000000",
+    ]
     for empty in (None, "", (), b""):
         with pytest.raises(ValueError, match="empty"):
             key_text(empty)
@@ -133,9 +161,22 @@ def test_keys():
     assert len(row_name("pay", "x" * 999)) == len(row_name("pay", "a\nb")) == 36
 
 
-def test_a_model_with_sets_is_the_same_in_every_process():
+def test_sets_are_the_same_in_every_process():
     """The order of a set of texts differs from process to process, and a repeat may come from another one."""
-    program = "import test_arguments as t; print(t.canonical(t.Tags(tags=t.NAMES, nested={'a': t.NAMES}, link='https://x.example/')))"
+    groups = "{frozenset([each, each * 2]) for each in t.NAMES}"
+    pairs = "{(each, frozenset([each, 'a'])) for each in t.NAMES}"
+    values = (
+        "t.Tags(tags=t.NAMES, nested={'a': t.NAMES}, link='https://x.example/')",
+        groups,
+        f"t.Data({groups})",
+        f"t.Struct({groups})",
+        f"t.SimpleNamespace(a={groups})",
+        pairs,
+        f"sorted({pairs}, key=str)",
+    )
+    program = (
+        f"import test_arguments as t\nfor each in ({', '.join(values)}): print(t.canonical(each).decode())"
+    )
     texts = {
         subprocess.run(
             [sys.executable, "-c", program],
@@ -147,8 +188,11 @@ def test_a_model_with_sets_is_the_same_in_every_process():
         ).stdout
         for seed in range(3)
     }
-    assert len(texts) == 1
-    assert "https://x.example/" in texts.pop()
+    assert len(texts) == 1, texts
+    model, of_sets, *with_sets, unordered, ordered = texts.pop().splitlines()
+    assert "https://x.example/" in model
+    assert with_sets == [f'{{"a":{of_sets}}}'] * 3
+    assert unordered == ordered
 
 
 def test_a_secret_is_not_written():

@@ -551,3 +551,28 @@ def test_names_of_tools_and_keys_do_not_run_into_each_other():
     assert effects.call("pay", lambda: 1, {}, key="a:b") == 1
     assert effects.call("pay:a", lambda: 2, {}, key="b") == 2
     assert effects.call("pay%3Aa", lambda: 3, {}, key="b") == 3
+
+
+def test_a_positional_argument_and_a_keyword_of_the_same_name():
+    """Both count for the key: two calls that differ in one of them are two calls."""
+    effects, calls = Effects("memory:"), []
+
+    @effects.once
+    def send(text, /, **headers):
+        calls.append((text, headers))
+
+    for text, header in ((1, 2), (3, 2), (1, 4)):
+        send(text, text=header)
+    assert len(calls) == 3
+
+
+def test_texts_that_a_store_refuses():
+    """A reason and a scope with a lone surrogate, as JSON parsers produce them."""
+    effects = Effects("memory:")
+
+    @effects.once
+    def order(item):
+        return item
+
+    with effects.scope("task \ud800"):
+        assert order("tea") == order("tea", again="\ud800") == "tea"

@@ -43,16 +43,27 @@ def test_return_types():
     assert restore_result(encode_result(1), return_type(broken)) == 1
 
 
-def test_a_result_that_cannot_be_stored():
+class Broken(pydantic.BaseModel):
+    a: int = 1
+
+    @pydantic.field_serializer("a")
+    def fail(self, value):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    "result", [object(), Broken(), {"rate": float("nan")}, [float("inf"), None], "\ud800"]
+)
+def test_a_result_that_cannot_be_stored(result):
     """The first caller gets it; a repeat is answered with AlreadyDoneError and not run."""
     effects, runs = Effects("memory:"), []
 
     @effects.once(key="order")
     def pay(order) -> object:
         runs.append(order)
-        return object()
+        return result
 
-    assert pay(1) is not None
+    assert pay(1) is result
     with pytest.raises(AlreadyDoneError, match="could not be stored"):
         pay(1)
     assert runs == [1]

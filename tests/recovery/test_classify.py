@@ -94,7 +94,7 @@ def test_a_predicate_may_return_the_wait(run, clock):
     waits = iter([3, timedelta(seconds=4), 0.0, None])
     script = Script(BusyError(), repeat=True)
     error = failure(run, script, on=lambda error: next(waits))
-    assert (clock.waits, script.count, error.decision.reason) == ([3, 4], 4, "effect-unknown")
+    assert (clock.waits, script.count, error.decision.reason) == ([3, 4], 4, "not-in-on")
 
 
 def test_other_exceptions_are_not_repeated(run, clock):
@@ -143,8 +143,8 @@ def test_bugs_are_never_repeated(run, clock):
         script = Script(bug, repeat=True)
         assert failure(run, script, read_only=True).decision.reason == "bug"
         assert failure(run, script, verify=lambda: False).decision.reason == "bug"
-        assert failure(run, script, on=Exception).decision.reason in {"bug", "effect-unknown"}
-        assert failure(run, script, on=lambda error: True).decision.reason in {"bug", "effect-unknown"}
+        assert failure(run, script, on=Exception).decision.reason == "bug"
+        assert failure(run, script, on=lambda error: True).decision.reason == "bug"
         assert script.count == 4
     group = ExceptionGroup("several", [ValueError(), KeyError()])
     assert failure(run, Script(group, repeat=True), read_only=True).decision.reason == "bug"
@@ -250,3 +250,31 @@ def test_the_upstream_counts_named_exceptions_as_failures_of_the_service(clock):
 def test_the_signal_of_each_failure(fault, signal):
     """A wait on one thing is no HINT for all calls, and an unclassified exception is NOTHING."""
     assert signal_of(fault) is signal
+
+
+def test_an_exception_that_on_does_not_name_says_so(run, clock):
+    """Also if the call may have had its effect: a repeat would not be made if it were declared safe."""
+    error = failure(run, Script(TimeoutError(), repeat=True), on=ConnectionError)
+    assert (error.decision.action, error.decision.reason) == ("verify", "not-in-on")
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), float("-inf"), 10**400])
+def test_a_wait_that_is_no_number_ends_the_operation(run, clock, seconds):
+    """With the operation's own failure, and a note about `on`; an upstream counts the call as ended."""
+    upstream, script = Upstream("s", concurrency=1), Script(ConnectionRefusedError(), repeat=True)
+    for _ in range(2):
+        error = failure(run, script, on=lambda error: seconds, upstream=upstream)
+        assert "on did not work: ValueError" in error.__notes__
+    assert script.count == 2
+
+
+def test_an_async_function_as_on_is_refused(run, clock):
+    """Its coroutine would count as True, and every failure would be repeated."""
+
+    async def on(error):
+        return False
+
+    script = Script(TimeoutError(), "again")
+    with pytest.raises(TypeError, match="plain function"):
+        run(script, on=on)
+    assert script.count == 1

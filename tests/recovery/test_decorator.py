@@ -263,3 +263,23 @@ def test_a_decorated_call_waits_for_its_upstream(clock):
         else:
             assert decorate(Script("x"))() == "x"
     assert clock.waits[0] == 1.5
+
+
+@pytest.mark.parametrize("kind", [classmethod, staticmethod])
+def test_methods_are_decorated_below(kind):
+    """The error says in which order to write the decorators."""
+    with pytest.raises(TypeError, match=f"write @{kind.__name__} above @recovering"):
+        recovering(kind(print))
+
+
+def test_what_is_no_function_is_refused_at_once():
+    """A value, and an object whose call is a generator."""
+
+    class Lines:
+        def __call__(self):
+            yield 1
+
+    with pytest.raises(TypeError, match="recovering decorates a function, not int"):
+        recovering(3)
+    with pytest.raises(TypeError, match="recover_stream"):
+        recovering(Lines())

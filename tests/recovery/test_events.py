@@ -297,3 +297,21 @@ def test_urls_are_short_and_printable():
     assert plain_url("https://x.example/\x07a\nb") == "https://x.example/ab"
     assert len(plain_url("https://x.example/" + "a/" * 2000)) == 300
     assert plain_url("no scheme") == "no scheme"
+
+
+def test_a_hook_that_is_interrupted_leaves_no_context_open(clock):
+    """What the hooks before it opened is closed, and the interrupt propagates."""
+    steps = []
+
+    @contextmanager
+    def open_one(event):
+        steps.append("opened")
+        yield
+        steps.append("closed")
+
+    def interrupt(event):
+        raise KeyboardInterrupt
+
+    with only_hooks(open_one, interrupt), pytest.raises(KeyboardInterrupt):
+        recover(Script(ConnectionRefusedError(), "page"))
+    assert steps == ["opened", "closed"]

@@ -12,7 +12,7 @@ from amends.core.decision import REASONS
 from amends.errors import PermissionDeniedError, RateLimitedError, ServiceUnavailableError
 from amends.recovery import History, attempts, recovering
 from amends.recovery.give_up import ADVICE
-from amends.testing import Script
+from amends.testing import FakeClock, Script
 
 
 def on_thread(script, *args, **options):
@@ -168,3 +168,16 @@ def test_the_history_prints_as_a_table(clock):
         assert isinstance(again, History)
         assert str(again) == str(history)
     assert str(History()) == "#  took  failure  decision  waited"
+
+
+def test_an_exception_that_is_raised_again_has_its_notes_once():
+    """A program may keep one exception and raise it for each call: the notes do not grow."""
+    error = ConnectionResetError()
+
+    def call():
+        raise error
+
+    for _ in range(5):
+        with pytest.raises(ConnectionResetError), FakeClock():
+            recover(call, raises="original")
+    assert len(error.__notes__) == 4

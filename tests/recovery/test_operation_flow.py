@@ -4,7 +4,7 @@ import pytest
 
 from amends import Decision, Fault, FaultError, Operation, Policy, Upstream, recover
 from amends.core.enums import Action, Executed
-from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
+from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError, ValidationError
 from amends.recovery.async_library import ThreadWaiter
 from amends.recovery.events import LONG_WAIT
 from amends.recovery.operation_flow import Flow, Outcome, wait_for_quota
@@ -243,3 +243,27 @@ def test_a_named_exception_that_a_hook_can_remove(clock):
     steps = play(flow(on=UnauthenticatedError, refresh=refresh), refused, None)
     assert [type(step) for step in steps] == [Send, Do, Send]
     assert [type(step) for step in play(flow(on=UnauthenticatedError), refused)] == [Send, Wait]
+
+
+def test_examine_returns_a_fault_or_none(clock):
+    """Another value is a mistake of the caller: a TypeError says so, and the upstream's place is free again."""
+
+    async def later(response):
+        return None
+
+    upstream = Upstream("s", concurrency=1)
+    for examine in (lambda response: True, lambda response: "503", later):
+        with pytest.raises(TypeError, match="examine returns a Fault, or None"):
+            recover(lambda: 1, examine=examine, upstream=upstream)
+    assert recover(lambda: 1, examine=lambda response: None, upstream=upstream) == 1
+
+
+def test_on_fix_that_returns_no_function(clock):
+    """The failure itself is raised, with a note."""
+
+    def call():
+        raise ValidationError("too long")
+
+    with pytest.raises(ValidationError) as caught:
+        recover(call, on_fix=lambda fault: 7)
+    assert "on_fix returned int, not the function to call" in caught.value.__notes__

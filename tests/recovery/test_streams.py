@@ -325,3 +325,103 @@ def test_the_time_left_for_an_item(clock):
 
     assert list(recover_stream(source, timeout=2.0)) == [2.0, 1.0]
     assert list(recover_stream(source, timeout=9.0, policy=Policy(deadline=5.0))) == [5.0, 4.0]
+
+
+class Unclosable:
+    """A source, plain and async, that fails at the first `failures` starts, and cannot be closed."""
+
+    def __init__(self, *items, failures=0):
+        self.items, self.failures, self.started = items, failures, 0
+
+    def __call__(self):
+        self.started += 1
+        self.left = iter(self.items)
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.started <= self.failures:
+            raise ConnectionRefusedError
+        return next(self.left)
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        try:
+            return next(self)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    def close(self):
+        raise BrokenPipeError("secret")
+
+
+def test_an_error_of_closing_the_source_decides_nothing(clock, caplog):
+    """It neither hides the failure of the source, nor starts a source again that came to its end."""
+    for read in (lambda source: list(recover_stream(source)), acollect):
+        for items in ((), ("a", "b")):
+            source = Unclosable(*items)
+            assert (read(source), source.started) == (list(items), 1)
+        source = Unclosable("a", failures=2)
+        assert (read(source), source.started) == (["a"], 3)
+    assert "a stream could not be closed: BrokenPipeError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+async def test_an_exception_of_the_reader_is_not_one_of_the_source():
+    """It is raised as it is, the source is closed, and the upstream learns nothing from it."""
+    for _ in range(3):
+        upstream, source = Upstream("s", concurrency=1), Source(["a", "b"], ["a", "b"])
+        stream = recover_stream(plain(source), upstream=upstream, read_only=True)
+        next(stream)
+        with pytest.raises(ConnectionRefusedError) as caught:
+            stream.throw(ConnectionRefusedError())
+        assert not hasattr(caught.value, "fault")
+        stream = arecover_stream(source, upstream=upstream, read_only=True, bound=lambda: False)
+        await anext(stream)
+        with pytest.raises(ConnectionRefusedError) as caught:
+            await stream.athrow(ConnectionRefusedError())
+        assert not hasattr(caught.value, "fault")
+        assert (source.started, source.closed) == (2, 2)
+        assert upstream.snapshot().state == "open"
+        assert [item async for item in arecover_stream(Source(["c"]), upstream=upstream)] == ["c"]
+
+
+def test_a_source_that_cannot_be_called_like_this(clock):
+    """As in `recover`: a TypeError that says how to fix it, and no further start."""
+
+    def lines(name):
+        yield name
+
+    async def tokens(name):
+        yield name
+
+    for source, args, text in (
+        (lines("a"), (), "the function to call"),
+        (lines, (), "lines cannot be called"),
+    ):
+        with pytest.raises(TypeError, match=text) as caught:
+            list(recover_stream(source, *args, read_only=True))
+        assert not isinstance(caught.value, FaultError)
+    for source, text in ((tokens("a"), "the function to call"), (tokens, "tokens cannot be called")):
+        with pytest.raises(TypeError, match=text):
+            acollect(source, read_only=True)
+    with pytest.raises(TypeError, match="verify returns"):
+        collect(Source([TimeoutError()]), verify=lambda: True)
+    with pytest.raises(TypeError, match="verify returns"):
+        acollect(Source([TimeoutError()]), verify=lambda: True)
+
+
+def test_the_reason_after_the_first_item(read, clock):
+    """More attempts would not help, so the notes do not advise them; the wait that was asked for is kept."""
+    for options, action in (({"read_only": True}, "escalate"), ({}, "verify")):
+        with pytest.raises(TimedOut) as caught:
+            read(Source(["a", TimeoutError()]), **options)
+        assert (caught.value.decision.action, caught.value.decision.reason) == (action, "delivered")
+        assert "attempts=" not in "".join(caught.value.__notes__)
+    with pytest.raises(RateLimitedError) as caught:
+        read(Source(["a", SLOW]))
+    assert (caught.value.decision.reason, caught.value.decision.resume_in) == ("delivered", 2)

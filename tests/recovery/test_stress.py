@@ -248,9 +248,12 @@ async def test_ten_thousand_tasks(watched):
 
 
 @pytest.mark.soak
-async def test_a_hundred_thousand_parked_calls(watched):
-    """They take less than a gigabyte of memory, and all succeed."""
+async def test_a_hundred_thousand_parked_calls(watched, caplog):
+    """They take less than 800 MB of memory, and all succeed."""
     import resource
 
+    # pytest keeps every record that it captures, and each of these calls logs that it waits.
+    caplog.set_level("CRITICAL", logger="amends.recovery")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     await parked_calls_drain(100_000)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_000_000  # kilobytes
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 800_000  # kilobytes

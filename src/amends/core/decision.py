@@ -43,6 +43,7 @@ REASONS: Mapping[str, str] = {
     "budget": "too many calls are retries already, for longer than the waiting time left",
     "bug": "the called code has a bug, so the same call would fail again",
     "not-in-on": "the option `on` does not name this exception",
+    "delivered": "a part of the stream was delivered, so it does not start again",
     "non-fatal": "the call succeeded; the error is about a part of it",
     "nothing-found": "no structured error was found",
 }
@@ -135,12 +136,16 @@ def decide(
     if recovery is Recovery.TERMINAL:
         return _give_up(policy, _terminal(fault))
     if fault.executed is not Executed.NO and not operation.repeatable:
+        if state.unrepeatable is not None:
+            return Decision(action=Action.VERIFY, delay=None, reason=state.unrepeatable)
         return _VERIFY
 
-    if state.unrepeatable is not None:
-        return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=state.unrepeatable))
-    attempts, backoff, uncertain = policy.limits(fault)
     hint = None if fault.retry_after is None else usable(fault.vocabulary, fault.retry_after)
+    if state.unrepeatable is not None:
+        asked = None if hint is None else _asked(fault, hint)
+        stopped = Decision(action=_ESCALATE, delay=None, reason=state.unrepeatable, resume_in=asked)
+        return _give_up(policy, stopped)
+    attempts, backoff, uncertain = policy.limits(fault)
     if attempts is not None or fault.max_retries is not None or recovery is not Recovery.TRANSIENT:
         stop = spent(fault, state, attempts, uncertain)
         if stop is not None:

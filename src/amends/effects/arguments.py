@@ -10,9 +10,11 @@ have none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import date, time, timedelta
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from hashlib import sha256
 from pathlib import PurePath
+from uuid import UUID
 
 import msgspec
 
@@ -49,15 +51,16 @@ def canonical(value: object) -> bytes:
 
     """
     try:
-        encoded = _encode(value)
+        encoded = None if _has_sets_without_order(value) else _encode(value)
     except RecursionError:
         raise NoCanonicalForm("a value that contains itself") from None
-    except (OverflowError, UnicodeEncodeError):
-        pass
+    except (OverflowError, ValueError):
+        encoded = None  # a lone surrogate, or a number of more than 4,300 digits
     except TypeError as error:
         if isinstance(error, NoCanonicalForm):
             raise
-    else:
+        encoded = None
+    if encoded is not None:
         lower = encoded.lower()
         # msgspec writes null for a float that is no number, and NaN or Infinity for such a Decimal.
         if b"null" not in lower and b"nan" not in lower and b"inf" not in lower:
@@ -105,26 +108,66 @@ def _model(value: object, dump: Callable[..., object]) -> object:
     return members
 
 
+_ORDERED = (str, bytes, int, float, Decimal, date, time, timedelta, UUID)
+"""What msgspec writes in the same order in every process. Sets are compared by what they contain: they have no order."""
+
+
+def _has_sets_without_order(value: object) -> bool:
+    """Return whether a set is in the value whose order msgspec would take from this process, such as a set of sets."""
+    if value is None or isinstance(value, _ORDERED):
+        return False
+    if isinstance(value, set | frozenset):
+        return not all(map(_is_ordered, value))
+    if isinstance(value, list | tuple):
+        return any(map(_has_sets_without_order, value))
+    members = value if isinstance(value, Mapping) else _members(value)
+    return any(map(_has_sets_without_order, members.values()))
+
+
+def _is_ordered(value: object) -> bool:
+    return all(map(_is_ordered, value)) if isinstance(value, tuple) else isinstance(value, _ORDERED)
+
+
+def _members(value: object) -> Mapping[str, object]:
+    """Return the attributes of a dataclass, a msgspec or attrs class, or a plain object; none of another value."""
+    if isinstance(value, type):
+        return {}
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    names = [*getattr(value, "__struct_fields__", ()), *slots, *getattr(value, "__dict__", ())]
+    return {
+        name: getattr(value, name)
+        for name in names
+        if isinstance(name, str) and not name.startswith("_") and hasattr(value, name)
+    }
+
+
 _WIDE = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+_DIGITS = 400
+"""Whole numbers with fewer digits, among them all floats, are written with all of them; larger ones as 1E+400."""
 
 
-def _number(text: str) -> int | Decimal | str:
+def _number(number: Decimal) -> int | Decimal | str:
     """
-    Return a number so that equal ones are written alike, with all their digits.
+    Return a number so that equal ones are written alike.
 
-    >>> _number("1.00"), _number("1.50"), _number("nan")
-    (1, Decimal('1.5'), 'NaN')
+    >>> _number(Decimal("1.00")), _number(Decimal("1.50")), _number(Decimal("1E+20")), _number(Decimal("nan"))
+    (1, Decimal('1.5'), Decimal('100000000000000000000'), 'NaN')
     """
-    number = Decimal(text)
     if not number.is_finite():
         return str(number)
-    if number.copy_abs() < 2**53 and number == number.to_integral_value():
-        return int(number)
+    if number.adjusted() < _DIGITS and number == number.to_integral_value():
+        whole = int(number)
+        return whole if -(2**63) <= whole < 2**64 else Decimal(whole)
     return number.normalize(_WIDE)
 
 
+def _number_in(text: str) -> int | Decimal | str:
+    return _number(Decimal(text))
+
+
 _encode = msgspec.json.Encoder(order="sorted", enc_hook=_hook, decimal_format="number").encode
-_decode = msgspec.json.Decoder(float_hook=_number).decode
+_text = msgspec.json.Decoder(str).decode
+_decode = msgspec.json.Decoder(float_hook=_number_in).decode
 
 
 def _plain(value: object, depth: int) -> object:
@@ -133,10 +176,10 @@ def _plain(value: object, depth: int) -> object:
         raise NoCanonicalForm("a value that is nested too deep")
     if isinstance(value, bool) or value is None:
         return value
-    if isinstance(value, float | Decimal):
-        return _number(str(value))
-    if isinstance(value, int):
-        return value if -(2**63) <= value < 2**64 else str(value)
+    if isinstance(value, float):
+        return _number_in(repr(float(value)))
+    if isinstance(value, int | Decimal):
+        return _number(Decimal(value))
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, Mapping):
@@ -145,9 +188,11 @@ def _plain(value: object, depth: int) -> object:
         return [_plain(each, depth - 1) for each in value]
     if isinstance(value, set | frozenset):
         return sorted((_plain(each, depth - 1) for each in value), key=_encode)
+    if _has_sets_without_order(value):
+        return _plain(_members(value), depth - 1)
     try:
         return _plain(_decode(_encode(value)), depth - 1)
-    except (OverflowError, UnicodeEncodeError):
+    except (OverflowError, ValueError):
         return _plain(_hook(value), depth - 1)
 
 
@@ -208,11 +253,12 @@ def key_text(value: object) -> str:
         ValueError: there is none, so that different calls would share it.
 
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
     if value is None or (isinstance(value, str | bytes | Iterable) and not value):
         raise ValueError("key must identify the effect, but it is empty: name an argument that differs")
-    return value if isinstance(value, str) else canonical(value).decode().strip('"')
+    if isinstance(value, str):
+        return str.__str__(value)  # the value of a member of an enumeration
+    written = canonical(value)
+    return _text(written) if written.startswith(b'"') else written.decode()
 
 
 def owned_key(owner: str, key: str) -> str:

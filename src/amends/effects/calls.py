@@ -137,7 +137,7 @@ class Tool:
                 state="running",
                 fingerprint=digest(arguments),
                 tool=self.name,
-                scope=scope,
+                scope=_storable(scope),
                 arguments=arguments[:SHOWN].decode("utf-8", "replace"),
                 derived=not chosen,
                 started=now(),
@@ -164,7 +164,7 @@ class Tool:
             raise ValidationError(
                 f"{self.name} runs once per key, so again is not possible: use another key", field=AGAIN
             )
-        return again.strip()[:_LONGEST_REASON]
+        return _storable(again.strip()[:_LONGEST_REASON])
 
     def _arguments(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         """Return the arguments by name, with defaults, without the object of a method."""
@@ -182,8 +182,8 @@ class Tool:
         if first in {"self", "cls"}:
             del given[first]
         for name, parameter in self._signature.parameters.items():
-            if parameter.kind is parameter.VAR_KEYWORD and name in given:
-                given.update(given.pop(name))
+            if parameter.kind is parameter.VAR_KEYWORD and not given.keys() & given.get(name, {}).keys():
+                given.update(given.pop(name, {}))
         return given
 
     def _author_key(
@@ -200,6 +200,11 @@ class Tool:
             raise TypeError(
                 f"the key of {self.name} is text, a number or a tuple of these, not {error}"
             ) from None
+
+
+def _storable(text: str) -> str:
+    """Return a text with lone surrogates written as escapes: a store refuses them."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _signature(function: Callable[..., object]) -> inspect.Signature | None:

@@ -9,18 +9,28 @@ from contextvars import ContextVar
 from hashlib import sha256
 from uuid import UUID
 
-__all__ = ["current_key", "current_scope", "enter_scope", "request_key", "running_as", "within_scope"]
+__all__ = [
+    "current_key",
+    "current_scope",
+    "enter_scope",
+    "is_running",
+    "request_key",
+    "running_as",
+    "within_scope",
+]
 
 _SCOPE: ContextVar[str] = ContextVar("amends_effects_scope", default="")
 
 
 class _Running:
-    """The effect that is running."""
+    """The effect that is running, and the one that it is a part of."""
 
-    __slots__ = ("key", "sent")
+    __slots__ = ("around", "ended", "key", "name", "sent")
 
-    def __init__(self, key: str) -> None:
-        self.key = key
+    def __init__(self, key: str, name: str, around: _Running | None) -> None:
+        self.key, self.name, self.around = key, name, around
+        self.ended = False
+        """A task that was started inside the effect may outlive it, and has a copy of its context."""
         self.sent: Counter[tuple[str, str]] | None = None
 
 
@@ -41,6 +51,16 @@ def current_key() -> str | None:
     """
     running = _RUNNING.get()
     return None if running is None else running.key
+
+
+def is_running(name: str) -> bool:
+    """Return whether this code is a part of the effect with this name in the ledger."""
+    running = _RUNNING.get()
+    while running is not None:
+        if running.name == name and not running.ended:
+            return True
+        running = running.around
+    return False
 
 
 def request_key(method: str, address: str) -> str | None:
@@ -76,10 +96,12 @@ def within_scope(name: str) -> Generator[None]:
 
 
 @contextmanager
-def running_as(key: str) -> Generator[None]:
-    """Set the key of the effect that runs inside."""
-    token = _RUNNING.set(_Running(key))
+def running_as(key: str, name: str = "") -> Generator[None]:
+    """Set the key of the effect that runs inside, and its name in the ledger."""
+    running = _Running(key, name, _RUNNING.get())
+    token = _RUNNING.set(running)
     try:
         yield
     finally:
+        running.ended = True
         _RUNNING.reset(token)

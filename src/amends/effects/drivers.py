@@ -74,7 +74,7 @@ async def drive(
                     value = await step.work(keys)
                 elif isinstance(step, CallStep):
                     name = step.claim.name
-                    with _Renewal(keys, step.claim), running_as(step.key):
+                    with _Renewal(keys, step.claim), running_as(step.key, name):
                         value = await call()
                 elif isinstance(step, VerifyStep):
                     name = step.claim.name
@@ -179,7 +179,7 @@ def drive_plain(
                     value = handles.run(step.work)
                 elif isinstance(step, CallStep):
                     name = step.claim.name
-                    with handles.renewing(step.claim), running_as(step.key):
+                    with handles.renewing(step.claim), running_as(step.key, name):
                         value = call()
                 elif isinstance(step, VerifyStep):
                     name = step.claim.name

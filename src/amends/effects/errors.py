@@ -189,6 +189,17 @@ def again_done(name: str, record: EffectRecord, outcome: object) -> AlreadyDoneE
     return repeated
 
 
+OF_AN_EFFECT = (
+    AlreadyDoneError,
+    SimilarError,
+    InDoubtError,
+    KeyReusedError,
+    EffectRunningError,
+    LedgerUnavailableError,
+)
+"""What the ledger raises instead of making a call. It is about that call, not about an effect that the call is a part of."""
+
+
 def in_doubt(name: str, record: EffectRecord) -> InDoubtError:
     """Return the error of an effect whose outcome is not known."""
     question = question_text(name, record)
@@ -219,6 +230,16 @@ def running(name: str, seconds: float) -> EffectRunningError:
         f"{name!r} is still running after {seconds:g} seconds",
         recovery="transient",
         retry_after=1.0,
+        executed=Executed.NO,
+        details={"key": name},
+    )
+
+
+def running_around(name: str) -> EffectRunningError:
+    """Return the error of a call that is made inside the effect with the same key: to wait for it would never end."""
+    return EffectRunningError(
+        f"{name!r} is running, and this call is a part of it: give one of the two another key",
+        recovery="terminal",
         executed=Executed.NO,
         details={"key": name},
     )

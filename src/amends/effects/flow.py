@@ -23,8 +23,10 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.core.json_value import json_value
 from amends.durable.keys import Claim, KeyInDoubt, KeyReused, KeyRunning, Keys, new_holder
 from amends.effects import errors
+from amends.effects.current import is_running
 from amends.effects.outcomes import encode_result, restore_result
 from amends.effects.records import EffectRecord, free
 from amends.effects.similar import Similar, find_similar
@@ -167,6 +169,8 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
                 )
             )
         except KeyRunning:
+            if is_running(request.name):
+                raise errors.running_around(request.name) from None
             if left <= 0:
                 raise errors.running(request.name, request.wait) from None
         except KeyReused:
@@ -344,7 +348,7 @@ def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[ob
             yield StoreStep(lambda keys: free(keys, claim))
             raise exc
         if executed is Executed.YES:
-            failed = msgspec.to_builtins(fault_of(exc)) if isinstance(exc, Exception) else None
+            failed = json_value(fault_of(exc)) if isinstance(exc, Exception) else None
             ended = request.now()
             yield StoreStep(
                 lambda keys: keys.complete(claim, failed=failed, ended=ended, delivered=True, previous=None)
@@ -374,6 +378,6 @@ def _executed(exc: BaseException, *, direct: bool) -> Executed:
     if not isinstance(exc, Exception):
         return Executed.MAYBE
     fault = fault_of(exc)
-    if not direct and is_about_a_part(exc, fault):
+    if not direct and (isinstance(exc, errors.OF_AN_EFFECT) or is_about_a_part(exc, fault)):
         return Executed.MAYBE
     return fault.executed or Executed.MAYBE

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from math import isfinite
 from typing import get_type_hints
 
 import msgspec
+from msgspec import to_builtins
 
 from amends.effects.arguments import NoCanonicalForm
 
@@ -35,9 +37,23 @@ def encode_result(result: object) -> str | None:
     """
     try:
         encoded = _encode(result)
-    except (TypeError, ValueError, OverflowError, RecursionError):
+        # msgspec writes null for a float that is no number.
+        if len(encoded) > LARGEST or (
+            b"null" in encoded and not _is_finite(to_builtins(result, enc_hook=_hook))
+        ):
+            return None
+    except Exception:  # noqa: BLE001 - the effect happened; a class of the application may raise anything when it is written
         return None
-    return encoded.decode() if len(encoded) <= LARGEST else None
+    return encoded.decode()
+
+
+def _is_finite(value: object) -> bool:
+    """Return whether no float in these plain values is NaN or infinite."""
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, dict | list | tuple):
+        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+    return True
 
 
 def restore_result(encoded: str, kind: object = None) -> object:

@@ -15,6 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
     from types import ModuleType
 
 __all__ = [
@@ -97,6 +98,32 @@ class ThreadWaiter(Waiter):
         self.event.clear()
 
 
+class _OneTaskEvent:
+    """The same as `asyncio.Event`, for one waiting task. The list of tasks in that one takes 0.7 KB of each parked call."""
+
+    __slots__ = ("_loop", "_set", "_woken")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop, self._set = loop, False
+        self._woken: Future[None] | None = None
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        self._set = True
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    def clear(self) -> None:
+        self._set = False
+
+    async def wait(self) -> None:
+        if not self._set:
+            self._woken = self._loop.create_future()
+            await self._woken
+
+
 class TaskWaiter(Waiter):
     """A waiting task. Its event is set on its own event loop, from whichever thread `wake` is called."""
 
@@ -108,7 +135,7 @@ class TaskWaiter(Waiter):
         super().__init__()
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
-        self.event = asyncio.Event()
+        self.event = _OneTaskEvent(self.loop)
 
     def wake(self) -> None:  # noqa: D102
         if threading.get_ident() == self.thread:

@@ -33,8 +33,10 @@ def refuse_coroutine(result: Any) -> NoReturn:
 
 def refuse_plain(result: object) -> None:
     """Raise MisuseError if `arecover` called a plain function: its result cannot be awaited."""
-    from inspect import isawaitable
+    from inspect import isasyncgen, isawaitable
 
+    if isasyncgen(result):
+        raise MisuseError("the call returned an async generator: read its items with arecover_stream")
     if not isawaitable(result):
         raise MisuseError(
             f"the call returned {type(result).__name__}, which cannot be awaited: recover is for plain functions, "

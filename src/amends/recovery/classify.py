@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from amends.core.enums import Recovery
@@ -106,8 +107,13 @@ def check_on(on: object) -> None:
         if not (isinstance(each, type) and issubclass(each, BaseException)):
             raise TypeError(f"on names exception classes, not {each!r}: write on=(ConnectionError, OSError)")
     if on is not None and not classes and not callable(on):
+        kind = "an empty tuple" if on == () else type(on).__name__
         raise TypeError(
-            f"on is an exception class, a tuple of them, or a function of the exception, not {type(on).__name__}"
+            f"on is an exception class, a tuple of them, or a function of the exception, not {kind}"
+        )
+    if iscoroutinefunction(on):
+        raise TypeError(
+            "on is a plain function of the exception: an async one returns no answer, but a coroutine"
         )
 
 
@@ -132,7 +138,14 @@ def matches(on: On, error: BaseException) -> tuple[bool, float | None]:
     answer = on(error)
     if isinstance(answer, bool) or not (isinstance(answer, int | float) or hasattr(answer, "total_seconds")):
         return bool(answer), None
-    return True, max(0.0, in_seconds("on", answer))
+    wait = in_seconds("on", answer)
+    if not -_LONGEST < wait < _LONGEST:
+        raise ValueError("on returns a finite number of seconds")
+    return True, max(0.0, wait)
+
+
+_LONGEST = 1e15
+"""Seconds above which a wait is no number that can be meant."""
 
 
 def is_unregistered_bug(error: BaseException) -> bool:

@@ -54,7 +54,16 @@ def recovering(function: Callable[..., object] | None = None, /, **options: Unpa
 def _wrap(function: Callable[..., object], plan: Plan, *, own_upstream: bool) -> Callable[..., object]:
     import inspect
 
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if isinstance(function, classmethod | staticmethod):
+        raise TypeError(f"write @{type(function).__name__} above @recovering, not below it")
+    if not callable(function):
+        raise TypeError(f"recovering decorates a function, not {type(function).__name__}")
+    called = getattr(function, "__call__", None)  # noqa: B004 - an object with a generator or async __call__
+    if any(
+        kind(each)
+        for kind in (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        for each in (function, called)
+    ):
         raise TypeError(
             "a generator runs after its call is over; read it with recover_stream or arecover_stream, decorate what it "
             "calls, or use attempts()"
@@ -64,9 +73,7 @@ def _wrap(function: Callable[..., object], plan: Plan, *, own_upstream: bool) ->
         upstream = Upstream(plan.operation.name)
         plan = replace(plan, upstream=upstream, refresh=plan.refresh or upstream.refresh)
     wrapper: Any
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
-    ):
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
 
         @wraps(function)
         async def acall(*args: object, **kwargs: object) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from threading import Lock
 
 import msgspec
@@ -27,6 +27,7 @@ __all__ = [
     "EventHook",
     "add_hook",
     "describe_call",
+    "log_close_failed",
     "log_event",
     "log_late_call",
     "log_level",
@@ -219,6 +220,11 @@ _late: set[str] = set()
 _MOST_LATE = 100
 
 
+def log_close_failed(error: Exception) -> None:
+    """Log that a stream could not be closed, without the text of the exception."""
+    _log.warning("a stream could not be closed: %s", type(error).__name__)
+
+
 def log_late_call(call: Callable[..., object], timeout: float) -> None:
     """Log, once per function, that a plain call took longer than its time-out: a thread cannot be stopped."""
     name = getattr(call, "__qualname__", type(call).__name__)
@@ -291,7 +297,6 @@ def _current() -> tuple[EventHook, ...]:
     return (log_event,) if _hooks is None else _hooks
 
 
-@contextmanager
 def publish(
     kind: str,
     stepper: Stepper,
@@ -300,11 +305,12 @@ def publish(
     *,
     upstream: object = None,
     trace: str = "",
-) -> Iterator[None]:
+) -> AbstractContextManager[object]:
     """
-    Send an event to every hook, and hold the context managers they return open while the block runs.
+    Send an event to every hook. Return a context that holds the context managers they returned open.
 
-    An exception of a hook is logged and changes nothing else.
+    An exception of a hook is logged and changes nothing else. While thousands of calls wait, each has this context: if no
+    hook returned a context manager, it is one that all calls share.
 
     Args:
         kind: the kind of the event.
@@ -320,17 +326,25 @@ def publish(
     if recording.active():
         _record(kind, stepper, now, upstream, trace)
     if event is None:
-        yield
-        return
-    with ExitStack() as stack:
+        return _NOTHING_HELD
+    stack: ExitStack | None = None
+    try:
         for hook in hooks:
             try:
                 covering = hook(event)
                 if covering is not None:
+                    stack = ExitStack() if stack is None else stack
                     stack.enter_context(covering)
             except Exception:  # noqa: BLE001 - a hook changes nothing else
                 _log.exception("a recovery hook failed: %r", hook)
-        yield
+    except BaseException:
+        if stack is not None:
+            stack.close()
+        raise
+    return _NOTHING_HELD if stack is None else stack
+
+
+_NOTHING_HELD: AbstractContextManager[object] = nullcontext()
 
 
 def _record(kind: str, stepper: Stepper, now: float, upstream: object, trace: str) -> None:

@@ -59,8 +59,10 @@ def with_fault(original: BaseException, error: FaultError) -> BaseException:
     try:
         attributes.fault, attributes.decision = error.fault, error.decision
         attributes.history = error.history
+        earlier = getattr(original, "__notes__", ())
         for note in getattr(error, "__notes__", ()):
-            original.add_note(note)
+            if note not in earlier:
+                original.add_note(note)
     except (AttributeError, TypeError):
         pass
     return original
@@ -80,6 +82,7 @@ ADVICE: Mapping[str, str] = {
     "Operation(keyed=True); else give verify=, which finds out whether it happened",
     "bug": "fix the code that raised it; name the class in on=, or register it with amends.register, if it is no bug",
     "not-in-on": "add the exception's class to on= if it is to be repeated",
+    "delivered": "start the stream again where it ended, if the service can do that (error.delivered items were received)",
 }
 """What a developer can do, by the reason of the last decision."""
 

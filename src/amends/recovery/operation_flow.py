@@ -60,6 +60,7 @@ class Flow:
 
     __slots__ = (
         "args",
+        "bound",
         "call",
         "first",
         "history",
@@ -100,6 +101,8 @@ class Flow:
         self.new_waiter = new_waiter
         self.history = history
         self.first = first
+        self.bound: str | None = None
+        """Why no further call is made, such as "delivered": the caller has a part of the result."""
         self.notes: list[str] = []
         self.trace = ""
         self.stepper = Stepper(
@@ -192,10 +195,7 @@ class Flow:
                 changed="on_fix" in stepper.remedies,
                 timeout=timeout,
             )
-            fault = examine(result) if callable(examine) else None
-            if isinstance(fault, Fault) and not fault.fatal:
-                # A remark on a call that succeeded.
-                fault = None
+            fault = _examined(examine(result)) if callable(examine) else None
             error = None
         except MisuseError:
             self._abandon(sent)
@@ -297,6 +297,8 @@ class Flow:
         operation declares: by naming the exception in `on` the caller asked for the repeat.
         """
         on = self.plan.on
+        if self.bound is not None:
+            return fault, self.bound, False
         if error is None:
             return fault, None, False
         if on is None:
@@ -353,7 +355,9 @@ class Flow:
                 self.stepper = self.stepper.remedied(remedy, reason, CLOCK.now())
         elif action is Action.FIX and plan.on_fix is not None:
             changed = yield from self._run_hook("on_fix", fault, failed=None)
-            if changed is not None:
+            if changed is not None and not callable(changed):
+                self.notes.append(f"on_fix returned {type(changed).__name__}, not the function to call")
+            elif changed is not None:
                 # `args` and `kwargs` stay those of the operation: its fallbacks are called with them.
                 self.call = lambda *_args, **_kwargs: changed()
                 self.stepper = self.stepper.remedied("on_fix", "changed", CLOCK.now())
@@ -427,7 +431,7 @@ class Flow:
             raise with_fault(cause, error)
         raise error from cause
 
-    def _publish_queued(self, upstream: Upstream, seconds: float) -> AbstractContextManager[None]:
+    def _publish_queued(self, upstream: Upstream, seconds: float) -> AbstractContextManager[object]:
         """Publish that a call waits for its turn at the upstream; nothing if it does not wait long."""
         if not seconds:
             return nullcontext()
@@ -436,7 +440,7 @@ class Flow:
         fault = stepper.fault or upstream.refusal(CLOCK.now())
         return self._publish("queued", replace(stepper, fault=fault, verdict=waiting))
 
-    def _publish(self, kind: str, stepper: Stepper | None = None) -> AbstractContextManager[None]:
+    def _publish(self, kind: str, stepper: Stepper | None = None) -> AbstractContextManager[object]:
         self.trace = self.trace or urandom(16).hex()
         return publish(
             kind,
@@ -453,6 +457,17 @@ class Flow:
         fault = self.stepper.fault
         assert fault is not None
         return fault
+
+
+def _examined(found: object) -> Fault | None:
+    """Return the fault that `examine` found; None for a remark on a call that succeeded."""
+    if found is None:
+        return None
+    if not isinstance(found, Fault):
+        if hasattr(found, "__await__") and hasattr(found, "close"):
+            found.close()  # a coroutine: without this, Python warns that it was never awaited
+        raise MisuseError(f"examine returns a Fault, or None for a success, not {type(found).__name__}")
+    return found if found.fatal else None
 
 
 _UNCHARGED = frozenset({"refreshed", "set-up", "changed"})

@@ -39,6 +39,9 @@ RAISES = ("fault", "original", "nothing")
 Hook = Callable[..., object]
 """A function of the caller. It gets the fault if it has a required parameter. Async code awaits what it returns."""
 
+_ONE_YEAR = 31_536_000.0
+"""Seconds of the longest time-out: an event loop cannot wait for any number."""
+
 UNKNOWN = Operation()
 """An operation without any declaration: it is repeated only if it surely had no effect."""
 
@@ -107,7 +110,7 @@ class Plan(msgspec.Struct, frozen=True):
         check_on(self.on)
         if self.raises not in RAISES:
             raise ValueError(f'raises is "fault", "original" or "nothing", not {self.raises!r}')
-        timeout = None if self.timeout is None else in_seconds("timeout", self.timeout)
+        timeout = None if self.timeout is None else min(in_seconds("timeout", self.timeout), _ONE_YEAR)
         if timeout is not None and not timeout > 0:
             raise ValueError("timeout is in seconds and more than 0")
         fallbacks = _as_tuple(self.fallback)

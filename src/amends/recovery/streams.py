@@ -16,11 +16,11 @@ from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.recovery.async_library import ThreadWaiter, new_task_waiter, within
-from amends.recovery.call_errors import refuse_source
+from amends.recovery.call_errors import refuse_misuse, refuse_source
 from amends.recovery.classify import On
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import aperform, perform
-from amends.recovery.events import EventHook, log_late_call
+from amends.recovery.events import EventHook, log_close_failed, log_late_call
 from amends.recovery.operation_flow import Flow
 from amends.recovery.plan import Hook, Plan, Raises, plan_for
 from amends.recovery.scope import SCOPE, Scope
@@ -106,12 +106,11 @@ def recover_stream(
                 items = stream.run(step.scope, stream.open)
                 try:
                     while (item := stream.run(step.scope, next, items, _END)) is not _END:
-                        stream.delivered += 1
+                        stream.hand_out()
                         yield item
+                        stream.at_reader = False
                 finally:
-                    close = getattr(items, "close", None)
-                    if close is not None:
-                        close()
+                    _close(items)
             else:
                 value = perform(step)
         except BaseException as exc:  # noqa: BLE001 - the flow cleans up, and raises again what it does not handle
@@ -119,6 +118,9 @@ def recover_stream(
         else:
             step = stream.steps.send(value)
     if step.result is not None:
+        refuse_source(
+            step.result, "__iter__", "verify returns an iterable of the remaining items, False or None"
+        )
         yield from step.result
 
 
@@ -193,8 +195,9 @@ async def arecover_stream(
                 items = await stream.arun(step.scope, stream.aopen)
                 try:
                     while (item := await stream.arun(step.scope, anext, items, _END)) is not _END:
-                        stream.delivered += 1
+                        stream.hand_out()
                         yield item
+                        stream.at_reader = False
                 finally:
                     await _aclose(items)
             else:
@@ -204,6 +207,9 @@ async def arecover_stream(
         else:
             step = stream.steps.send(value)
     if step.result is not None:
+        refuse_source(
+            step.result, "__aiter__", "verify returns an async iterable of the remaining items, False or None"
+        )
         try:
             async for item in step.result:
                 yield item
@@ -229,6 +235,8 @@ class _Stream:
         self.steps = self.flow.steps()
         self.bound = bound
         self.delivered = 0
+        self.at_reader = False
+        """Whether the reader has an item: an exception at this time is one of its own."""
 
     def first_step(self) -> Any:
         """Return the first step of the flow."""
@@ -236,8 +244,7 @@ class _Stream:
 
     def open(self) -> Any:
         """Start the source, and return the iterator of its items."""
-        flow = self.flow
-        items = flow.call(*flow.args, **flow.kwargs)
+        items = self._start()
         refuse_source(
             items, "__iter__", "recover_stream is for plain iterables, arecover_stream for async ones"
         )
@@ -245,14 +252,26 @@ class _Stream:
 
     async def aopen(self) -> Any:
         """Start the source, and return the async iterator of its items."""
-        flow = self.flow
-        items = flow.call(*flow.args, **flow.kwargs)
+        items = self._start()
         if hasattr(items, "__await__"):
             items = await items
         refuse_source(
             items, "__aiter__", "arecover_stream is for async iterables, recover_stream for plain ones"
         )
         return aiter(items)
+
+    def _start(self) -> Any:
+        flow = self.flow
+        try:
+            return flow.call(*flow.args, **flow.kwargs)
+        except TypeError as error:
+            refuse_misuse(flow.call, flow.args, flow.kwargs, error)
+            raise
+
+    def hand_out(self) -> None:
+        """Count an item that the reader gets now."""
+        self.delivered += 1
+        self.at_reader = True
 
     def run(self, scope: Scope | None, call: Callable[..., object], *args: object) -> Any:
         """Call a part of the source in the attempt's scope. The code that gets the items runs outside it."""
@@ -288,27 +307,25 @@ class _Stream:
 
     def failed(self, error: BaseException) -> Any:
         """
-        Give the flow an exception and return its next step.
+        Give the flow an exception of the source and return its next step. One of the reader is raised as it is.
 
         Raises:
             FaultError: recovery gives up.
 
         """
+        if self.at_reader:
+            self.steps.close()
+            raise error
         bound = self.delivered > 0 if self.bound is None else self.bound()
         if isinstance(error, Exception) and bound:
-            self._forbid_repeats()
+            # No further attempt is made, and no hook runs that could lead to one.
+            self.flow.bound = "delivered" if self.delivered else "attempts"
+            self.flow.plan = replace(self.flow.plan, verify=None, refresh=None)
         try:
             return self.steps.throw(error)
         except Exception as final:
             self._add_delivered(final)
             raise
-
-    def _forbid_repeats(self) -> None:
-        """Change the flow so that it makes no further attempt and runs no hook that could lead to one."""
-        flow = self.flow
-        policy = replace(flow.plan.policy, attempts=1, rules={})
-        flow.plan = replace(flow.plan, policy=policy, verify=None, refresh=None)
-        flow.stepper = replace(flow.stepper, policy=policy)
 
     def _add_delivered(self, error: Exception) -> None:
         """Write on the final error how many items were delivered."""
@@ -319,10 +336,25 @@ class _Stream:
         error.add_note(f"{self.delivered} items were delivered before the failure")
 
 
+def _close(items: object) -> None:
+    """Close a source. An error of that is logged: it must not hide why the source ended, nor start it again."""
+    close = getattr(items, "close", None)
+    if close is None:
+        return
+    try:
+        close()
+    except Exception as error:  # noqa: BLE001 - the source may raise anything
+        log_close_failed(error)
+
+
 async def _aclose(items: object) -> None:
-    """Close an async source: a generator has `aclose`, the streams of LLM clients have `close`."""
+    """The same as `_close`, for async code: a generator has `aclose`, the streams of LLM clients have `close`."""
     close = getattr(items, "aclose", None) or getattr(items, "close", None)
-    if close is not None:
+    if close is None:
+        return
+    try:
         closing = close()
         if hasattr(closing, "__await__"):
             await closing
+    except Exception as error:  # noqa: BLE001 - the source may raise anything
+        log_close_failed(error)

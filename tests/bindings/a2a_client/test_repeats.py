@@ -66,7 +66,7 @@ async def test_a_message_is_not_repeated_after_content(path, server):
             async for event in client.send_message(request()):
                 events.append(event)
     assert [event.WhichOneof("payload") for event in events] == ["task", "artifact_update"]
-    assert (server.agent.calls, caught.value.decision.reason) == (1, "attempts")
+    assert (server.agent.calls, caught.value.decision.reason) == (1, "delivered")
 
 
 async def test_a_message_for_a_task_that_failed_is_not_sent_again(server):
