@@ -123,3 +123,28 @@ async def test_a_command_to_a_task_with_an_impossible_record(manual):
     await manual.cancel("t")
     await manual.drain()
     assert (await manual.get("t").response()).status == "cancelled"
+
+
+async def test_a_task_that_is_over_takes_no_answers(manual, clock):
+    """The deadline has ended its question. The refusal names the task, its status, and the step that was asked for."""
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def book(payload, ctx):
+        return ctx.ask("Which seat?")
+
+    manual.register(agent)
+    await manual.submit("book", id="t", deadline=5)
+    await manual.drain()
+    with pytest.raises(
+        errors.InvalidFieldValueError,
+        match="Task 't' is input_required: no step 'x' of it waits for an answer; those that do: 'book'",
+    ):
+        await manual.answer("t", "12A", step="x")
+    clock.pass_(6)
+    await manual.drain()
+    assert (await manual.state("t")).status == "failed"
+    with pytest.raises(
+        errors.InvalidFieldValueError, match="Task 't' is failed: no step of it waits for an answer"
+    ):
+        await manual.answer("t", "12A")

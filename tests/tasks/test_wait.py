@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from amends import stores
+from amends.errors import task as errors
 from amends.tasks import Agent, Step, fan_out
 from amends.tasks import wait as wait_module
 from amends.tasks.entries import Ended
@@ -168,3 +169,20 @@ async def test_a_task_that_is_deleted_while_it_is_waited_for(open_orchestrator, 
     await forget(store, "tasks", "t")
     with pytest.raises(TaskNotFoundError):
         await asyncio.wait_for(waiting, 20)
+
+
+async def test_waiting_for_an_ended_task_whose_doubt_was_verified(open_orchestrator):
+    """The task stays as it ended, so the wait ends at once; only `retry` makes it go on."""
+    agent = Agent("worker")
+
+    @agent.capability
+    async def pay(payload, ctx):
+        raise errors.TimeoutError
+
+    orchestrator = await open_orchestrator(agent)
+    handle = await orchestrator.submit("pay", id="t")
+    assert (await handle.wait(timeout=20)).error.details["inDoubt"] == ["pay"]
+    await orchestrator.verify("t", happened=True, result="paid")
+    assert (await handle.wait(timeout=20)).status == "failed"
+    await orchestrator.retry("t")
+    assert (await handle.wait(timeout=20)).result == "paid"

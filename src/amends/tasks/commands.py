@@ -96,13 +96,21 @@ def verify(state: TaskState, *, now: float, happened: bool, result: object, step
 
 
 def _waiting_step(state: TaskState, status: StepStatus, step: str | None) -> str:
-    """The step with that status: the named one, or the first one."""
-    waiting = state.in_doubt if state.over and status == "doubt" else _in_state(state, status)
+    """The step with that status: the named one, or the first one. A task that is over has no open questions."""
+    waiting = _in_state(state, status)
+    if state.over:
+        waiting = state.in_doubt if status == "doubt" else []
     names = (name for name in waiting if step in {None, name})
     found = next(names, None)
     if found is None:
-        problem = "No such step asked a question" if status == "asking" else "No such step has to be verified"
-        raise InvalidFieldValueError(problem, field="/step", details={"name": "step"})
+        what = "waits for an answer" if status == "asking" else "has to be verified"
+        which = "no step" if step is None else f"no step {step!r}"
+        others = f"; those that do: {', '.join(map(repr, waiting))}" if waiting else ""
+        raise InvalidFieldValueError(
+            f"Task {state.head.id!r} is {state.status}: {which} of it {what}{others}",
+            field="/step",
+            details={"name": "step"},
+        )
     return found
 
 
