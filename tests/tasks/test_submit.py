@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from amends.errors import FaultError
 from amends.tasks.entries import Cancelled, Submitted, encode
-from amends.tasks.journal import read_records, scan_rows
+from amends.tasks.journal import read_records, read_task, scan_rows
+from amends.tasks.maintenance import forget
 from amends.tasks.plan import Step
 from amends.tasks.submit import keys_of, submit
 
@@ -55,3 +56,38 @@ async def test_a_submission_that_was_interrupted(store):
     assert await submit(store, "tasks", RECORD) == "t"
     rows, size = await stored(store)
     assert (len(rows), size.ready) == ((0, 0) if store.traits.transactions else (1, 1))
+
+
+async def test_a_task_that_is_deleted_while_it_is_submitted_again(store):
+    """It is stored again: a submission that returns is complete."""
+    await submit(store, "tasks", RECORD)
+
+    class Deleting:
+        """A store on which another process deletes the task after the first conflict."""
+
+        def __init__(self):
+            self.deleted = False
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        def log(self, name):
+            return _Deleting(self, store.log(name))
+
+    class _Deleting:
+        def __init__(self, on, log):
+            self._on, self._log = on, log
+
+        def __getattr__(self, name):
+            return getattr(self._log, name)
+
+        async def read(self, *given, **options):
+            if not self._on.deleted:
+                self._on.deleted = True
+                await forget(store, "tasks", RECORD.id)
+            return await self._log.read(*given, **options)
+
+    again = Deleting()
+    assert await submit(again, "tasks", RECORD) == RECORD.id
+    assert again.deleted
+    assert (await read_task(store, "tasks", RECORD.id)).state.head == RECORD

@@ -14,7 +14,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from amends.core.backoff import BackoffKind
-from amends.durable.batch import Batch
+from amends.durable.batch import Batch, complete
 from amends.durable.index import write_row
 from amends.durable.keys import Owner, Owners
 from amends.errors.task import InvalidFieldValueError, InvalidInputError
@@ -186,11 +186,11 @@ async def submit(store: Store, space: str, record: Submitted) -> str:
         try:
             await _store_task(store, space, record, new_key=key if owner is None else None)
         except ConflictError as conflict:
-            if conflict.key is None:
-                await _resubmit(store, space, record)
-            else:
+            if conflict.key is not None:
                 assert key is not None
                 owner = await keys_of(store, space).get(key)
+                continue
+            if not await _resubmit(store, space, record):
                 continue
         return record.id
 
@@ -205,20 +205,26 @@ async def _store_task(store: Store, space: str, record: Submitted, new_key: str 
     batch.index(row)
     batch.append(log, encode([record]), last=0)
     batch.enqueue(space, record.id.encode(), record.id)
-    await batch.commit(store)
+    await complete(batch.commit(store))
 
 
-async def _resubmit(store: Store, space: str, record: Submitted) -> None:
-    """Make sure that the same request is on the queue. Raises INVALID_FIELD_VALUE if the stored request is another one."""
+async def _resubmit(store: Store, space: str, record: Submitted) -> bool:
+    """
+    Make sure that the same request is on the queue. Return False if the task was deleted meanwhile.
+
+    Raises:
+        FaultError: INVALID_FIELD_VALUE if the stored request is another one.
+    """
     found = await read_task(store, space, record.id)
     if found is None:
-        return
+        return False
     if _comparable(found.state.head) != _comparable(record):
         name = "idempotencyKey" if record.key is not None else "id"
         raise _invalid("Another request was submitted with the same id or key", name)
     if not store.traits.transactions and not found.state.over:
         await write_row(store, found.state.row(space, found.last))
         await store.queue(space).put(record.id.encode(), key=record.id)
+    return True
 
 
 def _comparable(record: Submitted) -> bytes:
