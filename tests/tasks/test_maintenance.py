@@ -3,7 +3,7 @@
 from amends.tasks import Agent, Orchestrator, Step, entries
 from amends.tasks.entries import Submitted
 from amends.tasks.journal import TaskRow, log_name
-from amends.tasks.maintenance import maintain
+from amends.tasks.maintenance import MAINTENANCE, maintain
 from amends.tasks.submit import submit
 from tests.tasks.conftest import wait_until
 from tests.tasks.crashes import recording_agent
@@ -69,7 +69,7 @@ async def test_old_tasks_are_forgotten(manual, clock):
     manual.register(recording_agent([], read_only=True))
     manual._worker._keep, manual._worker._maintenance_interval = 100.0, 10.0
     await manual.submit("work", id="t")
-    await manual.store.queue("tasks").put(b"~sweep", key="~sweep", delay=10)
+    await manual.store.queue("tasks").put(b"", key=MAINTENANCE, delay=10)
     await manual.drain()
     clock.pass_(50)
     assert await manual.drain() == 1
@@ -143,7 +143,7 @@ async def test_lost_messages_are_repaired_also_if_no_task_is_forgotten(store):
     """With `keep=None`, the maintenance runs as well."""
 
     async def scheduled():
-        return "~sweep" in [message.key async for message in store.queue("tasks").messages()]
+        return MAINTENANCE in [message.key async for message in store.queue("tasks").messages()]
 
     async with Orchestrator(store=store, keep=None):
         await wait_until(scheduled)

@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from amends.errors import FaultError
+from amends.tasks import Agent
 from amends.tasks.entries import Cancelled, Submitted, encode
 from amends.tasks.journal import read_records, read_task, scan_rows
-from amends.tasks.maintenance import forget
+from amends.tasks.maintenance import MAINTENANCE, forget
 from amends.tasks.plan import Step
-from amends.tasks.submit import keys_of, submit
+from amends.tasks.submit import build_submission, keys_of, submit
 
 RECORD = Submitted(at=1.0, id="t", type="x", steps=(Step(name="x", type="x"),))
 
@@ -91,3 +92,30 @@ async def test_a_task_that_is_deleted_while_it_is_submitted_again(store):
     assert await submit(again, "tasks", RECORD) == RECORD.id
     assert again.deleted
     assert (await read_task(store, "tasks", RECORD.id)).state.head == RECORD
+
+
+@pytest.mark.parametrize(
+    "id", ["maintenance", "~sweep", "t!2", "t!!2", "!", "a/b", " ", "ключ 🎉", "x" * 5000]
+)
+async def test_ids_may_be_any_text(open_orchestrator, id):
+    """Also one that looks like the key of another message: that of the maintenance, or of a command to another task."""
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        return ctx.ask("?")
+
+    orchestrator = await open_orchestrator(agent)
+    await orchestrator.run("ask", id="t", timeout=20)
+    assert (await orchestrator.run("ask", id=id, timeout=20)).status == "input_required"
+    for each in (id, "t"):
+        await orchestrator.answer(each, each)
+        assert (await orchestrator.get(each).wait(timeout=20)).result == each
+
+
+def test_an_id_with_the_separator_of_message_keys():
+    """INVALID_FIELD_VALUE: it could be that of another message."""
+    options = {"now": 1.0, "agent": None, "retry_policy": None, "deadline": None, "key": None}
+    with pytest.raises(FaultError, match="NUL") as refused:
+        build_submission("x", None, id=MAINTENANCE, **options)
+    assert refused.value.fault.field == "/id"

@@ -17,7 +17,7 @@ from amends.tasks.answer_schema import check_answer
 from amends.tasks.documents import Status
 from amends.tasks.entries import Answered, Cancelled, Record, Repaired, Retried, Verified, encode
 from amends.tasks.fold import fold
-from amends.tasks.journal import log_name, read_existing
+from amends.tasks.journal import SEPARATOR, log_name, read_existing
 from amends.tasks.state import StepStatus, TaskState
 from amends.tasks.values import storable
 
@@ -54,7 +54,7 @@ async def send_command(
         state, seq, batch = fold(state, records), last + 1, Batch()
         batch.append(log_name(space, id), encode(records), last=last)
         batch.index(state.row(space, seq))
-        batch.enqueue(space, id.encode(), f"{id}!{seq}")
+        batch.enqueue(space, id.encode(), f"{id}{SEPARATOR}{seq}")
         try:
             await complete(batch.commit(store))
         except ConflictError:

@@ -14,7 +14,7 @@ from amends.durable.retention import delete_subject
 from amends.stores.contract import Store
 from amends.stores.errors import DamagedStoreError
 from amends.tasks.documents import ENDED
-from amends.tasks.journal import log_name, read_task, scan_rows
+from amends.tasks.journal import SEPARATOR, log_name, read_task, scan_rows
 from amends.tasks.registry import Registry
 from amends.tasks.state import TaskRow
 from amends.tasks.submit import keys_of
@@ -23,8 +23,8 @@ __all__ = ["MAINTENANCE", "forget", "maintain"]
 
 _log = logging.getLogger("amends.tasks")
 
-MAINTENANCE = b"~sweep"
-"""The message that starts a run of the maintenance. It is given back to the queue with a delay after each run."""
+MAINTENANCE = f"{SEPARATOR}maintenance"
+"""The key of the message that starts a run of the maintenance. It is given back to the queue with a delay after each run."""
 _STALE = 600.0
 """Seconds without a change after which a task that is not over is checked."""
 

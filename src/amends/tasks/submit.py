@@ -23,7 +23,7 @@ from amends.stores.errors import ConflictError
 from amends.tasks.documents import Request, parse_time, seconds_of
 from amends.tasks.entries import Submitted, encode
 from amends.tasks.fold import fold
-from amends.tasks.journal import log_name, read_task
+from amends.tasks.journal import SEPARATOR, log_name, read_task
 from amends.tasks.plan import Step, graph
 from amends.tasks.state import TaskState
 from amends.tasks.values import MAX_BYTES, storable
@@ -120,6 +120,8 @@ def _check(record: Submitted) -> None:
     for name, value in {"id": record.id, "idempotencyKey": record.key, "agent": record.agent}.items():
         if value is not None and not _is_text(value):
             raise _invalid(f"The {name} must be a text that is not empty and that UTF-8 can encode", name)
+    if SEPARATOR in record.id:
+        raise _invalid("The id must not contain a NUL character", "id")
     for policy in (record.retry_policy, *(step.retry_policy for step in record.steps)):
         if policy is not None:
             check_retry_policy(policy)

@@ -111,7 +111,7 @@ class Worker:
         return await self._messages.drain()
 
     async def _schedule_maintenance(self) -> None:
-        await self._queue.put(MAINTENANCE, key="~sweep", delay=self._maintenance_interval)
+        await self._queue.put(b"", key=MAINTENANCE, delay=self._maintenance_interval)
 
     async def read_commands(self, id: str) -> bool:
         """Have a running task read its commands. Return whether the task runs here and has read them."""
@@ -125,7 +125,7 @@ class Worker:
 
     async def _handle(self, lease: Lease) -> None:
         try:
-            if lease.value == MAINTENANCE:
+            if lease.key == MAINTENANCE:
                 await maintain(self._store, self._registry, self._keep)
                 await lease.give_back(delay=self._maintenance_interval)
             else:
