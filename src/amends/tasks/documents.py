@@ -289,8 +289,8 @@ def seconds_of(wait: float | timedelta) -> float:
     Raises:
         ValueError: it is negative, not finite, or no duration.
     """
-    seconds = wait.total_seconds() if isinstance(wait, timedelta) else wait
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not number or not 0 <= seconds <= _LONGEST:
+    given: object = wait.total_seconds() if isinstance(wait, timedelta) else wait
+    seconds = given if isinstance(given, int | float) and not isinstance(given, bool) else -1.0
+    if not 0 <= seconds <= _LONGEST:
         raise ValueError(f"a duration must be a timedelta, or a number of seconds from 0 to {_LONGEST:g}")
     return float(seconds)
