@@ -94,5 +94,5 @@ async def test_a_long_storm_of_tasks(machines, tmp_path):
     seen = await storm(machines, tmp_path, count=600, workers=4, every=1.5, kills=45)
     print(json.dumps(seen))
     assert seen["completed"] + seen["failed"] == 600
-    assert seen["failed"] >= 100
+    assert seen["failed"] >= 75  # every eighth task is a plan with a doomed step
     assert seen["taken over"] >= 10

@@ -285,3 +285,46 @@ def test_a_missing_extra_names_its_install_line():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pip install 'amends[nats]'" in out
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("sqlite:///x?busy_timeout=soon", "busy_timeout must be a number of seconds, 0 or more, not 'soon'"),
+        ("sqlite:///x?busy_timeout=nan", "busy_timeout must"),
+        ("sqlite:///x?busy_timeout=-1", "busy_timeout must"),
+        ("nats://h/n?timeout=0", "timeout must be a number of seconds, more than 0, not '0'"),
+        ("nats://h/n?dedupe_window=inf", "dedupe_window must"),
+        ("nats://h/n?replicas=two", "replicas must be a number from 1 to 5, not 'two'"),
+        ("nats://h/n?storage=tape", "storage must be file or memory, not 'tape'"),
+    ],
+)
+async def test_an_invalid_option_is_named(url, problem):
+    with pytest.raises(ValueError, match=problem):
+        await stores.open(url)
+
+
+@pytest.mark.parametrize("url", [None, 5, b"memory:"])
+async def test_a_url_that_is_no_text(url):
+    with pytest.raises(TypeError, match="a store URL must be a string"):
+        await stores.open(url)
+
+
+@pytest.mark.parametrize("seconds", [10**400, None, "soon", float("nan"), -1])
+async def test_a_time_that_is_none(store, seconds):
+    """ValueError with the argument's name."""
+    with pytest.raises(ValueError, match="delay must be a finite number of seconds"):
+        await store.queue("q").put(b"x", delay=seconds)
+
+
+async def test_an_async_function_is_no_transaction(store):
+    """It would be committed without its changes."""
+    if not store.traits.transactions:
+        return
+
+    async def work(tx):
+        tx.table("t").put("k", b"v")
+
+    with pytest.raises(TypeError, match="not async"):
+        await store.transaction(work)
+    await store.table("t").put("k", b"v")

@@ -247,3 +247,15 @@ async def test_a_file_deleted_or_replaced_is_noticed(path, how):
         if how == "moved and put back":
             Path(f"{path}.moved").rename(path)
             assert await store.table("t").put("k", b"x")
+
+
+async def test_a_store_in_another_event_loop(tmp_path):
+    """It is refused with what to do, and nothing is written."""
+    async with await stores.open(f"sqlite:///{tmp_path}/s.db") as store:
+
+        async def write():
+            await store.table("t").put("k", b"v")
+
+        with pytest.raises(RuntimeError, match="was opened in another event loop: open it in each loop"):
+            await asyncio.to_thread(asyncio.run, write())
+        assert await store.table("t").get("k") is None

@@ -1,5 +1,6 @@
 """Commands to tasks that change at the same time, have ended, or cannot be read."""
 
+import asyncio
 from functools import partial
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from amends.errors import task as errors
 from amends.tasks import Agent, commands, entries
 from amends.tasks.journal import log_name
+from tests.durable.faulty import Faulty
 
 
 def asking():
@@ -27,25 +29,15 @@ async def test_a_command_is_checked_against_the_current_state(manual):
     earlier = [entries.encode([entries.Answered(at=1.0, step="ask", answer="theirs")])]
 
     class Busy:
-        """A store on which another process appends an answer just before the first append."""
+        """A store on which another process appends an answer just before the first commit."""
 
         def __getattr__(self, name):
             return getattr(manual.store, name)
 
-        def log(self, name):
-            return Log(manual.store.log(name))
-
-    class Log:
-        def __init__(self, log):
-            self._log = log
-
-        def __getattr__(self, name):
-            return getattr(self._log, name)
-
-        async def append(self, entry, *, last):
+        async def transaction(self, work):
             if earlier:
-                await self._log.append(earlier.pop(), last=last)
-            return await self._log.append(entry, last=last)
+                await manual.store.log(log_name("tasks", "t")).append(earlier.pop())
+            return await manual.store.transaction(work)
 
     async def notify_worker(id):
         return False
@@ -123,3 +115,60 @@ async def test_a_command_to_a_task_with_an_impossible_record(manual):
     await manual.cancel("t")
     await manual.drain()
     assert (await manual.get("t").response()).status == "cancelled"
+
+
+async def test_a_task_that_is_over_takes_no_answers(manual, clock):
+    """The deadline has ended its question. The refusal names the task, its status, and the step that was asked for."""
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def book(payload, ctx):
+        return ctx.ask("Which seat?")
+
+    manual.register(agent)
+    await manual.submit("book", id="t", deadline=5)
+    await manual.drain()
+    with pytest.raises(
+        errors.InvalidFieldValueError,
+        match="Task 't' is input_required: no step 'x' of it waits for an answer; those that do: 'book'",
+    ):
+        await manual.answer("t", "12A", step="x")
+    clock.pass_(6)
+    await manual.drain()
+    assert (await manual.state("t")).status == "failed"
+    with pytest.raises(
+        errors.InvalidFieldValueError, match="Task 't' is failed: no step of it waits for an answer"
+    ):
+        await manual.answer("t", "12A")
+
+
+@pytest.mark.parametrize("transactions", [True, False])
+@pytest.mark.parametrize("how", ["cancelled before", "cancelled after"])
+async def test_a_caller_that_is_cancelled_while_it_sends_a_command(manual, transactions, how):
+    """The command is in the log together with its message, or there is neither, whichever operation is interrupted."""
+    agent, answered = Agent("worker"), 0
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        return ctx.ask("?")
+
+    manual.register(agent)
+    for point in range(10):
+        faults, id = Faulty(manual.store, transactions), f"t{point}"
+        await manual.submit("ask", id=id)
+        await manual.drain()
+        answer = partial(commands.answer, now=2.0, answer="yes", step=None)
+        caller = asyncio.ensure_future(commands.send_command(faults, "tasks", id, answer))
+        faults.point, faults.how, faults.caller = point, how, caller
+        await asyncio.wait([caller])
+        if faults.count <= point:
+            break
+        for _ in range(50):
+            await asyncio.sleep(0)
+        await manual.drain()
+        state = await manual.state(id)
+        answers = state.steps["ask"].answers
+        assert state.status == ("completed" if answers else "input_required"), point
+        answered += bool(answers)
+    assert point > 1
+    assert answered

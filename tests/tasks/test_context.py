@@ -4,7 +4,7 @@ import pytest
 
 from amends.errors import task as errors
 from amends.stores import UnsupportedError
-from amends.tasks.context import Context, InDoubt, Interruption, Question
+from amends.tasks.context import Context, Interruption, Question, Suspended
 
 
 def context(**options):
@@ -22,7 +22,7 @@ def test_questions_are_answered_in_their_order():
 
 def test_an_interruption_is_not_caught_as_an_exception():
     """Otherwise an `except Exception` in a capability would go on without the answer."""
-    for kind in (InDoubt, Question):
+    for kind in (Suspended, Question):
         assert issubclass(kind, Interruption)
         assert not issubclass(kind, Exception)
 

@@ -1,6 +1,7 @@
 """Requests and responses of the agent error contract."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -126,3 +127,12 @@ def test_times_and_durations():
         seconds_of(-1)
     with pytest.raises(ValueError):
         seconds_of(float("nan"))
+
+
+@pytest.mark.parametrize(
+    "wait", [-1, float("nan"), float("inf"), 10**400, True, "5", None, [1], timedelta(days=-1)]
+)
+def test_what_is_no_duration(wait):
+    """ValueError that says what a duration is."""
+    with pytest.raises(ValueError, match="a duration must be a timedelta, or a number of seconds from 0 to"):
+        seconds_of(wait)

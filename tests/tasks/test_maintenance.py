@@ -1,10 +1,11 @@
 """The maintenance repairs rows and messages that are behind the logs, and forgets old tasks."""
 
-from amends.tasks import Step, entries
+from amends.tasks import Agent, Orchestrator, Step, entries
 from amends.tasks.entries import Submitted
 from amends.tasks.journal import TaskRow, log_name
-from amends.tasks.maintenance import maintain
+from amends.tasks.maintenance import MAINTENANCE, maintain
 from amends.tasks.submit import submit
+from tests.tasks.conftest import wait_until
 from tests.tasks.crashes import recording_agent
 
 
@@ -68,7 +69,7 @@ async def test_old_tasks_are_forgotten(manual, clock):
     manual.register(recording_agent([], read_only=True))
     manual._worker._keep, manual._worker._maintenance_interval = 100.0, 10.0
     await manual.submit("work", id="t")
-    await manual.store.queue("tasks").put(b"~sweep", key="~sweep", delay=10)
+    await manual.store.queue("tasks").put(b"", key=MAINTENANCE, delay=10)
     await manual.drain()
     clock.pass_(50)
     assert await manual.drain() == 1
@@ -117,3 +118,32 @@ async def test_an_unreadable_task_does_not_stop_the_maintenance(manual, clock, c
     assert await maintain(manual.store, manual._registry, keep=100) == 1
     assert [each.id async for each in manual.list()] == ["broken"]
     assert "cannot be read" in caplog.text
+
+
+async def test_a_command_whose_message_is_lost(manual, clock):
+    """The answer is in the log, but the process died before it put the message on the queue."""
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        return ctx.ask("?")
+
+    manual.register(agent)
+    await manual.submit("ask", id="t")
+    await manual.drain()
+    answer = entries.Answered(at=clock.now, step="ask", answer="yes")
+    await manual.store.log(log_name("tasks", "t")).append(entries.encode([answer]))
+    clock.pass_(10_000)
+    await maintain(manual.store, manual._registry, keep=None)
+    await manual.drain()
+    assert (await manual.get("t").response()).result == "yes"
+
+
+async def test_lost_messages_are_repaired_also_if_no_task_is_forgotten(store):
+    """With `keep=None`, the maintenance runs as well."""
+
+    async def scheduled():
+        return MAINTENANCE in [message.key async for message in store.queue("tasks").messages()]
+
+    async with Orchestrator(store=store, keep=None):
+        await wait_until(scheduled)

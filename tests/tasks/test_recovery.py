@@ -1,6 +1,7 @@
 """T5, T7, T8, T9: retries and their waits, remedies, verification, and fallbacks."""
 
 import asyncio
+import contextlib
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from amends.errors import task as errors
 from amends.errors.base import class_for
 from amends.recovery import TASK
 from amends.tasks import Agent
+from amends.tasks.entries import Started, encode
 from tests.tasks.conftest import advance_until_rest
 
 WAITS = {"input": [], "agent": [1, 2], "mcp": [1, 2], "coordination": [1], "system": [1, 2]}
@@ -277,3 +279,55 @@ async def test_fallbacks_in_prose(manual, tmp_path):
     assert response.metadata.degraded
     assert (await elsewhere.response()).error.code == "MCP_NOT_CONNECTED"
     assert (await unrelated.response()).error.code == "KNOWLEDGE_NOT_FOUND"
+
+
+async def test_a_step_that_happened_has_no_fallback(manual, clock):
+    """Its result cannot be stored; a fallback would do it again in another way. A call that changes nothing has one."""
+    agent, calls = Agent("worker"), []
+
+    async def another_way(payload, ctx):
+        calls.append(f"instead of {ctx.capability}")
+        return "done"
+
+    @agent.capability(fallback=another_way)
+    async def pay(payload):
+        return object()
+
+    @agent.capability(fallback=another_way, read_only=True)
+    async def look(payload):
+        return object()
+
+    manual.register(agent)
+    paid, looked = await manual.submit("pay"), await manual.submit("look")
+    await manual.drain()
+    assert (await paid.response()).error.details["happened"]
+    assert (await looked.response()).result == "done"
+    assert calls == ["instead of look"]
+
+
+async def test_verify_gets_the_servers_that_the_capability_requires(manual, clock):
+    """Also after a crash, when the interrupted attempt had connected them in another process."""
+    server, seen = object(), []
+
+    @contextlib.asynccontextmanager
+    async def client():
+        yield server
+
+    agent = Agent("worker", mcp={"bank": lambda: client()})
+
+    async def check(payload, ctx):
+        seen.append(ctx.mcp["bank"].client)
+        return "paid"
+
+    @agent.capability(requires=["bank"], verify=check)
+    async def pay(payload, ctx):
+        raise AssertionError("not called")
+
+    manual.register(agent)
+    handle = await manual.submit("pay", id="t")
+    started = Started(at=clock.wall(), step="pay", attempt=1)
+    await manual.store.log("tasks/t").append(encode([started]))
+    await manual.drain()
+    assert (await handle.response()).result == "paid"
+    assert seen == [server]
+    await agent.close()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from amends.errors import task as errors
-from amends.tasks import Agent, Step, fan_out, sequence
+from amends.tasks import Agent, Orchestrator, Step, fan_out, sequence
 from amends.tasks import run as run_module
 from tests.tasks.conftest import wait_until
 from tests.tasks.crashes import crash, recording_agent
@@ -298,3 +298,46 @@ async def test_a_task_is_blamed_only_after_it_ran_by_itself(open_orchestrator, s
         assert taken[-1].alone
     taken = [r for r in await worker.records("t2") if type(r).__name__ == "Taken"]
     assert not any(record.takeover or record.alone for record in taken)
+
+
+@pytest.mark.parametrize("undo", [True, False])
+async def test_cancelling_a_step_that_ends_all_the_same(open_orchestrator, undo):
+    """Its result is known, so it is undone like any finished step, also in a task of one step."""
+    begun, undos, agent = asyncio.Event(), [], Agent("worker")
+
+    @agent.capability(undo=(lambda payload, result: undos.append(result)) if undo else None)
+    async def pay(payload):
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            return "paid"
+
+    orchestrator = await open_orchestrator(agent)
+    handle = await orchestrator.submit("pay", id="t")
+    await asyncio.wait_for(begun.wait(), 20)
+    await handle.cancel()
+    response = await handle.wait(timeout=20)
+    assert response.status == "cancelled"
+    assert undos == ["paid"] * undo
+    assert (response.error is None) == undo
+    assert undo or response.error.details == {"completed": {"pay": "paid"}}
+
+
+async def test_a_cancellation_before_the_end_is_written(store):
+    """The step ended before the worker read the cancellation, which is in the log before the step's end: the step is undone."""
+    undos, agent, sent = [], Agent("worker"), []
+    async with (
+        Orchestrator([agent], store=store, lease=5, keep=None) as orchestrator,
+        Orchestrator(store=store, worker=False) as other,
+    ):
+
+        @agent.capability(idempotent=True, undo=lambda payload, result: undos.append(result))
+        async def pay(payload):
+            sent.append(await other.cancel("t"))
+            return "paid"
+
+        orchestrator.register(agent)
+        response = await orchestrator.run("pay", id="t", timeout=20)
+    assert len(sent) == 1
+    assert (response.status, undos) == ("cancelled", ["paid"])

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from amends import stores
+from amends.errors import task as errors
 from amends.tasks import Agent, Step, fan_out
 from amends.tasks import wait as wait_module
 from amends.tasks.entries import Ended
@@ -219,3 +220,20 @@ async def test_a_handle_knows_whether_its_task_is_new(open_orchestrator):
         assert not (await orchestrator.submit("quick", 1, **options)).new
     assert (await orchestrator.submit("quick", 1)).new
     assert not orchestrator.get("a").new
+
+
+async def test_waiting_for_an_ended_task_whose_doubt_was_verified(open_orchestrator):
+    """The task stays as it ended, so the wait ends at once; only `retry` makes it go on."""
+    agent = Agent("worker")
+
+    @agent.capability
+    async def pay(payload, ctx):
+        raise errors.TimeoutError
+
+    orchestrator = await open_orchestrator(agent)
+    handle = await orchestrator.submit("pay", id="t")
+    assert (await handle.wait(timeout=20)).error.details["inDoubt"] == ["pay"]
+    await orchestrator.verify("t", happened=True, result="paid")
+    assert (await handle.wait(timeout=20)).status == "failed"
+    await orchestrator.retry("t")
+    assert (await handle.wait(timeout=20)).result == "paid"

@@ -19,6 +19,7 @@ _OPTIONS = {
     "nats": frozenset({"replicas", "timeout", "dedupe_window", "storage"}),
 }
 _EXAMPLES = "memory:, sqlite:///path/to/file.db or nats://host:4222/name"
+_LONGEST = 1e9
 _STORE_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
@@ -41,14 +42,36 @@ class Address:
         hosts = ",".join(host.rpartition("@")[2] for host in self.hosts)
         return f"nats://{hosts}/{self.path}"
 
+    def seconds(self, option: str, default: float, *, zero: bool = False) -> float:
+        """
+        The value of an option that is a time: longer than 0 seconds, unless `zero` is allowed.
+
+        Raises:
+            ValueError: it is not a number of seconds.
+        """
+        given = self.options.get(option)
+        if given is None:
+            return default
+        try:
+            seconds = float(given)
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds < _LONGEST or (seconds == 0 and not zero):
+            least = "0 or more" if zero else "more than 0"
+            raise ValueError(f"{option} must be a number of seconds, {least}, not {given!r}")
+        return seconds
+
 
 def parse(url: str) -> Address:
     """
     Parse a store URL.
 
     Raises:
+        TypeError: `url` is not a string.
         ValueError: `url` is not a store URL, or has an option that the backend does not support.
     """
+    if not isinstance(url, str):
+        raise TypeError(f"a store URL must be a string, not {type(url).__name__}: write {_EXAMPLES}")
     scheme, colon, rest = url.partition(":")
     known = _OPTIONS.get(scheme)
     if not colon or known is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 from amends.stores.errors import DamagedStoreError, ValueTooLargeError
@@ -14,6 +15,7 @@ __all__ = [
     "check_seconds",
     "check_stored",
     "check_value",
+    "check_work",
 ]
 
 
@@ -71,9 +73,12 @@ def check_stored(value: object, kind: str, name: str) -> bytes:
 
 def check_seconds(seconds: float, what: str) -> float:
     """Return `seconds` as a float if it is finite and not negative."""
-    number = float(seconds)
+    try:
+        number = float(seconds)
+    except (TypeError, ValueError, OverflowError):
+        number = math.inf
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"{what} must be a finite number of seconds, 0 or more, not {seconds!r}")
+        raise ValueError(f"{what} must be a finite number of seconds, 0 or more, not {seconds!r:.100}")
     return number
 
 
@@ -90,3 +95,13 @@ def check_limit(limit: int) -> int:
     if limit < 1:
         raise ValueError("limit must be at least 1")
     return limit
+
+
+def check_work(work: object) -> None:
+    """
+    Raise TypeError if the function for a transaction is async.
+
+    It would return a coroutine, and the transaction would be committed without any of its changes.
+    """
+    if inspect.iscoroutinefunction(work):
+        raise TypeError("a transaction runs outside of the event loop: pass a function that is not async")

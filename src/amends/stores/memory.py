@@ -17,7 +17,7 @@ from threading import RLock
 from typing import TypeVar
 
 from amends.stores.address import Address
-from amends.stores.arguments import check_key, check_name, check_seconds, check_value
+from amends.stores.arguments import check_key, check_name, check_seconds, check_value, check_work
 from amends.stores.clock import Clock
 from amends.stores.contract import Bounds, DeadMessage, Entry, Message, QueueSize, Row, Transaction
 from amends.stores.errors import (
@@ -410,6 +410,7 @@ class MemoryStore(LocalStore):
         self.traits = traits
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
+        check_work(work)
         return await self._memory.write(work)
 
     async def names(self) -> dict[str, list[str]]:

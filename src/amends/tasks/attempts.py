@@ -17,13 +17,14 @@ from amends.core.enums import Executed
 from amends.core.operation import Operation
 from amends.effects.current import within_scope
 from amends.errors.base import FaultError
+from amends.errors.task import TaskGraphCycleError
 from amends.recovery.drivers import arecover
 from amends.serving.tracing import handling
 from amends.stores.contract import Transaction
 from amends.tasks.agent import Agent
 from amends.tasks.capability import HOOK_SECONDS, Capability
 from amends.tasks.commands import send_command, verify
-from amends.tasks.context import Context, InDoubt, Question
+from amends.tasks.context import Context, Question, Suspended, is_made_by_undo
 from amends.tasks.entries import (
     Asked,
     Delegated,
@@ -35,7 +36,7 @@ from amends.tasks.entries import (
     Started,
     Verified,
 )
-from amends.tasks.events import TaskEvent, attempt_scope, publish
+from amends.tasks.events import TaskEvent, attempt_scope, publish, publish_record
 from amends.tasks.faults import DEADLINE, STOPPED, delegation_failed, to_task_fault
 from amends.tasks.fold import delegation
 from amends.tasks.invoke import HookCalls, thread_key
@@ -51,6 +52,8 @@ __all__ = ["Attempts", "operation_of"]
 T = TypeVar("T")
 
 _NO_OPERATION = Operation()
+_DEEPEST = 32
+"""The number of calls, the step's included, that may wait for one another by delegation."""
 _STOP_SECONDS = 1.0
 """Seconds for an undo whose end was requested."""
 
@@ -63,6 +66,28 @@ def operation_of(capability: Capability, agent: str, key: str) -> Operation:
         idempotent=capability.idempotent,
         key=key if capability.keyed else None,
         binding="tasks",
+    )
+
+
+def check_delegation(ctx: Context, agent: str, type: str, payload: object) -> None:
+    """
+    Refuse a delegation that would go on without end.
+
+    Raises:
+        FaultError: TASK_GRAPH_CYCLE if a call delegates to itself with the same payload, or delegations are nested too deeply.
+    """
+    call = (agent, type, payload)
+    calls = [*ctx.calls, call]
+    if call in ctx.calls:
+        calls = calls[calls.index(call) :]
+    elif len(calls) <= _DEEPEST:
+        return
+    chain = [f"{each[0]}/{each[1]}" for each in calls]
+    raise TaskGraphCycleError(
+        f"Circular dependency detected: {' → '.join(chain)}"
+        if call in ctx.calls
+        else f"More than {_DEEPEST} calls delegate to one another",
+        details={"cycle": chain},
     )
 
 
@@ -89,21 +114,23 @@ class Attempts:
             ended, recovery = clock(), self.recovery(None, None, plan, name)
             return await recovery.handle_failure(fault, name, step, (began, ended), _NO_OPERATION)
         ctx = self._context(name, step, agent, capability)
+        ctx.calls = ((agent.name, capability.name, payload),)
         self._under_way[name] = capability, ctx
         try:
-            result = await self._call(agent, capability, payload, ctx, began)
+            try:
+                result = await self._call(agent, capability, payload, ctx, began)
+            except FaultError as error:
+                if not capability.repeatable and self._watch_thread(plan, agent, capability, payload, ctx):
+                    return [Doubted(at=clock(), step=name)]
+                operation, ended = operation_of(capability, agent.name, ctx.key), clock()
+                recovery = self.recovery(agent, capability, plan, ctx.key)
+                return await recovery.handle_failure(
+                    error.fault, name, step, (began, ended), operation, payload, ctx
+                )
         except Question as asked:
             return [Asked(at=clock(), step=name, question=asked.question, schema=asked.schema)]
-        except InDoubt:
-            return []  # the log says which delegation has to be verified
-        except FaultError as error:
-            if not capability.repeatable and self._watch_thread(plan, agent, capability, payload, ctx):
-                return [Doubted(at=clock(), step=name)]
-            operation, ended = operation_of(capability, agent.name, ctx.key), clock()
-            recovery = self.recovery(agent, capability, plan, ctx.key)
-            return await recovery.handle_failure(
-                error.fault, name, step, (began, ended), operation, payload, ctx
-            )
+        except Suspended:
+            return []  # the log says which delegation has to be verified, or asked a question
         return [Finished(at=clock(), step=name, began=began, result=result, version=agent.version)]
 
     async def _call(
@@ -307,9 +334,12 @@ class Attempts:
             if name in parent.delegations or await self._happened(name):
                 return self.journal.state.steps[name].result
             sent = storable(payload, "payload")
-            result = await self._perform_delegation(name, sent, found, capability, began)
+            check_delegation(ctx, found.name, type, sent)
+            result = await self._perform_delegation(ctx, name, sent, found, capability, began)
         except FaultError as error:
             raise delegation_failed(error.fault, found.name if found else agent, type) from error
+        if ctx.verifying:
+            return result
         made = Delegated(
             at=self.registry.clock(),
             step=name,
@@ -327,7 +357,7 @@ class Attempts:
         Whether an earlier attempt of this delegation is known to have happened.
 
         Raises:
-            InDoubt: that is unknown, and the delegation must not happen twice.
+            Suspended: that is unknown, and the delegation must not happen twice.
         """
         known = self.journal.state.steps.get(name)
         if known is None or not known.in_doubt:
@@ -335,27 +365,33 @@ class Attempts:
         record = await self.resolve(name)
         await self.journal.write([record])
         if isinstance(record, Doubted):
-            raise InDoubt
+            raise Suspended
         return record.happened
 
     async def _perform_delegation(
-        self, name: str, payload: object, agent: Agent, capability: Capability, began: float
+        self, caller: Context, name: str, payload: object, agent: Agent, capability: Capability, began: float
     ) -> object:
         """
         Run a delegation with recovery and return its result.
 
         Before a call that must not happen twice, its start is recorded, so that no later attempt repeats it blindly.
+
+        Raises:
+            Suspended: the called capability asked a question, which is in the log.
         """
-        state, guard, recorded = self.journal.state, self.journal.guard, not capability.repeatable
+        state, guard = self.journal.state, self.journal.guard
+        recorded = not capability.repeatable and not caller.verifying
         step = state.steps.get(name) or delegation(
             name, agent.name, capability.name, payload, state.steps[name.partition(">")[0]]
         )
         ctx = self._context(name, step, agent, capability)
+        ctx.calls = (*caller.calls, (agent.name, capability.name, payload))
+        ctx.verifying = caller.verifying
 
         async def call() -> object:
             ctx.called = False
             work = agent.perform(capability, payload, ctx, capability.timeout, guard.ensure)
-            return await (guard.run(work) if recorded else work)
+            return await (work if capability.repeatable else guard.run(work))
 
         if recorded:
             started = Started(
@@ -376,6 +412,22 @@ class Attempts:
                 setup=agent.setup,
                 refresh=agent.reauth,
             )
+        except Question as asked:
+            if caller.verifying or is_made_by_undo(name):
+                raise
+            # The question and its answer belong to the delegation. The calling step starts again when the answer has come.
+            question = Asked(
+                at=self.registry.clock(),
+                step=name,
+                question=asked.question,
+                schema=asked.schema,
+                agent=agent.name,
+                type=capability.name,
+                payload=payload,
+            )
+            await self.journal.write([question])
+            publish_record(self.journal.state, question)
+            raise Suspended from None
         except FaultError as error:
             if recorded:
                 now = self.registry.clock()

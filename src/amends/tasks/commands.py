@@ -2,14 +2,14 @@
 Commands to a task: cancel, retry, answer a question, verify an interrupted step.
 
 A command is appended to the task's log directly after the entry it was decided on, so it never reaches a task whose state has
-changed since. If a worker of this process runs the task, it reads the command at once; otherwise a message is put on the queue.
+changed since. With it, a message is put on the queue. If a worker of this process runs the task, it reads the command at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from amends.durable.index import write_row
+from amends.durable.batch import Batch, complete
 from amends.errors.task import InvalidFieldValueError
 from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
@@ -17,7 +17,7 @@ from amends.tasks.answer_schema import check_answer
 from amends.tasks.documents import Status
 from amends.tasks.entries import Answered, Cancelled, Record, Repaired, Retried, Verified, encode
 from amends.tasks.fold import fold
-from amends.tasks.journal import log_name, read_existing
+from amends.tasks.journal import SEPARATOR, log_name, read_existing
 from amends.tasks.state import StepStatus, TaskState
 from amends.tasks.values import storable
 
@@ -29,7 +29,7 @@ async def send_command(
     space: str,
     id: str,
     command: Callable[[TaskState], Record | None],
-    notify_worker: Callable[[str], Awaitable[bool]] | None = None,
+    notify_worker: Callable[[str], Awaitable[object]] | None = None,
 ) -> TaskState:
     """
     Append a command to a task's log and return the task's state after it.
@@ -39,7 +39,7 @@ async def send_command(
         space: the name of the set of tasks.
         id: the task.
         command: returns the record to append, given the task's state; None: nothing is appended.
-        notify_worker: has a worker of this process read the command; returns whether one runs the task and has read it.
+        notify_worker: has a worker of this process read the command, if it runs the task.
 
     Raises:
         TaskNotFoundError: there is no such task.
@@ -51,14 +51,16 @@ async def send_command(
         if record is None:
             return state
         records = [record] if valid == last else [Repaired(at=record.at, valid=valid), record]
+        state, seq, batch = fold(state, records), last + 1, Batch()
+        batch.append(log_name(space, id), encode(records), last=last)
+        batch.index(state.row(space, seq))
+        batch.enqueue(space, id.encode(), f"{id}{SEPARATOR}{seq}")
         try:
-            seq = await store.log(log_name(space, id)).append(encode(records), last=last)
+            await complete(batch.commit(store))
         except ConflictError:
             continue
-        state = fold(state, records)
-        await write_row(store, state.row(space, seq))
-        if notify_worker is None or not await notify_worker(id):
-            await store.queue(space).put(id.encode(), key=f"{id}!{seq}")
+        if notify_worker is not None:
+            await notify_worker(id)
         return state
 
 
@@ -96,13 +98,21 @@ def verify(state: TaskState, *, now: float, happened: bool, result: object, step
 
 
 def _waiting_step(state: TaskState, status: StepStatus, step: str | None) -> str:
-    """The step with that status: the named one, or the first one."""
-    waiting = state.in_doubt if state.over and status == "doubt" else _in_state(state, status)
+    """The step with that status: the named one, or the first one. A task that is over has no open questions."""
+    waiting = _in_state(state, status)
+    if state.over:
+        waiting = state.in_doubt if status == "doubt" else []
     names = (name for name in waiting if step in {None, name})
     found = next(names, None)
     if found is None:
-        problem = "No such step asked a question" if status == "asking" else "No such step has to be verified"
-        raise InvalidFieldValueError(problem, field="/step", details={"name": "step"})
+        what = "waits for an answer" if status == "asking" else "has to be verified"
+        which = "no step" if step is None else f"no step {step!r}"
+        others = f"; those that do: {', '.join(map(repr, waiting))}" if waiting else ""
+        raise InvalidFieldValueError(
+            f"Task {state.head.id!r} is {state.status}: {which} of it {what}{others}",
+            field="/step",
+            details={"name": "step"},
+        )
     return found
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
+from uuid import uuid4
 
 from amends.errors.task import AgentNotFoundError
 from amends.stores.contract import Transaction
 from amends.stores.errors import UnsupportedError
 
-__all__ = ["Context", "InDoubt", "Interruption", "Question", "TaskServices"]
+__all__ = ["Context", "Interruption", "Question", "Suspended", "TaskServices", "is_made_by_undo"]
 
 T = TypeVar("T")
+
+_UNDO = "undo:"
 
 
 class Interruption(BaseException):
@@ -24,8 +28,8 @@ class Interruption(BaseException):
     """
 
 
-class InDoubt(Interruption):
-    """Raised by `Context.delegate` when it is unknown whether the delegation happened: it has to be verified first."""
+class Suspended(Interruption):
+    """Raised by `Context.delegate` when the delegation has to be verified or needs an answer first; the log says so."""
 
 
 class Question(Interruption):
@@ -83,6 +87,10 @@ class Context:
     until: float | None = None
     """The task's deadline by `clock`; None without one."""
     clock: Callable[[], float] = field(default=time.time, repr=False)
+    calls: tuple[tuple[str, str, object], ...] = field(default=(), init=False, repr=False)
+    """The agent, the capability and the payload of this call and of those that delegated it."""
+    verifying: bool = field(default=False, init=False, repr=False)
+    """Whether this attempt only checks whether the step happened."""
     _asked: int = field(default=0, init=False, repr=False)
     _delegated: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
@@ -141,6 +149,21 @@ class Context:
 
     def child_name(self, agent: str, type: str) -> str:
         """The name of the next delegation of this kind."""
-        what = f"{agent}/{type}"
+        what = f"{_UNDO if self.undo else ''}{agent}/{type}".replace(">", "_")
+        if self.verifying:
+            return (
+                f"{self.step}>{what}?{uuid4().hex}"  # each check is made again: its outcome may have changed
+            )
         self._delegated[what] = count = self._delegated.get(what, 0) + 1
         return f"{self.step}>{what}#{count}"
+
+    def for_verify(self) -> Context:
+        """The context for `verify`, whose delegations are made again by each check."""
+        made = copy(self)
+        made.verifying = True
+        return made
+
+
+def is_made_by_undo(delegation: str) -> bool:
+    """Whether the name is that of a delegation that was made by an undo, which is not undone itself."""
+    return f">{_UNDO}" in delegation

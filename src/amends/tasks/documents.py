@@ -8,7 +8,6 @@ the wrong type is an error in a request and is ignored in a response.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -128,6 +127,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
         return found
 
 
+_LONGEST = 1e10
+"""Seconds: about 300 years."""
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "id": str,
     "type": str,
@@ -286,9 +287,10 @@ def seconds_of(wait: float | timedelta) -> float:
     Convert a duration to seconds.
 
     Raises:
-        ValueError: it is negative or not finite.
+        ValueError: it is negative, not finite, or no duration.
     """
-    seconds = wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise ValueError(f"a duration must be a finite number of seconds that is not negative, not {wait!r}")
-    return seconds
+    given: object = wait.total_seconds() if isinstance(wait, timedelta) else wait
+    seconds = given if isinstance(given, int | float) and not isinstance(given, bool) else -1.0
+    if not 0 <= seconds <= _LONGEST:
+        raise ValueError(f"a duration must be a timedelta, or a number of seconds from 0 to {_LONGEST:g}")
+    return float(seconds)

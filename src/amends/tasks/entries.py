@@ -152,6 +152,10 @@ class Asked(_Record, frozen=True, kw_only=True):
     step: str
     question: str
     schema: dict[str, object] | None = None
+    agent: str | None = None
+    type: str | None = None
+    payload: object = None
+    """For a delegation, which is not part of the plan: what was called, and with what."""
 
 
 class Answered(_Record, frozen=True, kw_only=True):

@@ -130,7 +130,6 @@ def final_fault(state: TaskState, cause: Fault | None) -> Fault:
     """
     cause = cause or Fault(code="INTERNAL_ERROR", vocabulary="task")
     kept = _left_behind(state)
-    undone = kept.get("undone", [])
     if state.head.single:
         tries = max(1, next(iter(state.steps.values())).stepper.tries)
         cause = replace(cause, attempt=tries if tries > 1 else cause.attempt)
@@ -146,7 +145,7 @@ def final_fault(state: TaskState, cause: Fault | None) -> Fault:
         details={
             **({"step": failed} if failed is not None else {}),
             "cause": dialect.encode(cause),
-            "completed": {name: result for name, result in state.results.items() if name not in undone},
+            "completed": _completed(state),
             **kept,
         },
         errors=(cause,),
@@ -166,21 +165,32 @@ def _left_behind(state: TaskState) -> dict[str, list[str]]:
     return {name: steps for name, steps in found.items() if steps}
 
 
+def _completed(state: TaskState) -> dict[str, object]:
+    """The results of the plan's finished steps that were not undone."""
+    undone = _left_behind(state).get("undone", [])
+    return {name: result for name, result in state.results.items() if name not in undone}
+
+
 def cancelled_fault(state: TaskState) -> Fault | None:
-    """What a cancelled task leaves behind: None if everything that happened was undone."""
-    kept = _left_behind(state)
-    if "inDoubt" not in kept and "notUndone" not in kept:
-        return None
+    """What a cancelled task leaves behind: None if everything that happened was undone, or changed nothing."""
+    kept: dict[str, object] = {**_left_behind(state)}
+    left = {
+        name: result for name, result in _completed(state).items() if state.promises.get(name) != "read_only"
+    }
+    if left:
+        kept["completed"] = left
     doubt = "inDoubt" in kept
+    if not left and not doubt and "notUndone" not in kept:
+        return None
     return Fault(
         code="INTERNAL_ERROR",
         vocabulary="task",
         message="The task was cancelled while a step may have happened"
         if doubt
-        else "The task was cancelled, and a step could not be undone",
+        else "The task was cancelled after a step had happened, which was not undone",
         recovery=Recovery.UNCERTAIN,
         executed=Executed.MAYBE if doubt else Executed.YES,
-        details=dict(kept),
+        details=kept,
     )
 
 

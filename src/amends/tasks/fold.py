@@ -17,6 +17,7 @@ from amends.core.enums import Action, Executed, Recovery
 from amends.durable.journal import ImpossibleRecord
 from amends.recovery.history import Attempt
 from amends.recovery.stepper import Stepper
+from amends.tasks.context import is_made_by_undo
 from amends.tasks.documents import ENDED, Status
 from amends.tasks.entries import Record
 from amends.tasks.plan import Step
@@ -131,7 +132,8 @@ def _retried(task: TaskState, record: log_entries.Retried) -> None:
     to_repeat = undone | {ancestor for name in undone for ancestor in _ancestors(name)}
     for name in list(task.steps):
         step = _step(task, name)
-        if ">" in name and name in to_repeat:
+        undone_by_caller = name.partition(">")[0] in undone and not step.in_doubt
+        if ">" in name and (name in to_repeat or undone_by_caller):
             parent = _step(task, name.partition(">")[0])
             parent.delegations.pop(name, None)
             parent.redone[name] = parent.redone.get(name, 0) + (name in undone)
@@ -250,6 +252,11 @@ def _parked(task: TaskState, record: log_entries.Parked) -> None:
 
 
 def _asked(task: TaskState, record: log_entries.Asked) -> None:
+    if ">" in record.step and record.step not in task.steps:
+        _add_delegation(task, record.step, record.agent, record.type or "", record.payload)
+    for caller in _ancestors(record.step):
+        if caller in task.steps:
+            _step(task, caller).open = False  # it starts again when the answer has come
     step = _step(task, record.step)
     step.state, step.question, step.schema, step.open = "asking", record.question, record.schema, False
     _mark_running(task, record.at)
@@ -278,7 +285,7 @@ def _verified(task: TaskState, record: log_entries.Verified) -> None:
     else:
         _done(step, record.result, record.at)
         task.done.append(record.step)
-    task.command_pending = True
+    task.command_pending = not task.over  # an ended task goes on only if it is retried
 
 
 # Delegations, which are not part of the plan --------------------------------------------------------------------
@@ -308,7 +315,8 @@ def _delegated(task: TaskState, record: log_entries.Delegated) -> None:
 def _delegation_done(task: TaskState, name: str, step: StepState, result: object, at: float) -> None:
     _step(task, name.partition(">")[0]).delegations[name] = result
     _done(step, result, at)
-    task.done.append(name)
+    if not is_made_by_undo(name):
+        task.done.append(name)
 
 
 _RULES: dict[type[Record], Callable[[TaskState, Any], None]] = {

@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 
+from amends.core.enums import Recovery
+from amends.errors.task import InternalError
 from amends.tasks.capability import HOOK_SECONDS, Capability, Hook
 from amends.tasks.context import Interruption
 from amends.tasks.journal import Fenced, LeaseGuard
@@ -177,7 +179,9 @@ class HookCalls:
             self._seconds = capability.timeout
         self._clock, self._until = clock, until
 
-    async def call(self, hook: Hook, *arguments: object, most: float | None = None) -> object:
+    async def call(
+        self, hook: Hook, *arguments: object, most: float | None = None, may_ask: bool = False
+    ) -> object:
         """
         Call a hook and return what it returns.
 
@@ -185,9 +189,11 @@ class HookCalls:
             hook: the function.
             arguments: its arguments, as many as it takes.
             most: seconds for this call, if less than usual.
+            may_ask: whether the hook may ask a question, as a fallback may.
 
         Raises:
             TimeoutError: the call took too long, or the deadline is over.
+            FaultError: the hook asked a question that it may not ask, or waits for another one.
             Fenced: this worker has lost the task; nothing was called.
         """
         seconds = self._seconds if most is None else min(most, self._seconds)
@@ -197,5 +203,13 @@ class HookCalls:
             raise TimeoutError
         if self._guard is not None:
             await self._guard.ensure()
-        async with asyncio.timeout(seconds):
-            return await invoke(hook, *arguments, threads=self._threads, key=self._key)
+        try:
+            async with asyncio.timeout(seconds):
+                return await invoke(hook, *arguments, threads=self._threads, key=self._key)
+        except Interruption as interruption:
+            if may_ask:
+                raise
+            raise InternalError(
+                "Only a capability and its fallbacks can wait for an answer or a verification; a hook cannot",
+                recovery=Recovery.TERMINAL,
+            ) from interruption

@@ -24,6 +24,7 @@ from amends.tasks.fold import fold
 from amends.tasks.state import TaskRow, TaskState
 
 __all__ = [
+    "SEPARATOR",
     "Fenced",
     "Journal",
     "LeaseGuard",
@@ -37,6 +38,13 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+SEPARATOR = "\0"
+"""
+Separates the parts of the keys of messages on the queue. No id of a task contains it.
+
+A submission's message has the task's id as its key, so that the messages of commands and of the maintenance need other keys.
+"""
 
 
 # Reading --------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """
 Periodic maintenance by one of the workers: forget tasks that ended long ago, and repair tasks that have lost their message.
 
-On a store without transactions, a process that submits a task can die between the write to the log and the write to the queue. Such
-a submission was not acknowledged, but the task is listed, so it is put on the queue.
+On a store without transactions, a process that submits a task or sends it a command can die between the write to the log and the write
+to the queue. That was not acknowledged, but the task is listed, so it is put on the queue.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from amends.durable.index import write_row
 from amends.durable.retention import delete_subject
 from amends.stores.contract import Store
 from amends.stores.errors import DamagedStoreError
-from amends.tasks.documents import ENDED, Status
-from amends.tasks.journal import log_name, read_task, scan_rows
+from amends.tasks.documents import ENDED
+from amends.tasks.journal import SEPARATOR, log_name, read_task, scan_rows
 from amends.tasks.registry import Registry
 from amends.tasks.state import TaskRow
 from amends.tasks.submit import keys_of
@@ -23,8 +23,8 @@ __all__ = ["MAINTENANCE", "forget", "maintain"]
 
 _log = logging.getLogger("amends.tasks")
 
-MAINTENANCE = b"~sweep"
-"""The message that starts a run of the maintenance. It is given back to the queue with a delay after each run."""
+MAINTENANCE = f"{SEPARATOR}maintenance"
+"""The key of the message that starts a run of the maintenance. It is given back to the queue with a delay after each run."""
 _STALE = 600.0
 """Seconds without a change after which a task that is not over is checked."""
 
@@ -53,7 +53,7 @@ async def _repair(store: Store, space: str, row: TaskRow) -> None:
     state, last, _ = found
     if last != row.seq:
         await write_row(store, state.row(space, last))
-    if not state.over and (state.status is not Status.INPUT_REQUIRED or state.release.until is not None):
+    if state.has_work:
         # If the message is still on the queue, its key is taken and this does nothing.
         await store.queue(space).put(row.id.encode(), key=state.message if state.held else row.id)
 

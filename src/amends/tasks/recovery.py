@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from amends.core.enums import Action, Recovery
+from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.vocabulary import row_for
@@ -162,10 +162,13 @@ class StepRecovery:
 
     async def verify_step(self, payload: object, ctx: Context | None) -> object:
         """Return what the capability's `verify` returns: False, the result, or None if it is unknown or `verify` failed."""
-        capability = self._capability
-        if capability is None or capability.verify is None or ctx is None:
+        agent, capability = self._agent, self._capability
+        if agent is None or capability is None or capability.verify is None or ctx is None:
             return None
         try:
+            ctx = ctx.for_verify()
+            if not ctx.mcp:
+                await agent.connect(capability, ctx)
             seen = await self.hooks.call(capability.verify, self._convert_input(payload), ctx)
             return seen if seen is None or seen is False else to_json_value(seen)
         except Exception:  # noqa: BLE001 - unknown, then
@@ -179,9 +182,15 @@ class StepRecovery:
     # Fallbacks (T9) ---------------------------------------------------------------------------------------------
 
     def _find_fallbacks(self, fault: Fault, ctx: Context | None) -> tuple[Hook | Fallback, ...]:
-        """The capability's own fallbacks, then those in prose, which apply only to a missing MCP server."""
+        """
+        The capability's own fallbacks, then those in prose, which apply only to a missing MCP server.
+
+        There are none for a step that is known to have happened: they would do it again in another way.
+        """
         agent, capability = self._agent, self._capability
         if agent is None or capability is None or ctx is None:
+            return ()
+        if fault.executed is Executed.YES and not capability.read_only:
             return ()
         missing = (fault.details or {}).get("mcp")
         prose: tuple[Fallback, ...] = ()
@@ -204,7 +213,8 @@ class StepRecovery:
                 result: object = {"fallback": {"missing": fallback.mcp, "steps": list(fallback.steps)}}
             else:
                 try:
-                    result = to_json_value(await self.hooks.call(fallback, self._convert_input(payload), ctx))
+                    value = await self.hooks.call(fallback, self._convert_input(payload), ctx, may_ask=True)
+                    result = to_json_value(value)
                 except Question as asked:
                     return [Asked(at=self._clock(), step=name, question=asked.question, schema=asked.schema)]
                 except Exception:  # noqa: BLE001 - the next fallback is tried, or the original failure reported

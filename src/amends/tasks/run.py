@@ -193,7 +193,7 @@ class Run:
         waiting = {
             name: step.due
             for name, step in steps.items()
-            if step.state == "ready" and name not in busy and not _delegation_in_doubt(state, name)
+            if step.state == "ready" and name not in busy and not _delegation_waits(state, name)
         }
         for name in [name for name, due in waiting.items() if due <= now]:
             self._calls[asyncio.create_task(self._attempts.attempt_step(name))] = name
@@ -234,11 +234,18 @@ class Run:
 
     async def _write(self, records: list[Record]) -> None:
         """Write records and publish their events. The end of a single-step task is written with its step."""
-        last = records[-1] if records else None
-        if len(self.state.head.steps) == 1 and isinstance(last, Finished) and not last.undo:
+        state, last = self.state, records[-1] if records else None
+        single = len(state.head.steps) == 1 and isinstance(last, Finished) and not last.undo
+        if last is not None and single and not state.cancelled and not state.undoing:
             # This saves one of the four commits of such a task, and about 20 % of its processor time (bench/tasks.py).
-            records.append(Ended(at=last.at, status=Status.COMPLETED))
-        await self._journal.write(records)
+            # If a cancellation came meanwhile, the step is undone instead.
+            whole = [*records, Ended(at=last.at, status=Status.COMPLETED)]
+            if await self._journal.write(whole, if_unchanged=True):
+                records = whole
+            else:
+                await self._journal.write(records)
+        else:
+            await self._journal.write(records)
         state = self.state
         for record in records:
             publish_record(state, record)
@@ -337,10 +344,12 @@ class Run:
         return True
 
 
-def _delegation_in_doubt(state: TaskState, name: str) -> bool:
-    """Whether a delegation of a step has to be verified before the step can go on."""
+def _delegation_waits(state: TaskState, name: str) -> bool:
+    """Whether a delegation of a step has to be verified, or needs an answer, before the step can go on."""
     prefix = f"{name}>"
-    return any(step.state == "doubt" and each.startswith(prefix) for each, step in state.steps.items())
+    return any(
+        step.state in {"asking", "doubt"} and each.startswith(prefix) for each, step in state.steps.items()
+    )
 
 
 class Progress:

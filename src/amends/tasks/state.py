@@ -158,6 +158,12 @@ class TaskState:
         """Whether a step waits for an answer or a verification."""
         return any(step.state in {"asking", "doubt"} for step in self.steps.values())
 
+    @property
+    def has_work(self) -> bool:
+        """Whether a worker can do anything for the task, now or at its deadline."""
+        waits = self.status is Status.INPUT_REQUIRED and not self.command_pending
+        return not self.over and (not waits or self.release.until is not None)
+
     def pending_input(self) -> dict[str, object] | None:
         """The first question or verification that the task waits for."""
         for name, step in self.steps.items():

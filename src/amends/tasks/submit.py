@@ -14,7 +14,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from amends.core.backoff import BackoffKind
-from amends.durable.batch import Batch
+from amends.durable.batch import Batch, complete
 from amends.durable.index import write_row
 from amends.durable.keys import Owner, Owners
 from amends.errors.task import InvalidFieldValueError, InvalidInputError
@@ -23,7 +23,7 @@ from amends.stores.errors import ConflictError
 from amends.tasks.documents import Request, parse_time, seconds_of
 from amends.tasks.entries import Submitted, encode
 from amends.tasks.fold import fold
-from amends.tasks.journal import log_name, read_task
+from amends.tasks.journal import SEPARATOR, log_name, read_task
 from amends.tasks.plan import Step, graph
 from amends.tasks.state import TaskState
 from amends.tasks.values import MAX_BYTES, storable
@@ -120,6 +120,8 @@ def _check(record: Submitted) -> None:
     for name, value in {"id": record.id, "idempotencyKey": record.key, "agent": record.agent}.items():
         if value is not None and not _is_text(value):
             raise _invalid(f"The {name} must be a text that is not empty and that UTF-8 can encode", name)
+    if SEPARATOR in record.id:
+        raise _invalid("The id must not contain a NUL character", "id")
     for policy in (record.retry_policy, *(step.retry_policy for step in record.steps)):
         if policy is not None:
             check_retry_policy(policy)
@@ -188,13 +190,13 @@ async def submit(store: Store, space: str, record: Submitted) -> tuple[str, bool
         try:
             await _store_task(store, space, record, new_key=key if owner is None else None)
         except ConflictError as conflict:
-            if conflict.key is None:
-                await _resubmit(store, space, record)
-                new = False
-            else:
+            if conflict.key is not None:
                 assert key is not None
                 owner = await keys_of(store, space).get(key)
                 continue
+            if not await _resubmit(store, space, record):
+                continue
+            new = False
         return record.id, new
 
 
@@ -208,20 +210,26 @@ async def _store_task(store: Store, space: str, record: Submitted, new_key: str 
     batch.index(row)
     batch.append(log, encode([record]), last=0)
     batch.enqueue(space, record.id.encode(), record.id)
-    await batch.commit(store)
+    await complete(batch.commit(store))
 
 
-async def _resubmit(store: Store, space: str, record: Submitted) -> None:
-    """Make sure that the same request is on the queue. Raises INVALID_FIELD_VALUE if the stored request is another one."""
+async def _resubmit(store: Store, space: str, record: Submitted) -> bool:
+    """
+    Make sure that the same request is on the queue. Return False if the task was deleted meanwhile.
+
+    Raises:
+        FaultError: INVALID_FIELD_VALUE if the stored request is another one.
+    """
     found = await read_task(store, space, record.id)
     if found is None:
-        return
+        return False
     if _comparable(found.state.head) != _comparable(record):
         name = "idempotencyKey" if record.key is not None else "id"
         raise _invalid("Another request was submitted with the same id or key", name)
     if not store.traits.transactions and not found.state.over:
         await write_row(store, found.state.row(space, found.last))
         await store.queue(space).put(record.id.encode(), key=record.id)
+    return True
 
 
 def _comparable(record: Submitted) -> bytes:

@@ -18,7 +18,7 @@ from amends.durable.journal import Snapshot
 from amends.durable.worker import Worker as MessageWorker
 from amends.stores.contract import Lease, Queue, Store
 from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreError
-from amends.tasks.documents import AT_REST, ENDED, Status
+from amends.tasks.documents import AT_REST
 from amends.tasks.journal import Fenced, Journal, read_task
 from amends.tasks.maintenance import MAINTENANCE, maintain
 from amends.tasks.offers import Offers
@@ -111,8 +111,7 @@ class Worker:
         return await self._messages.drain()
 
     async def _schedule_maintenance(self) -> None:
-        if self._keep is not None:
-            await self._queue.put(MAINTENANCE, key="~sweep", delay=self._maintenance_interval)
+        await self._queue.put(b"", key=MAINTENANCE, delay=self._maintenance_interval)
 
     async def read_commands(self, id: str) -> bool:
         """Have a running task read its commands. Return whether the task runs here and has read them."""
@@ -126,7 +125,7 @@ class Worker:
 
     async def _handle(self, lease: Lease) -> None:
         try:
-            if lease.value == MAINTENANCE:
+            if lease.key == MAINTENANCE:
                 await maintain(self._store, self._registry, self._keep)
                 await lease.give_back(delay=self._maintenance_interval)
             else:
@@ -150,7 +149,7 @@ class Worker:
     async def _run_task(self, lease: Lease, id: str) -> None:
         store, registry = self._store, self._registry
         found = await read_task(store, registry.space, id)
-        if found is None or not _has_work(found.state):
+        if found is None or not found.state.has_work:
             await self._discard(lease, found)
             return
         state = found.state
@@ -272,9 +271,3 @@ class Worker:
             _log.warning("the store does not answer; a lease may be lost", exc_info=True)
         except Exception:  # noqa: BLE001 - the leases of the other runs must still be extended
             _log.exception("unexpected error in a worker; a lease may be lost")
-
-
-def _has_work(state: TaskState) -> bool:
-    """Whether a worker can do anything for the task, now or at the deadline."""
-    waits = state.status is Status.INPUT_REQUIRED and not state.command_pending
-    return state.status not in ENDED and (not waits or state.release.until is not None)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from amends.stores.address import Address
 from amends.stores.errors import DamagedStoreError, StoreMismatchError
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.connection import NatsConnection
@@ -20,30 +21,30 @@ from amends.stores.versions import other_version
 
 __all__ = ["open_streams", "requested_settings"]
 
+_REPLICAS = frozenset("12345")
 _LOOKS, _PAUSE = 10, 0.1
 """How often the first stream is looked for where there are others, and the seconds between."""
 
 
-def requested_settings(options: Mapping[str, str]) -> dict[str, Any]:
+def requested_settings(address: Address) -> dict[str, Any]:
     """
     The settings that a URL's options ask for.
 
     Raises:
         ValueError: an option has an invalid value.
     """
+    options = address.options
     wanted: dict[str, Any] = {}
     if "replicas" in options:
+        if options["replicas"] not in _REPLICAS:
+            raise ValueError(f"replicas must be a number from 1 to 5, not {options['replicas']!r}")
         wanted["replicas"] = int(options["replicas"])
     if "storage" in options:
+        if options["storage"] not in {"file", "memory"}:
+            raise ValueError(f"storage must be file or memory, not {options['storage']!r}")
         wanted["storage"] = options["storage"]
     if "dedupe_window" in options:
-        wanted["dedupe_window"] = float(options["dedupe_window"])
-    if (
-        wanted.get("replicas", 1) not in range(1, 6)
-        or wanted.get("storage", "file") not in {"file", "memory"}
-        or not 0 < wanted.get("dedupe_window", 1) < 1e9
-    ):
-        raise ValueError("replicas must be 1 to 5, storage file or memory, dedupe_window positive seconds")
+        wanted["dedupe_window"] = address.seconds("dedupe_window", 0.0)
     return wanted
 
 

@@ -42,11 +42,8 @@ async def open_nats(address: Address, options: Mapping[str, Any]) -> NatsStore:
         DamagedStoreError: another version of amends wrote the store.
         StoreMismatchError: the store has other settings than the URL.
     """
-    settings = address.options
-    wanted = requested_settings(settings)
-    timeout = float(settings.get("timeout", "10"))
-    if not 0 < timeout < 1e9:
-        raise ValueError("timeout must be positive seconds")
+    wanted = requested_settings(address)
+    timeout = address.seconds("timeout", 10.0)
     try:
         import nats  # noqa: F401
     except ImportError as error:

@@ -26,7 +26,7 @@ class Connections:
     def __init__(
         self, url: str, file: File, clock: Clock, writer: sqlite3.Connection, reader: sqlite3.Connection
     ) -> None:
-        self._url = url
+        self._url, self._loop = url, asyncio.get_running_loop()
         self.clock = clock
         self.signal = Signal()
         self.place = os.path.realpath(file.path)
@@ -73,3 +73,8 @@ class Connections:
     def _check_open(self) -> None:
         if self.closed:
             raise StoreClosedError(self._url)
+        if asyncio.get_running_loop() is not self._loop:
+            # The write would be made, and its result could not be returned.
+            raise RuntimeError(
+                f"the store {self._url} was opened in another event loop: open it in each loop"
+            )

@@ -48,7 +48,7 @@ class File:
         if synchronous not in _SYNCHRONOUS:
             # "off" is excluded on purpose: with it, a crash of the machine can corrupt the file, not only lose its end.
             raise ValueError(f"synchronous must be one of {', '.join(_SYNCHRONOUS)}, not {synchronous!r}")
-        return cls(address.path, synchronous, float(address.options.get("busy_timeout", "30")))
+        return cls(address.path, synchronous, address.seconds("busy_timeout", 30.0, zero=True))
 
     def remember(self) -> None:
         """Remember which file is open."""

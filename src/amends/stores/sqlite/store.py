@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from amends.stores.address import Address
+from amends.stores.arguments import check_work
 from amends.stores.clock import Clock
 from amends.stores.contract import Transaction
 from amends.stores.errors import DamagedStoreError
@@ -72,6 +73,7 @@ class SqliteStore(LocalStore):
         self.connections = connections
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
+        check_work(work)
         return await self.connections.write(work, isolated=True)
 
     async def names(self) -> dict[str, list[str]]:
