@@ -90,7 +90,7 @@ def _positive_seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from amends.cli.command_errors import INTERRUPTED, TERMINATED
+    from amends.cli.command_errors import INTERRUPTED
     from amends.cli.invocation import Terminated
     from amends.commands.console import command_after_dashes, emit
     from amends.commands.run_documents import RunDocument
@@ -148,9 +148,9 @@ def run(args: argparse.Namespace) -> int:
         if document is not None:
             return document.failed(error, last, history)
         assert passthrough is not None
-        return _failed_text(error, last, passthrough)
+        return _failed_text(error, last, passthrough, args.max_attempts)
     except (KeyboardInterrupt, Terminated) as interrupt:
-        code = TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
+        code = int(interrupt.code or 0) if isinstance(interrupt, Terminated) else INTERRUPTED
         if document is not None:
             return document.interrupted(code, started[0] if started else None, history)
         assert passthrough is not None
@@ -243,14 +243,17 @@ def _input() -> Feed | None:
         return Feed(b"")
 
 
-def _failed_text(error: FaultError, last: Finished | None, passthrough: Passthrough) -> int:
+def _failed_text(
+    error: FaultError, last: Finished | None, passthrough: Passthrough, max_attempts: int
+) -> int:
     from amends.cli.documents import fit, write_stderr
     from amends.commands.view import sentence
     from amends.core.exits import exit_code
 
     if last is None:
         raise error
-    passed_on = passthrough.irrevocable and error.fault.retryable and len(error.history) == 1
+    # Only a run before the last one is held, so only that can have been passed on too early.
+    passed_on = passthrough.irrevocable and error.fault.retryable and len(error.history) < max_attempts
     unwritten = _finish(passthrough, seconds=GRACE if last.timed_out else None)
     if unwritten:
         return unwritten
