@@ -35,7 +35,7 @@ def encode_result(result: object) -> str | None:
     """
     try:
         encoded = _encode(result)
-    except (TypeError, ValueError, OverflowError, RecursionError):
+    except (TypeError, ValueError, OverflowError, RecursionError, BufferError):
         return None
     return encoded.decode() if len(encoded) <= LARGEST else None
 

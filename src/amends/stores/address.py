@@ -48,7 +48,11 @@ def parse(url: str) -> Address:
 
     Raises:
         ValueError: `url` is not a store URL, or has an option that the backend does not support.
+        TypeError: `url` is not text.
+
     """
+    if not isinstance(url, str):
+        raise TypeError(f"url is a store URL, not {type(url).__name__}: write {_EXAMPLES}")
     scheme, colon, rest = url.partition(":")
     known = _OPTIONS.get(scheme)
     if not colon or known is None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from amends.core.validate import shown
 from amends.vendors.model import Kind, Vendor
 
 __all__ = ["NAMES", "Index", "check", "index", "vendor"]
@@ -137,9 +138,9 @@ def check(name: str) -> str:
 
     """
     given: object = name
-    found = _ALIASES.get(given.lower(), given.lower()) if isinstance(given, str) else given
+    found = _ALIASES.get(given.lower(), given.lower()) if isinstance(given, str) else None
     if found not in NAMES:
-        raise LookupError(f"no vendor {name!r}; there are {', '.join(NAMES)}")
+        raise LookupError(f"no vendor {shown(name)}; there are {', '.join(NAMES)}")
     return str(found)
 
 
