@@ -100,7 +100,8 @@ def examine(
 def _examine(
     response: Any, via: str | None, vendor: str | None, in_success: bool
 ) -> tuple[str | None, Reading]:
-    if via is not None and (not isinstance(via, str) or via not in VIAS):
+    name: object = via
+    if name is not None and (not isinstance(name, str) or name not in VIAS):
         raise LookupError(f"no via {shown(via)}; there are {', '.join(VIAS)}")
     if vendor is not None or in_success:
         return _examine_vendor(response, via, vendor, in_success)

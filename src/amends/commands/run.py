@@ -28,6 +28,7 @@ GRACE = 2.0
 
 def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
+    from amends.commands.numbers import positive_seconds, seconds
     from amends.process import PROFILE_NAMES
 
     parser = subparsers.add_parser(
@@ -40,12 +41,12 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--max-attempts", type=_attempts, default=3, metavar="N", help="runs in total (3)")
     parser.add_argument(
-        "--max-wait", type=_seconds, default=300.0, metavar="S", help="seconds of waiting in total (300)"
+        "--max-wait", type=seconds, default=300.0, metavar="S", help="seconds of waiting in total (300)"
     )
     parser.add_argument(
-        "--deadline", type=_positive_seconds, metavar="S", help="seconds for all runs and waits together"
+        "--deadline", type=positive_seconds, metavar="S", help="seconds for all runs and waits together"
     )
-    parser.add_argument("--timeout", type=_positive_seconds, metavar="S", help="seconds for one run")
+    parser.add_argument("--timeout", type=positive_seconds, metavar="S", help="seconds for one run")
     effect = parser.add_mutually_exclusive_group()
     effect.add_argument(
         "--read-only", action="store_true", help="it changes nothing: retry unknown failures, too"
@@ -69,23 +70,6 @@ def _attempts(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 100:
         raise argparse.ArgumentTypeError("must be a whole number from 1 to 100")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1e9:
-        raise argparse.ArgumentTypeError("must be a number of seconds")
-    return number
-
-
-def _positive_seconds(text: str) -> float:
-    number = _seconds(text)
-    if number == 0:
-        raise argparse.ArgumentTypeError("must be more than 0 seconds")
-    return number
 
 
 def run(args: argparse.Namespace) -> int:

@@ -38,8 +38,9 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True
     """Largest share by which jitter changes a wait. It shortens our own waits and lengthens those a service asks for."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, str) or self.kind not in _GROWTH:
-            raise ValueError(f"backoff kind is one of {', '.join(BackoffKind)}, not {shown(self.kind)}")
+        kind: object = self.kind
+        if not isinstance(kind, str) or kind not in _GROWTH:
+            raise ValueError(f"backoff kind is one of {', '.join(BackoffKind)}, not {shown(kind)}")
         check_seconds("first", self.first)
         check_seconds("cap", self.cap)
         if isinstance(self.spread, bool) or not isinstance(self.spread, int | float):

@@ -126,7 +126,8 @@ def transfer(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:
         LookupError: if `to` is not one of TARGETS.
 
     """
-    if not isinstance(to, str) or to not in TARGETS:
+    target: object = to
+    if not isinstance(target, str) or target not in TARGETS:
         raise LookupError(f"cannot translate into {shown(to)}; choose one of {', '.join(TARGETS)}")
     if fault.vocabulary == to:
         if all(child.vocabulary == to for child in fault.errors):

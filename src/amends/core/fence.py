@@ -217,7 +217,7 @@ def for_llm(
     return f"{facts}\n{_WARNING.format(tag=name)}\n<{name}>\n{content}\n</{name}>"
 
 
-def _texts(name: str, given: Collection[str]) -> frozenset[str]:
+def _texts(name: str, given: object) -> frozenset[str]:
     """Return strings that the caller gave; a single string, which would be taken as letters, raises."""
     if isinstance(given, str):
         raise TypeError(f"{name} is a collection of strings, not a string: give [{shown(given)}]")

@@ -53,16 +53,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
             raise ValueError(f"key is a non-empty string, not {shown(key)}")
         # The text "no" would count as true, and the call would be repeated.
         # One condition first: clients make an operation for every call.
-        if not (
-            isinstance(self.read_only, bool)
-            and isinstance(self.idempotent, bool)
-            and isinstance(self.destructive, bool)
-            and isinstance(self.keyed, bool)
-        ):
-            for name in ("read_only", "idempotent", "destructive", "keyed"):
-                check_flag(name, getattr(self, name))
-        if not isinstance(self.name, str):
-            raise TypeError(f"name is str, not {type(self.name).__name__}")
+        flags: tuple[object, ...] = (self.read_only, self.idempotent, self.destructive, self.keyed)
+        if not all(map(isinstance, flags, _FOUR_BOOLS)):
+            for flag, value in zip(("read_only", "idempotent", "destructive", "keyed"), flags, strict=True):
+                check_flag(flag, value)
+        name: object = self.name
+        if not isinstance(name, str):
+            raise TypeError(f"name is str, not {type(name).__name__}")
 
     @property
     def repeatable(self) -> bool:
@@ -113,6 +110,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
         )
 
 
+_FOUR_BOOLS = (bool,) * 4
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _IDEMPOTENT = _SAFE | {"PUT", "DELETE"}
 

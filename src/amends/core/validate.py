@@ -83,13 +83,11 @@ def in_seconds(name: str, value: float | timedelta) -> float:
     >>> in_seconds("timeout", timedelta(minutes=1)), in_seconds("timeout", 2.5)
     (60.0, 2.5)
     """
-    if isinstance(value, int | float):
-        check_seconds(name, value)
-        return value
-    from datetime import timedelta
+    if not isinstance(value, int | float):
+        from datetime import timedelta
 
-    if isinstance(value, timedelta):
-        return value.total_seconds()
+        if isinstance(value, timedelta):
+            return value.total_seconds()
     check_seconds(name, value)
     return value
 

@@ -29,7 +29,8 @@ def dialect(name: str) -> ModuleType:
         LookupError: if there is none; the message lists the names.
 
     """
-    found = ALIASES.get(name, name) if isinstance(name, str) else None
+    given: object = name
+    found = ALIASES.get(given, given) if isinstance(given, str) else None
     if found not in NAMES:
         raise LookupError(
             f"no dialect {shown(name)}; there are {', '.join(NAMES)} (cli is envelope, http is problem)"
