@@ -104,8 +104,9 @@ class Plan(msgspec.Struct, frozen=True):
         check_kind("operation", self.operation, Operation, 'Operation(name="search", read_only=True)')
         check_flag("read_only", self.read_only)
         check_on(self.on)
-        if not isinstance(self.raises, str) or self.raises not in RAISES:
-            raise ValueError(f'raises is "fault", "original" or "nothing", not {shown(self.raises)}')
+        raises: object = self.raises
+        if not isinstance(raises, str) or raises not in RAISES:
+            raise ValueError(f'raises is "fault", "original" or "nothing", not {shown(raises)}')
         timeout = None if self.timeout is None else in_seconds("timeout", self.timeout)
         if timeout is not None and not timeout > 0:
             raise ValueError("timeout is in seconds and more than 0")
