@@ -16,6 +16,7 @@ from amends.core.fault import Fault
 from amends.core.wire import MAX_BYTES
 from amends.dialects import NAMES, decode, dialect, encode
 from amends.dialects.problem import MAX_PARTS
+from amends.dialects.translation import losses
 from tests.strategies import documents, hostile, mutated, often, rarely, seldom
 
 EVERY_VIA = (None, *VIAS)
@@ -56,6 +57,52 @@ def try_everything(value, vias=EVERY_VIA, names=NAMES):
         fault = decode(value, name)
         assert time.process_time() - began < SECONDS
         assert bounded(fault)
+
+
+class Deaf(str):
+    """A text whose methods raise."""
+
+    __slots__ = ()
+
+    def fails(self, *args):
+        raise RuntimeError
+
+    __bool__ = __len__ = __eq__ = __hash__ = __iter__ = __str__ = __repr__ = lower = encode = strip = fails
+
+
+class Ambiguous:
+    """A value that cannot be compared, like an array of NumPy."""
+
+    def __eq__(self, other):
+        raise ValueError("ambiguous")
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    "value", [Deaf("TIMEOUT"), Ambiguous(), memoryview(b"TIMEOUT")[::2]], ids=["str", "eq", "view"]
+)
+def test_a_value_whose_methods_raise(value):
+    """Values that raise when they are compared, measured or copied are read in every place, and faults with them written."""
+    places = [
+        value,
+        {"status": value, "code": 5, "name": "x", "message": "m"},
+        {"status": 429, "extra": value},
+        {"isError": True, "structuredContent": {"adcp_error": value}},
+        {
+            "isError": True,
+            "structuredContent": {"adcp_error": {"code": "TIMEOUT", "message": "m", "details": {"x": value}}},
+            "_meta": {"amends/executed": value, "amends/tries": value},
+        },
+        {"type": value, "payload": value},
+    ]
+    for place in places:
+        try_everything(place)
+        for name in NAMES:
+            fault = decode(place, name)
+            for other in NAMES if fault is not None else ():
+                encode(fault, other)
+                losses(fault, other)
 
 
 @often

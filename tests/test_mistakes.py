@@ -11,20 +11,29 @@ from amends import (
     Fault,
     Operation,
     Policy,
+    State,
     Upstream,
     arecover,
     decide,
+    decode,
     encode,
+    extract,
     for_llm,
     losses,
+    record,
     recover,
+    register,
     translate,
 )
+from amends.arcp.errors import ARCPError
+from amends.bindings.guard import guard, operation
+from amends.bindings.httpx import Transport
+from amends.bindings.tool_calls import ToolCalls
 from amends.core.backoff import Backoff
 from amends.core.policy import Rule
 from amends.errors import RateLimitedError
 from amends.process import run
-from amends.recovery import recovering
+from amends.recovery import add_hook, recovering
 from tests.each import each
 
 FAULT = Fault(code="RATE_LIMITED")
@@ -99,6 +108,38 @@ WRONG = {
     "losses(error)": (lambda: losses(RateLimitedError("x"), "adcp"), "losses takes a Fault"),
     "decide(error)": (lambda: decide(RateLimitedError("x")), "decide takes a Fault.*as .fault"),
     "for_llm(error)": (lambda: for_llm(RateLimitedError("x")), "for_llm takes a Fault.*as .fault"),
+    "read_only='no'": (lambda: Operation(read_only="no"), "read_only is True or False, not str"),
+    "keyed='no'": (lambda: Operation(keyed="no"), "keyed is True or False, not str"),
+    "name=3": (lambda: Operation(name=3), "name is str, not int"),
+    "of_http(None)": (lambda: Operation.of_http(None), "method is a str, not NoneType"),
+    "Upstream(keyed='no')": (lambda: Upstream(keyed="no"), "keyed is True or False, not str"),
+    "Upstream(refresh=3)": (lambda: Upstream(refresh=3), "refresh is a function, not int"),
+    "Transport(keyed='no')": (lambda: Transport(keyed="no"), "keyed is True or False, not str"),
+    "Transport(own='no')": (lambda: Transport(own="no"), "own is True or False, not str"),
+    "Transport(verify=False)": (lambda: Transport(verify=False), "verify is a function, not bool"),
+    "ToolCalls(read_only='search')": (
+        lambda: ToolCalls(read_only="search"),
+        "read_only is a list of names, not str",
+    ),
+    "@operation(read_only='no')": (lambda: operation(read_only="no"), "read_only is True or False, not str"),
+    "guard(3)": (lambda: guard(3), "guard takes a function, not int"),
+    "retryable='no'": (lambda: ARCPError("TIMEOUT", "m", retryable="no"), "retryable is True or False"),
+    "spread='x'": (lambda: Backoff(spread="x"), "spread is a share from 0 to 1, not str"),
+    "suggestions=None": (lambda: Fault(code="X", suggestions=None), "suggestions are strings in a list"),
+    "suggestions={}": (lambda: Fault(code="X", suggestions={"a": 1}), "suggestions are strings in a list"),
+    "errors=3": (lambda: Fault(code="X", errors=3), "errors are Faults in a list, not int"),
+    "headers='x'": (lambda: RateLimitedError("x", headers="x"), "headers is a mapping of strings, not str"),
+    "headers=3": (lambda: RateLimitedError("x", headers=3), "headers is a mapping of strings, not int"),
+    "decide(policy=None)": (lambda: decide(FAULT, policy=None), "policy is a Policy, not NoneType"),
+    "decide(state=None)": (lambda: decide(FAULT, state=None), "state is a State, not NoneType"),
+    "decide(operation='x')": (lambda: decide(FAULT, operation="x"), "operation is an Operation, not str"),
+    "decide(State('1'))": (lambda: decide(FAULT, state=State(attempt="1")), "attempt is a whole number"),
+    "decide(now='x')": (lambda: decide(FAULT, now="x"), "now is a number of seconds"),
+    "for_llm(repeats='x')": (lambda: for_llm(FAULT, repeats="x"), "repeats is a whole number, not str"),
+    "for_llm(hosts=None)": (lambda: for_llm(FAULT, hosts=None), "hosts is a collection of strings"),
+    "for_llm(hosts=b'')": (lambda: for_llm(FAULT, hosts=b"x"), "hosts is a collection of strings, not bytes"),
+    "add_hook(3)": (lambda: add_hook(3), "hook is a function that takes an Event, not int"),
+    "record(3)": (lambda: record(3), "url is a store URL, not int"),
     "run('a b')": (lambda: run("ls -l"), r"argv is a list of arguments.*write \['ls', '-l'\]"),
     "run(stdin='')": (lambda: run(["cat"], stdin="x"), "stdin is bytes"),
     "run(timeout='')": (lambda: run(["cat"], timeout="5"), "timeout is a number of seconds"),
@@ -110,6 +151,47 @@ def test_a_mistake_raises_with_the_correct_form(call, message):
     """A wrong argument raises TypeError, and the message shows what to write."""
     with pytest.raises(TypeError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda value: extract({}, value),
+        lambda value: extract({}, vendor=value),
+        lambda value: decode({}, value),
+        lambda value: encode(FAULT, value),
+        lambda value: losses(FAULT, value),
+        lambda value: translate(FAULT, to=value),
+    ],
+)
+@pytest.mark.parametrize(
+    "value", [3, [], {}, "x" * 1_000_000, 10**5000], ids=["3", "[]", "{}", "long", "big"]
+)
+def test_an_unknown_name_raises_a_short_error(call, value):
+    """A value that is no name raises LookupError with the names, and the message does not repeat all of it."""
+    with pytest.raises(LookupError, match=r"there are|choose one of") as caught:
+        call(value)
+    assert len(str(caught.value)) < 2500
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Fault(code=10**5000),
+        lambda: Fault(code="X", recovery=[[]] * 100_000),
+        lambda: Fault(code="X", retry_after=10**5000),
+        lambda: register(KeyError, code="NOT_FOUND", recovery="soon"),
+        lambda: decide(FAULT, draw=float("nan")),
+        lambda: Backoff(kind=[]),
+    ],
+)
+def test_a_wrong_value_raises_a_short_error(call):
+    """A wrong value raises ValueError that names the argument, also if the value has no repr or a long one."""
+    with pytest.raises(
+        ValueError, match=r"code is|recovery is one of|retry_after is|draw is|kind is"
+    ) as caught:
+        call()
+    assert len(str(caught.value)) < 250
 
 
 @pytest.mark.parametrize("key", ["", 3])

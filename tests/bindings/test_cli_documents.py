@@ -238,7 +238,12 @@ def start_slow(framework, path, *arguments, command="slow"):
 @pytest.mark.parametrize("command", ["slow", "later"])
 @pytest.mark.parametrize(
     ("number", "exit", "output"),
-    [(signal.SIGINT, 130, "text"), (signal.SIGTERM, 143, "json"), (signal.SIGINT, 130, "json")],
+    [
+        (signal.SIGINT, 130, "text"),
+        (signal.SIGTERM, 143, "json"),
+        (signal.SIGINT, 130, "json"),
+        (signal.SIGHUP, 129, "json"),
+    ],
 )
 def test_signals(framework, number, exit, output, command, tmp_path):
     """C1: a signal runs the command's `finally` and ends it with one complete document and the shell's exit code."""

@@ -59,6 +59,41 @@ def test_close_matches_are_suggested():
     assert "RATE_LIMITED" in json.loads(amends("explain", "RATE_LIMITTED").stdout)["error"]["suggestions"][0]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("schema", "nope"),
+        ("translate", "--from", "nope", "--to", "adcp"),
+        ("explain", "nope:x"),
+        ("explain", ""),
+    ],
+    ids=str,
+)
+def test_names_that_are_not_close_are_not_suggested(arguments):
+    """A word that resembles no name is answered with the names, not with a guess."""
+    steps = json.loads(amends(*arguments).stdout)["error"]["suggestions"]
+    assert steps
+    assert not any("Did you mean" in step for step in steps)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("watch", "--last", "-1"),
+        ("gateway", "http://127.0.0.1:1", "--listen", "nope"),
+        ("audit", "cli", "--timeout", "0", "--", "true"),
+        ("runtime", "submit", "ws://127.0.0.1:1", "a", "--max-runtime", "-1"),
+    ],
+    ids=lambda each: each[0],
+)
+def test_a_number_or_address_that_is_not_possible(arguments):
+    """A value that no run can use is refused before anything happens: exit 2, and the message names the option."""
+    done = amends(*arguments)
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["code"]) == (2, "VALIDATION_ERROR")
+    assert any(each.startswith("--") and each in error["message"] for each in arguments)
+
+
 def test_explain_knows_statuses_and_every_vocabulary():
     """A code is explained in each vocabulary that has it, or in one; a status by its row."""
     conflict = json.loads(amends("explain", "conflict", "--json").stdout)["entries"]

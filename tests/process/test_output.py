@@ -269,7 +269,9 @@ def test_a_full_disk_is_not_a_success():
 # Documents -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 @pytest.mark.parametrize("output", ["json", "problem"])
 def test_an_interrupt_still_prints_the_document(output, number, code, tmp_path):
     """An interrupted run prints its document: what happened, what the command wrote, and that it may have had an effect."""
@@ -397,3 +399,18 @@ def test_a_signal_between_two_steps_of_a_transfer(monkeypatch):
         signal.signal(signal.SIGTERM, before)
         os.close(reader)
         os.close(writer)
+
+
+def test_the_attempt_of_a_success():
+    """A command that succeeds in its first run is attempt 1."""
+    done = subprocess.run([*AMENDS, "--output", "json", "--", "true"], capture_output=True, timeout=60)
+    meta = json.loads(done.stdout)["meta"]
+    assert (meta["attempt"], len(meta["runs"])) == (1, 1)
+
+
+def test_the_only_run_is_not_said_to_be_passed_on_too_early():
+    """With --max-attempts 1 there is no repeat that the output could prevent."""
+    done = subprocess.run(
+        [*AMENDS, "--max-attempts", "1", "--", "sh", "-c", "exit 3"], capture_output=True, timeout=60
+    )
+    assert b"the command failed (exit 3): INTERNAL_ERROR, 1 try\n" in done.stderr

@@ -14,7 +14,7 @@ import pytest
 
 from amends import FaultError, Policy
 from amends.process import Feed, arun, child, run
-from amends.process.termination import DeferredSignals, terminate_group
+from amends.process.termination import SIGNALS, DeferredSignals, terminate_group
 from amends.testing import FakeClock
 from tests.process.alive import JumpingClock, alive, all_gone, read_pids
 
@@ -294,6 +294,14 @@ def test_signals_are_deferred_while_a_command_is_started():
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_command_that_cannot_exist_leaves_the_signal_handlers():
+    """An argument that no command can have raises, and SIGINT and SIGTERM work as before."""
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with pytest.raises(ValueError, match="null byte"):
+        child.run_once(["true", "\0"])
+    assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
 def test_a_timeout_terminates_the_whole_group(script, tmp_path, monkeypatch):

@@ -49,6 +49,14 @@ def main(
         errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`. Their text is not written.
 
     """
+    if not isinstance(parser, argparse.ArgumentParser):
+        raise TypeError(
+            f"parser is an ArgumentParser, not {type(parser).__name__}: write main(parser, function)"
+        )
+    if not callable(function):
+        raise TypeError(
+            f"function is a function, not {type(function).__name__}: write main(parser, function)"
+        )
     from amends.cli.invocation import run_command
 
     arguments = sys.argv[1:] if argv is None else argv

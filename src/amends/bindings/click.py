@@ -58,6 +58,8 @@ def main(
         errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`. Their text is not written.
 
     """
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name is str, not {type(name).__name__}")
     command = _command(app)
     program = name or _program(command)
     if f"_{program.replace('-', '_').replace('.', '_').upper()}_COMPLETE" in os.environ:

@@ -50,6 +50,8 @@ def guard(
         success: "own" if the function writes its results to stdout itself, with JSON output too.
 
     """
+    if not callable(function):
+        raise TypeError(f"guard takes a function, not {type(function).__name__}: write guard(main)()")
 
     @functools.wraps(function)
     def program(*args: P.args, **kwargs: P.kwargs) -> NoReturn:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
@@ -123,6 +123,9 @@ class ToolCalls:
         on_failure: Callable[[ToolFailure], object] | None = None,
         timeout: float | None = None,
     ) -> None:
+        for option, names in (("read_only", read_only), ("hosts", hosts)):
+            if isinstance(names, str) or not isinstance(names, Iterable):
+                raise TypeError(f"{option} is a list of names, not {type(names).__name__}")
         self.effects, self.scope, self.hosts = effects, scope, tuple(hosts)
         self.read_only, self.timeout = frozenset(read_only), timeout
         self.policy = Policy(max_wait=MAX_WAIT) if policy is None else policy

@@ -18,6 +18,7 @@ from amends.carriers.native import read as read_native
 from amends.carriers.objects import read_object
 from amends.core.fault import Fault
 from amends.core.reading import FAILED, NOT_FAILED, Reading
+from amends.core.validate import shown
 from amends.core.vocabularies.adcp import is_standard_code, is_vendor_code
 from amends.core.vocabulary import EVERYDAY, vocabulary
 from amends.core.wire import DOCUMENTS, MAX_BYTES, TOO_DEEP, Unreadable, plain, read
@@ -99,8 +100,9 @@ def examine(
 def _examine(
     response: Any, via: str | None, vendor: str | None, in_success: bool
 ) -> tuple[str | None, Reading]:
-    if via is not None and via not in VIAS:
-        raise LookupError(f"no via {via!r}; there are {', '.join(VIAS)}")
+    name: object = via
+    if name is not None and (not isinstance(name, str) or name not in VIAS):
+        raise LookupError(f"no via {shown(via)}; there are {', '.join(VIAS)}")
     if vendor is not None or in_success:
         return _examine_vendor(response, via, vendor, in_success)
     if not isinstance(response, dict):
@@ -187,10 +189,9 @@ def _examine_vendor(
 
 def _text(data: Any, via: str | None, vendor: str | None = None) -> tuple[str | None, Reading]:
     """Read a text that is no JSON document: an event stream or an XML error of a vendor."""
+    data = str.__str__(data) if isinstance(data, str) else bytes(data)
     if via not in {None, "http"} or len(data) > MAX_BYTES:
         return via, NOT_FAILED
-    if isinstance(data, (bytearray, memoryview)):
-        data = bytes(data)
     if not any(mark in data[:4096] for mark in (_MARKS if isinstance(data, str) else _BYTE_MARKS)):
         return via, NOT_FAILED
     from amends.vendors.streams import read_text

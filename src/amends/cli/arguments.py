@@ -29,6 +29,8 @@ MAX_LISTED = 12
 """A suggestion lists all commands only if there are at most this many; otherwise it points to --help."""
 MUCH_LESS = 0.1
 """A name whose similarity is lower than the closest one's by this much is not suggested."""
+_MAX_WORD = 100
+"""A longer word is no misspelt name."""
 MAX_MISTAKES = 20
 """The most mistakes that one error reports."""
 
@@ -57,18 +59,41 @@ def close_matches(given: str, known: Iterable[str]) -> list[str]:
     """
     Return up to three of the known names that resemble `given`, the closest first.
 
-    The dashes of flags do not count, and neither do names that are much less alike than the closest.
+    The dashes of flags do not count, and neither do names that are much less alike than the closest. A name is close if
+    at most about a third of its letters are wrong, or if one of both contains the other.
 
     >>> close_matches("--onec", ["--once", "--json", "--store"])
     ['--once']
+    >>> close_matches("nope", ["envelope", "openai"]), close_matches("limit", ["max-limit"])
+    ([], ['max-limit'])
     """
     from difflib import SequenceMatcher, get_close_matches
 
     bare = {name.lstrip("-"): name for name in known}
     word = given.lstrip("-")
-    found = get_close_matches(word, bare, n=3, cutoff=0.6)
+    if len(word) > _MAX_WORD:
+        return []
+    found = [name for name in get_close_matches(word, bare, n=3, cutoff=0.6) if _is_close(word, name)]
     alike = [SequenceMatcher(None, name, word).ratio() for name in found]
     return [bare[name] for name, ratio in zip(found, alike, strict=True) if ratio > alike[0] - MUCH_LESS]
+
+
+def _is_close(word: str, name: str) -> bool:
+    """Whether one is the other with a few wrong letters, or contains it. difflib also finds letters that are far apart."""
+    return word in name or name in word or _edits(word, name) <= (len(word) + len(name) + 3) // 6
+
+
+def _edits(word: str, name: str) -> int:
+    """Return how many letters have to be added, removed, replaced or swapped with their neighbour."""
+    last: list[int] = []
+    row = list(range(len(name) + 1))
+    for i, letter in enumerate(word, 1):
+        before, last, row = last, row, [i]
+        for j, other in enumerate(name, 1):
+            row.append(min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other)))
+            if i > 1 and j > 1 and letter == name[j - 2] and word[i - 2] == other:
+                row[j] = min(row[j], before[j - 2] + 1)
+    return row[-1]
 
 
 def unknown(kind: str, given: str, known: Iterable[str], program: str) -> Mistake:

@@ -7,7 +7,7 @@ Turns the exception that ended a command into a fault and an exit code.
 - A bug (M7) and every other exception without a known meaning is INTERNAL_ERROR; the message names --debug.
 - A file that is missing or not accessible is named if its path is one of the arguments: then the caller wrote it.
 - An explicit exit keeps its exit code. Its code is INTERNAL_ERROR: a number alone does not say what went wrong.
-- Interrupts exit with 130 (SIGINT) and 143 (SIGTERM).
+- Interrupts exit with 130 (SIGINT), 143 (SIGTERM) and 129 (SIGHUP).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "as_cli_fault", "from_exit_code", "interrupted", "outcome_of"]
 
-INTERRUPTED, TERMINATED = 130, 143
+INTERRUPTED, TERMINATED, HUNG_UP = 130, 143, 129
 WRONG_ARGUMENTS = 2
 """argparse's own exit code, for a guarded function that parses its arguments itself."""
 UNEXPECTED = "The command failed with an unexpected error; run it with --debug to see the traceback"
@@ -91,7 +91,7 @@ def from_exit_code(code: object) -> Outcome:
     number = (
         code & 0xFF or 1
     )  # the operating system keeps one byte; a multiple of 256 must not become success
-    if number in {INTERRUPTED, TERMINATED}:
+    if number in {INTERRUPTED, TERMINATED, HUNG_UP}:
         return interrupted(number)
     return Outcome(_cli_fault("INTERNAL_ERROR", "", {"exit": number}), number)
 

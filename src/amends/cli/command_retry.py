@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from amends.core.validate import check_flag
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -34,8 +36,12 @@ def operation(*, read_only: bool = False, idempotent: bool = False, keyed: bool 
         @operation(read_only=True)
         def show(order: str): ...
     """
+    for name, value in (("read_only", read_only), ("idempotent", idempotent), ("keyed", keyed)):
+        check_flag(name, value)
 
     def declare(function: F) -> F:
+        if not callable(function):
+            raise TypeError(f"operation() decorates a function, not {type(function).__name__}")
         setattr(function, _ATTRIBUTE, {"read_only": read_only, "idempotent": idempotent, "keyed": keyed})
         return function
 

@@ -20,6 +20,7 @@ from amends.cli.command_retry import CommandRetry
 from amends.cli.documents import write_stderr
 from amends.cli.options import CommonOptions
 from amends.cli.stdout import ReservedStdout, discard_stdout, flush_stdout, reader_closed
+from amends.core.validate import shown
 
 if TYPE_CHECKING:
     from amends.cli.command_errors import Outcome
@@ -30,15 +31,21 @@ __all__ = ["BROKEN_PIPE", "Terminated", "run_command", "write_document"]
 
 BROKEN_PIPE = 141
 """The exit code if stdout was closed before everything was written, as a shell reports SIGPIPE."""
-_INTERRUPTED, _TERMINATED = 130, 143
+PROFILES = ("v1", "v2")
+"""The exit tables of `amends.core.exits`, which a success does not import."""
+_INTERRUPTIONS = frozenset({129, 130, 143})
 _INFORMATION_FLAGS = frozenset({"--help", "--version"})
 
 
-class Terminated(SystemExit):
-    """SIGTERM arrived. If nothing catches it, the process exits with 143, as a shell expects."""
+_ENDING = (signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
+"""Signals that end a command: SIGTERM, and the end of its terminal, which Windows does not report."""
 
-    def __init__(self) -> None:
-        super().__init__(143)
+
+class Terminated(SystemExit):
+    """SIGTERM or SIGHUP arrived. If nothing catches it, the process exits with 128 + its number, as a shell expects."""
+
+    def __init__(self, number: int = signal.SIGTERM) -> None:
+        super().__init__(128 + number)
 
 
 FrameworkOutcome = Callable[[BaseException, str], "Outcome | None"]
@@ -67,9 +74,14 @@ def run_command(
         errors: the codes of exception classes of the application.
 
     Raises:
-        TypeError, ValueError: a key of `errors` is no exception class, or a code does not exist.
+        TypeError, ValueError: an option has a wrong value: a key of `errors` is no exception class, a code or a
+            profile does not exist.
 
     """
+    if profile not in PROFILES:
+        raise ValueError(f"profile is one of {', '.join(PROFILES)}, not {shown(profile)}")
+    if success not in {"envelope", "own"}:
+        raise ValueError(f'success is "envelope" or "own", not {shown(success)}')
     started = time.monotonic()
     known = _known_errors(errors) if errors else None
     retry = CommandRetry(options.retries, known)
@@ -105,7 +117,7 @@ def run_command(
             return _succeed(stdout, data, _meta(retry, started, None))
         if printed:
             write_stderr(printed)
-        if success == "own" and code in {_INTERRUPTED, _TERMINATED}:
+        if success == "own" and code in _INTERRUPTIONS:
             return code
         fault = _outgoing(fault)
         meta = _meta(retry, started, fault)
@@ -264,16 +276,17 @@ def _print_traceback(exc: BaseException) -> None:
 @contextmanager
 def _signals() -> Iterator[None]:
     """
-    Raise `Terminated` on SIGTERM, unless the application has its own handler.
+    Raise `Terminated` on SIGTERM and SIGHUP, unless the application handles or ignores them.
 
     On exit the previous handlers are restored, so that a program that ran a command goes on and can be interrupted.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    if before[signal.SIGTERM] == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING)}
+    for number in _ENDING:
+        if before[number] == signal.SIG_DFL:
+            signal.signal(number, _terminate)
     try:
         yield
     finally:
@@ -283,12 +296,12 @@ def _signals() -> Iterator[None]:
 
 
 def _terminate(number: int, frame: object) -> None:
-    raise Terminated
+    raise Terminated(number)
 
 
 def _ignore_signals() -> None:
-    """Ignore SIGINT and SIGTERM while the document is being written, so that it is not cut off."""
+    """Ignore SIGINT, SIGTERM and SIGHUP while the document is being written, so that it is not cut off."""
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, *_ENDING):
             if signal.getsignal(number) in {_terminate, signal.default_int_handler}:
                 signal.signal(number, signal.SIG_IGN)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from amends.core.validate import shown
+
 __all__ = ["OUTPUTS", "USAGE", "CommonOptions", "Declared", "parse_common_options"]
 
 OUTPUTS = ("text", "json", "problem")
@@ -56,6 +58,8 @@ def parse_common_options(
         piped: the output if none was chosen and stdout is not a terminal.
 
     """
+    if piped not in {"text", "json"}:
+        raise ValueError(f'piped is "text" or "json", not {shown(piped)}')
     options, chosen = CommonOptions(), ""
     arguments = iter(argv)
     for argument in arguments:

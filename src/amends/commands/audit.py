@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from amends.commands.audit_surfaces import add_surfaces
+from amends.commands.numbers import positive_seconds
 
 __all__ = ["add", "run"]
 
@@ -45,7 +46,9 @@ def add(subparsers: Any) -> None:
     cli.add_argument(
         "--json-flag", metavar="ARGS", help="the flag for JSON output (default: try the common ones)"
     )
-    cli.add_argument("--timeout", type=float, default=30.0, metavar="S", help="seconds for one run (30)")
+    cli.add_argument(
+        "--timeout", type=positive_seconds, default=30.0, metavar="S", help="seconds for one run (30)"
+    )
     cli.add_argument("--keep-network", action="store_true", help="do not cut off the network")
     cli.add_argument("--html", metavar="FILE", type=Path, help="write the report with its evidence as HTML")
     cli.add_argument("--min", type=int, choices=range(4), metavar="N", help="exit with 1 if it scores less")

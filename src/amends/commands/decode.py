@@ -90,7 +90,8 @@ def check_vendor(name: str | None) -> str | None:
         raise ValidationError(
             f"no vendor {name!r}",
             field="--vendor",
-            suggestions=[f"Did you mean {match}?" for match in close_matches(name.lower(), sorted(NAMES))],
+            suggestions=[f"Did you mean {match}?" for match in close_matches(name.lower(), sorted(NAMES))]
+            or ["See the names with amends explain :"],
         ) from None
 
 

@@ -109,7 +109,7 @@ def _look_up(code: str, name: str | None) -> list[tuple[str, Row]]:
 
 def _similar(given: str, known: list[str]) -> list[str]:
     """Return up to three names that contain what was given, or else resemble it."""
-    return [name for name in known if given in name][:3] or close_matches(given, known)
+    return [name for name in known if given and given in name][:3] or close_matches(given, known)
 
 
 def _unknown(code: str, name: str | None) -> NotFoundError:

@@ -53,12 +53,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_options(changes: dict[str, str]) -> None:
+    from amends.errors.cli import ValidationError
     from amends.gateway.config_file import check_member
 
     for name, value in changes.items():
         wrong = check_member(name, value)
         if wrong:
-            raise ValueError(f"--{name} {wrong}")
+            raise ValidationError(f"--{name} {wrong}", field=f"--{name}")
 
 
 def _config(args: argparse.Namespace) -> tuple[GatewayConfig, Path | None]:
@@ -152,7 +153,11 @@ def _serve(config: GatewayConfig, path: Path | None) -> int:
     try:
         serve(config, path=path, ready=ready)
     except OSError as error:
-        raise ValueError(
-            f"{config.listen} cannot be used: {error.strerror}. Choose another with --listen"
+        from amends.errors.cli import ValidationError
+
+        raise ValidationError(
+            f"{config.listen} cannot be used: {error.strerror}",
+            field="--listen",
+            suggestions=["Choose another address with --listen"],
         ) from None
     return 0

@@ -28,6 +28,7 @@ GRACE = 2.0
 
 def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
+    from amends.commands.numbers import positive_seconds, seconds
     from amends.process import PROFILE_NAMES
 
     parser = subparsers.add_parser(
@@ -40,12 +41,12 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--max-attempts", type=_attempts, default=3, metavar="N", help="runs in total (3)")
     parser.add_argument(
-        "--max-wait", type=_seconds, default=300.0, metavar="S", help="seconds of waiting in total (300)"
+        "--max-wait", type=seconds, default=300.0, metavar="S", help="seconds of waiting in total (300)"
     )
     parser.add_argument(
-        "--deadline", type=_positive_seconds, metavar="S", help="seconds for all runs and waits together"
+        "--deadline", type=positive_seconds, metavar="S", help="seconds for all runs and waits together"
     )
-    parser.add_argument("--timeout", type=_positive_seconds, metavar="S", help="seconds for one run")
+    parser.add_argument("--timeout", type=positive_seconds, metavar="S", help="seconds for one run")
     effect = parser.add_mutually_exclusive_group()
     effect.add_argument(
         "--read-only", action="store_true", help="it changes nothing: retry unknown failures, too"
@@ -71,26 +72,9 @@ def _attempts(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1e9:
-        raise argparse.ArgumentTypeError("must be a number of seconds")
-    return number
-
-
-def _positive_seconds(text: str) -> float:
-    number = _seconds(text)
-    if number == 0:
-        raise argparse.ArgumentTypeError("must be more than 0 seconds")
-    return number
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from amends.cli.command_errors import INTERRUPTED, TERMINATED
+    from amends.cli.command_errors import INTERRUPTED
     from amends.cli.invocation import Terminated
     from amends.commands.console import command_after_dashes, emit
     from amends.commands.run_documents import RunDocument
@@ -148,9 +132,9 @@ def run(args: argparse.Namespace) -> int:
         if document is not None:
             return document.failed(error, last, history)
         assert passthrough is not None
-        return _failed_text(error, last, passthrough)
+        return _failed_text(error, last, passthrough, args.max_attempts)
     except (KeyboardInterrupt, Terminated) as interrupt:
-        code = TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
+        code = int(interrupt.code or 0) if isinstance(interrupt, Terminated) else INTERRUPTED
         if document is not None:
             return document.interrupted(code, started[0] if started else None, history)
         assert passthrough is not None
@@ -243,14 +227,17 @@ def _input() -> Feed | None:
         return Feed(b"")
 
 
-def _failed_text(error: FaultError, last: Finished | None, passthrough: Passthrough) -> int:
+def _failed_text(
+    error: FaultError, last: Finished | None, passthrough: Passthrough, max_attempts: int
+) -> int:
     from amends.cli.documents import fit, write_stderr
     from amends.commands.view import sentence
     from amends.core.exits import exit_code
 
     if last is None:
         raise error
-    passed_on = passthrough.irrevocable and error.fault.retryable and len(error.history) == 1
+    # Only a run before the last one is held, so only that can have been passed on too early.
+    passed_on = passthrough.irrevocable and error.fault.retryable and len(error.history) < max_attempts
     unwritten = _finish(passthrough, seconds=GRACE if last.timed_out else None)
     if unwritten:
         return unwritten

@@ -33,7 +33,7 @@ class RunDocument:
 
     def succeeded(self, done: Finished, history: list[Attempt]) -> int:
         """Write the result of a success."""
-        return self._write({"ok": True, "data": _run_data(done), "error": None}, done, history, 0)
+        return self._write({"ok": True, "data": _run_data(done), "error": None}, history, 0)
 
     def failed(self, error: FaultError, last: Finished | None, history: list[Attempt]) -> int:
         """Write the failure that recovery ended with."""
@@ -49,33 +49,38 @@ class RunDocument:
 
         fault = interrupted(code).fault
         assert fault is not None
-        return self._failure(fault, code, last, history)
+        unfinished = last is not None and all(attempt.result is not last for attempt in history)
+        return self._failure(fault, code, last, history, runs=len(history) + unfinished)
 
     def _failure(
-        self, fault: Fault, code: int, last: Finished | None, history: list[Attempt], **more: Decision | None
+        self,
+        fault: Fault,
+        code: int,
+        last: Finished | None,
+        history: list[Attempt],
+        runs: int | None = None,
+        **more: Decision | None,
     ) -> int:
         data = None if last is None else _run_data(last)
         if self._output == "problem":
             from amends.dialects import problem
 
-            return self._write({**problem.encode(fault), **more, "data": data}, last, history, code)
+            return self._write({**problem.encode(fault), **more, "data": data}, history, code, runs)
         from amends.dialects.envelope import encode_error
 
         error = {**encode_error(fault), **more}
-        return self._write({"ok": False, "data": data, "error": error}, last, history, code)
+        return self._write({"ok": False, "data": data, "error": error}, history, code, runs)
 
     def _write(
-        self, document: Mapping[str, object], last: Finished | None, history: list[Attempt], code: int
+        self, document: Mapping[str, object], history: list[Attempt], code: int, runs: int | None = None
     ) -> int:
+        """Write the document. `runs` is the number of runs, if `history` does not hold all of them."""
         from amends.cli.documents import to_json
         from amends.cli.invocation import write_document
         from amends.cli.stdout import ReservedStdout
 
-        runs = len(history)
-        if last is not None and all(attempt.result is not last for attempt in history):
-            runs += 1  # a signal ended it
         meta = {
-            "attempt": max(1, runs),
+            "attempt": max(1, len(history) if runs is None else runs),
             "max_attempts": self._max_attempts,
             "duration_ms": round((time.monotonic() - self._started) * 1000),
             "runs": [_run_meta(attempt) for attempt in history],

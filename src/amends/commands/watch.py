@@ -32,6 +32,7 @@ _COLOURS = {
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the `watch` subcommand."""
     from amends.commands.console import as_sentence
+    from amends.commands.numbers import count_argument
 
     summary = "follow recorded failures live"
     parser = subparsers.add_parser("watch", help=summary, description=as_sentence(summary))
@@ -41,7 +42,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--code", default="", help="only this code")
     parser.add_argument("--outcome", default="", help="only this outcome, such as gave-up")
     parser.add_argument("--upstream", default="", help="only this service")
-    parser.add_argument("--last", type=int, default=10, metavar="N", help="begin with the last N events (10)")
+    parser.add_argument(
+        "--last", type=count_argument, default=10, metavar="N", help="begin with the last N events (10)"
+    )
     parser.add_argument("--no-follow", action="store_true", help="print the last events and end")
     parser.set_defaults(run=run)
 
@@ -52,8 +55,6 @@ def run(args: argparse.Namespace) -> int:
     from amends.commands.store import store_failures
     from amends.recorder.locations import default_url
 
-    if args.last < 0:
-        raise ValueError("--last counts events: it is 0 or more")
     url = args.store or default_url()
     with store_failures():
         if args.no_follow:

@@ -8,7 +8,7 @@ from math import inf
 
 import msgspec
 
-from amends.core.validate import check_seconds
+from amends.core.validate import check_seconds, shown
 
 __all__ = ["Backoff", "BackoffKind"]
 
@@ -38,10 +38,13 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True
     """Largest share by which jitter changes a wait. It shortens our own waits and lengthens those a service asks for."""
 
     def __post_init__(self) -> None:
-        if self.kind not in _GROWTH:
-            raise ValueError(f"backoff kind is one of {', '.join(BackoffKind)}, not {self.kind!r}")
+        kind: object = self.kind
+        if not isinstance(kind, str) or kind not in _GROWTH:
+            raise ValueError(f"backoff kind is one of {', '.join(BackoffKind)}, not {shown(kind)}")
         check_seconds("first", self.first)
         check_seconds("cap", self.cap)
+        if isinstance(self.spread, bool) or not isinstance(self.spread, int | float):
+            raise TypeError(f"spread is a share from 0 to 1, not {type(self.spread).__name__}")
         if not (0 <= self.first < inf and 0 <= self.cap < inf and 0 <= self.spread <= 1):
             raise ValueError("first and cap are finite and not negative; spread is a share from 0 to 1")
 

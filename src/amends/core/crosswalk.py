@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
+from amends.core.validate import shown
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, row_for, vocabulary
 
 __all__ = ["ORIGINAL", "TARGETS", "code_in", "original", "source_row", "transfer", "transfer_plainly"]
@@ -125,8 +126,9 @@ def transfer(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:
         LookupError: if `to` is not one of TARGETS.
 
     """
-    if to not in TARGETS:
-        raise LookupError(f"cannot translate into {to!r}; choose one of {', '.join(TARGETS)}")
+    target: object = to
+    if not isinstance(target, str) or target not in TARGETS:
+        raise LookupError(f"cannot translate into {shown(to)}; choose one of {', '.join(TARGETS)}")
     if fault.vocabulary == to:
         if all(child.vocabulary == to for child in fault.errors):
             return fault

@@ -17,6 +17,7 @@ from amends.core.fault import Fault, check_fault
 from amends.core.hints import usable
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
+from amends.core.validate import check_count, check_kind, check_seconds
 from amends.core.vocabulary import row_for
 
 __all__ = ["REASONS", "Decision", "State", "decide"]
@@ -103,6 +104,17 @@ NON_FATAL = Decision(action=Action.NONE, delay=None, reason="non-fatal")
 NOTHING_FOUND = Decision(action=Action.GENERIC, delay=None, reason="nothing-found")
 
 
+def _check_state(state: State) -> None:
+    """Raise TypeError for a state with wrong values. Not in State itself, because recovery makes one for every call."""
+    for name, count in (("attempt", state.attempt), ("below", state.below), ("uncertain", state.uncertain)):
+        check_count(name, count)
+    check_seconds("waited", state.waited)
+    if state.started is not None:
+        check_seconds("started", state.started)
+    if state.until is not None:
+        check_seconds("until", state.until)
+
+
 def decide(
     fault: Fault,
     *,
@@ -128,6 +140,16 @@ def decide(
 
     """
     check_fault("decide", fault)
+    check_kind("policy", policy, Policy, "Policy(attempts=3)")
+    check_kind("state", state, State, "State(attempt=2)")
+    check_kind("operation", operation, Operation, "Operation(read_only=True)")
+    _check_state(state)
+    if now is not None:
+        check_seconds("now", now)
+    if draw is not None:
+        check_seconds("draw", draw)
+        if not 0 <= draw <= 1:
+            raise ValueError("draw is a random number from 0 to 1")
     if not fault.fatal:
         return NON_FATAL
     recovery = fault.recovery

@@ -8,7 +8,7 @@ its code and checked (`_fill`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.hints import finite
-from amends.core.validate import check_seconds
+from amends.core.validate import check_seconds, member, shown
 from amends.core.vocabulary import row_for
 from amends.core.wire import plain
 
@@ -170,7 +170,7 @@ def _fill(fault: Fault) -> None:
     """
     code: object = fault.code
     if not isinstance(code, str) or not code:
-        raise ValueError(f"code is a non-empty string, not {code!r}")
+        raise ValueError(f"code is a non-empty string, not {shown(code)}")
     for name, expected in _TYPES.items():
         value: object = getattr(fault, name)
         # A value of exactly this type needs no conversion; a bool or an enum member is not of it.
@@ -189,35 +189,33 @@ def _fill(fault: Fault) -> None:
         if given is None:
             force_setattr(fault, name, default)
         elif not isinstance(given, type(default)):
-            force_setattr(fault, name, _member(name, given, type(default)))
+            force_setattr(fault, name, member(name, given, type(default)))
     wait = fault.retry_after
     if wait is not None:
         check_seconds("retry_after", wait)
         if finite(wait) is None:
-            raise ValueError(f"retry_after is a finite number of seconds, not {wait!r}")
+            raise ValueError(f"retry_after is a finite number of seconds, not {shown(wait)}")
         if type(wait) is not float:
             force_setattr(fault, "retry_after", plain(wait))
-    steps: Iterable[str] = fault.suggestions
-    if steps != ():
+    steps: object = fault.suggestions
+    if not _is_empty(steps):
         # A lone string is taken as one suggestion; iterating over it would give its letters.
         found = _all((steps,) if isinstance(steps, str) else steps, str, "suggestions are strings")
         force_setattr(fault, "suggestions", tuple(plain(step) for step in found))
-    if fault.errors != ():
+    if not _is_empty(fault.errors):
         force_setattr(fault, "errors", _all(fault.errors, Fault, "errors are Faults"))
 
 
-def _all(items: Iterable[_Item], expected: type[_Item], rule: str) -> tuple[_Item, ...]:
+def _is_empty(items: object) -> bool:
+    return isinstance(items, tuple) and not items
+
+
+def _all(items: object, expected: type[_Item], rule: str) -> tuple[_Item, ...]:
     """Return the items as a tuple, after checking the type of each."""
+    if not isinstance(items, Iterable) or isinstance(items, Mapping | str | bytes):
+        raise TypeError(f"{rule} in a list, not {type(items).__name__}")
     found = tuple(items)
     for item in found:
         if not isinstance(item, expected):
             raise TypeError(f"{rule}, not {type(item).__name__}")
     return found
-
-
-def _member(name: str, value: object, members: type[StrEnum]) -> StrEnum:
-    """Return the member with this value."""
-    for member in members:
-        if member == value:
-            return member
-    raise ValueError(f"{name} is one of {', '.join(members)}, not {value!r}")

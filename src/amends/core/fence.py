@@ -15,12 +15,13 @@ takes at most 160 bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 
 from amends.core.fault import Fault, check_fault
 from amends.core.text import strip, truncate
 from amends.core.urls import check_url
+from amends.core.validate import check_count, shown
 from amends.core.vocabulary import vocabulary
 
 __all__ = ["for_llm"]
@@ -204,6 +205,7 @@ def for_llm(
 
     """
     check_fault("for_llm", fault)
+    check_count("repeats", repeats)
     hosts, arguments = _texts("hosts", hosts), _texts("arguments", arguments)
     candidates = (*(part.field for part in (fault, *fault.errors[:NESTED])), *_issues(fault))
     fields = [name for field in candidates if (name := _argument(field, arguments))]
@@ -215,8 +217,14 @@ def for_llm(
     return f"{facts}\n{_WARNING.format(tag=name)}\n<{name}>\n{content}\n</{name}>"
 
 
-def _texts(name: str, given: Collection[str]) -> frozenset[str]:
+def _texts(name: str, given: object) -> frozenset[str]:
     """Return strings that the caller gave; a single string, which would be taken as letters, raises."""
     if isinstance(given, str):
-        raise TypeError(f"{name} is a collection of strings, not a string: give [{given!r}]")
-    return frozenset(given)
+        raise TypeError(f"{name} is a collection of strings, not a string: give [{shown(given)}]")
+    if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | memoryview):
+        raise TypeError(f"{name} is a collection of strings, not {type(given).__name__}")
+    found = tuple(given)
+    for each in found:
+        if not isinstance(each, str):
+            raise TypeError(f"{name} are strings, not {type(each).__name__}")
+    return frozenset(found)

@@ -7,6 +7,8 @@ from typing import Self
 
 import msgspec
 
+from amends.core.validate import check_flag, check_kind, shown
+
 __all__ = ["Operation"]
 
 
@@ -48,7 +50,16 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
         # A key makes a repeat safe. Servers ignore an empty key, so it must not count as one.
         key: object = self.key
         if key is not None and (not isinstance(key, str) or not key):
-            raise ValueError(f"key is a non-empty string, not {key!r}")
+            raise ValueError(f"key is a non-empty string, not {shown(key)}")
+        # The text "no" would count as true, and the call would be repeated.
+        # One condition first: clients make an operation for every call.
+        flags: tuple[object, ...] = (self.read_only, self.idempotent, self.destructive, self.keyed)
+        if not all(map(isinstance, flags, _FOUR_BOOLS)):
+            for flag, value in zip(("read_only", "idempotent", "destructive", "keyed"), flags, strict=True):
+                check_flag(flag, value)
+        name: object = self.name
+        if not isinstance(name, str):
+            raise TypeError(f"name is str, not {type(name).__name__}")
 
     @property
     def repeatable(self) -> bool:
@@ -65,6 +76,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
         >>> Operation.of_http("PUT").repeatable, Operation.of_http("POST").repeatable
         (True, False)
         """
+        check_kind("method", method, str, 'Operation.of_http("GET")')
         method = method.upper()
         return cls(
             name=name or method,
@@ -98,6 +110,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
         )
 
 
+_FOUR_BOOLS = (bool,) * 4
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _IDEMPOTENT = _SAFE | {"PUT", "DELETE"}
 

@@ -14,13 +14,13 @@ The error object itself is never changed. A request carries `amends/hops` (`amen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.core.wire import as_dict, plain
 
 __all__ = ["EXECUTED", "HOPS", "KEY", "TRIES", "count", "read", "write"]
 
@@ -64,11 +64,12 @@ def read(fault: Fault, members: object) -> Fault:
     3
 
     """
-    if not isinstance(members, Mapping):
+    found = as_dict(members)
+    if found is None:
         return fault
-    stated = members.get(EXECUTED)
+    stated = plain(found.get(EXECUTED))
     executed = _EXECUTED.get(stated) if isinstance(stated, str) else None
-    tries = count(members.get(TRIES))
+    tries = count(plain(found.get(TRIES)))
     if executed is None and not tries:
         return fault
     return replace(fault, executed=executed or fault.executed, attempt=tries or fault.attempt)

@@ -7,12 +7,50 @@ would give a number.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-__all__ = ["check_count", "check_kind", "check_seconds", "in_seconds"]
+__all__ = ["check_count", "check_flag", "check_kind", "check_seconds", "in_seconds", "member", "shown"]
+
+_MAX_SHOWN = 80
+_Member = TypeVar("_Member", bound=StrEnum)
+
+
+def shown(value: object) -> str:
+    """
+    Return a wrong value for a message: its repr, cut, or its type if it has none.
+
+    >>> shown("RATE LIMITED"), shown([]), len(shown("x" * 1_000_000))
+    ("'RATE LIMITED'", '[]', 80)
+    """
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a number of 5,000 digits, a list in itself, a __repr__ that raises
+        text = f"a {_kind(value)}"
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
+
+def member(name: str, value: object, members: type[_Member]) -> _Member:
+    """
+    Return the member of an enum for its value.
+
+    Raises:
+        ValueError: there is none; the message lists the values.
+
+    """
+    for each in members:
+        if isinstance(value, str) and each.value == str.__str__(value):
+            return each
+    raise ValueError(f"{name} is one of {', '.join(members)}, not {shown(value)}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise TypeError for anything but True and False: the text "no" would count as true."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {_kind(value)}")
 
 
 def check_count(name: str, value: object) -> None:
@@ -24,7 +62,9 @@ def check_count(name: str, value: object) -> None:
 def check_seconds(name: str, value: object) -> None:
     """Raise TypeError for anything but a number of seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        instead = f": write {value.total_seconds():g}" if hasattr(value, "total_seconds") else ""
+        from datetime import timedelta
+
+        instead = f": write {value.total_seconds():g}" if isinstance(value, timedelta) else ""
         raise TypeError(f"{name} is a number of seconds, not {_kind(value)}{instead}")
 
 
@@ -43,11 +83,13 @@ def in_seconds(name: str, value: float | timedelta) -> float:
     >>> in_seconds("timeout", timedelta(minutes=1)), in_seconds("timeout", 2.5)
     (60.0, 2.5)
     """
-    seconds: Any = value
-    if hasattr(seconds, "total_seconds"):
-        return float(seconds.total_seconds())
-    check_seconds(name, seconds)
-    return seconds  # type: ignore[no-any-return]
+    if not isinstance(value, int | float):
+        from datetime import timedelta
+
+        if isinstance(value, timedelta):
+            return value.total_seconds()
+    check_seconds(name, value)
+    return value
 
 
 def _kind(value: object) -> str:

@@ -136,7 +136,7 @@ def compact(value: object) -> bytes | None:
             return dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
         except (TypeError, ValueError, RecursionError):
             return None
-    except (TypeError, ValueError, OverflowError, RecursionError):
+    except (TypeError, ValueError, OverflowError, RecursionError, BufferError):
         return None
 
 
@@ -145,7 +145,7 @@ def plain(value: object) -> Any:
     Return `value` made of JSON's own types, or TOO_DEEP.
 
     Mappings become dicts, tuples become lists; enum members and other instances of subclasses of str, int and float
-    become the str, int or float they hold. Objects of other types stay (a body may be bytes). A value that is plain
+    become the str, int or float they hold, and memoryviews bytes. Objects of other types stay (a body may be bytes). A value that is plain
     already is returned as it is, without a copy. Never raises: a mapping that raises while it is read becomes None.
 
     >>> from http import HTTPStatus
@@ -239,6 +239,9 @@ def _plain_item(item: Any) -> object:
                 for key in islice(item.keys(), limit + 1)
             }
             return copied if len(copied) <= limit else None
+        if isinstance(item, memoryview):
+            # A view cannot be pickled, and one with gaps cannot be written.
+            return item.tobytes() if item.nbytes <= MAX_BYTES else None
     except Exception:  # noqa: BLE001 - the methods of a foreign object may raise anything
         return None
     return item

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from amends.core.fault import Fault, check_fault
+from amends.core.validate import shown
 
 __all__ = ["ALIASES", "NAMES", "decode", "dialect", "encode"]
 
@@ -28,10 +29,11 @@ def dialect(name: str) -> ModuleType:
         LookupError: if there is none; the message lists the names.
 
     """
-    found = ALIASES.get(name, name)
+    given: object = name
+    found = ALIASES.get(given, given) if isinstance(given, str) else None
     if found not in NAMES:
         raise LookupError(
-            f"no dialect {name!r}; there are {', '.join(NAMES)} (cli is envelope, http is problem)"
+            f"no dialect {shown(name)}; there are {', '.join(NAMES)} (cli is envelope, http is problem)"
         )
     return import_module(f"amends.dialects.{found}")
 

@@ -59,7 +59,7 @@ def _as_json(error: dict[str, Any]) -> dict[str, Any]:
     """Return a copy made of JSON's own types, as a receiver would parse it."""
     try:
         found = _decode(_encode(error))
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+    except (TypeError, ValueError, OverflowError, RecursionError, BufferError, msgspec.MsgspecError):
         # A lone surrogate, or a value that is not JSON.
         return json_value(error)  # type: ignore[no-any-return]
     # Deeper values are JSON, but readers refuse them.

@@ -109,6 +109,7 @@ def truthy(value: Any) -> bool:
     if value is None or isinstance(value, dict):
         return value is not None
     if isinstance(value, (str, int, float)):
+        value = plain(value)  # a subclass may define another __bool__
         return bool(value) and value == value  # noqa: PLR0124 - NaN is the one value that differs from itself
     return True
 

@@ -134,7 +134,7 @@ def _is_encodable(value: Any) -> bool:
         msgspec.json.encode(value)
     except UnicodeError:
         return False
-    except (TypeError, ValueError, OverflowError, RecursionError):
+    except (TypeError, ValueError, OverflowError, RecursionError, BufferError):
         pass
     return True
 

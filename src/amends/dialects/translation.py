@@ -72,8 +72,16 @@ def _missing(sent: Fault, back: Fault) -> Iterator[str]:
             # The parts were kept; compare the fields of each.
             for part, read in zip(before, after, strict=True):
                 yield from _missing(part, read)
-        elif before != after:
+        elif _differ(before, after):
             yield name
+
+
+def _differ(before: object, after: object) -> bool:
+    """Whether a value changed. One that cannot be compared is not a JSON value, so it did."""
+    try:
+        return bool(before != after)
+    except Exception:  # noqa: BLE001 - details may hold any object, and its __eq__ may raise
+        return True
 
 
 # The origin belongs to one hop, and a dialect implies its vocabulary.

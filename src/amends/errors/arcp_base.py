@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.enums import Recovery
+from amends.core.validate import check_flag
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.errors.base import FaultError
 
@@ -41,6 +42,8 @@ class ARCPError(FaultError):
         **more: Any,
     ) -> None:
         """Create the error. `retryable` overrides the default of the code, and is sent with the error."""
+        if retryable is not None:
+            check_flag("retryable", retryable)
         if retryable is not None and "recovery" not in more:
             more["recovery"] = _recovery(code, retryable=retryable)
         super().__init__(message, code=code, details=details, **more)

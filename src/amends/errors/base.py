@@ -31,7 +31,7 @@ from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.hints import excluded, finite
 from amends.core.text import strip, truncate
-from amends.core.validate import in_seconds
+from amends.core.validate import in_seconds, shown
 from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
 from amends.core.vocabulary import vocabulary as vocabulary_of
 from amends.core.wire import plain
@@ -258,12 +258,15 @@ def _check_status(status: object) -> None:
 
 
 def _pairs(headers: Any) -> tuple[tuple[str, str], ...]:
-    pairs = tuple(
-        (name, value) for name, value in (headers.items() if isinstance(headers, Mapping) else headers)
-    )
+    items = headers.items() if isinstance(headers, Mapping) else headers
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        raise TypeError(
+            f'headers is a mapping of strings, not {type(items).__name__}: write {{"X-Name": "…"}}'
+        )
+    pairs = tuple(tuple(pair) if isinstance(pair, tuple | list) else () for pair in items)
     for pair in pairs:
-        if not all(isinstance(each, str) for each in pair):
-            raise TypeError(f"headers are strings, not {pair!r}")
+        if len(pair) != 2 or not all(isinstance(each, str) for each in pair):
+            raise TypeError(f"headers are pairs of strings, not {shown(pair)}")
     return pairs
 
 

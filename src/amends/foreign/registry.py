@@ -13,6 +13,7 @@ import msgspec
 
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
+from amends.core.validate import member, shown
 from amends.core.vocabulary import APP, EVERYDAY, row_for, vocabulary
 
 __all__ = ["Known", "known_errors", "register", "registered_class", "registered_fault"]
@@ -91,6 +92,8 @@ def known_errors(errors: Mapping[type[BaseException], str]) -> dict[type[BaseExc
         TypeError, ValueError: a key is no exception class, or a code does not exist.
 
     """
+    if not isinstance(errors, Mapping):
+        raise TypeError(f'errors is a dict, not {type(errors).__name__}: write {{SeatTaken: "CONFLICT"}}')
     return {
         _check_class(kind): code if isinstance(code, Known) else _known(code, None, None)
         for kind, code in errors.items()
@@ -123,7 +126,7 @@ def _nearest(
 
 def _check_class(kind: object) -> type[BaseException]:
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-        raise TypeError(f"an exception class is registered, not {kind!r}")
+        raise TypeError(f"an exception class is registered, not {shown(kind)}")
     return kind
 
 
@@ -133,9 +136,9 @@ def _known(code: object, recovery: Recovery | str | None, executed: Executed | s
             return Known(
                 code,
                 name,
-                None if recovery is None else Recovery(recovery),
-                None if executed is None else Executed(executed),
+                None if recovery is None else member("recovery", recovery, Recovery),
+                None if executed is None else member("executed", executed, Executed),
             )
     raise ValueError(
-        f"{code!r} is no known code: use one of `amends explain`, or define a FaultError class with it first"
+        f"{shown(code)} is no known code: use one of `amends explain`, or define a FaultError class with it first"
     )

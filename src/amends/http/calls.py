@@ -29,6 +29,7 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
+from amends.core.validate import check_flag, check_kind
 from amends.dialects.problem import MEDIA_TYPE
 from amends.effects.current import request_key
 from amends.errors.base import FaultError
@@ -88,6 +89,17 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_raises(self.raises)
+        check_kind("policy", self.policy, Policy, "Policy(attempts=3)")
+        check_flag("own", self.own)
+        check_flag("keys", self.keys)
+        if self.keyed is not None:
+            check_flag("keyed", self.keyed)
+        if self.upstream is not None and not isinstance(self.upstream, PerOrigin):
+            check_kind("upstream", self.upstream, Upstream, 'Upstream("payments")')
+        for name in ("headers", "refresh", "verify"):
+            hook: object = getattr(self, name)
+            if hook is not None and not callable(hook):
+                raise TypeError(f"{name} is a function, not {type(hook).__name__}")
         if self.vendor is not None:
             check(self.vendor)
 

@@ -275,7 +275,7 @@ def _to_builtin(value: object) -> object:
 
 
 _encode_json = msgspec.json.Encoder(enc_hook=_to_builtin).encode
-_NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError)
+_NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, BufferError, NotImplementedError)
 
 
 def _plain(value: object) -> object:

@@ -94,6 +94,9 @@ def run_once(
         done.not_started = error.errno or 0
         deferred.release()
         return done
+    except BaseException:  # an argument that no command can have
+        deferred.release()
+        raise
     pipes = Pipes(process, done, feed, on_output, passthrough, None if stop is None else stop.fd)
 
     def terminate() -> None:

@@ -17,18 +17,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from amends.process.termination import SIGNALS
+
 __all__ = ["MAX_HELD", "Passthrough", "signals_held"]
 
 MAX_HELD = 8 * 1024 * 1024
 """Bytes of stdout that are held until it is certain that the run is not repeated."""
 _FILE_PIECE = 65536
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Hold back SIGINT and SIGTERM: a handler that raised between two steps would leave only one of them done."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    """Hold back SIGINT, SIGTERM and SIGHUP: a handler that raised between two steps would leave only one of them done."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:

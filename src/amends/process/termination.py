@@ -9,7 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["GRACE", "DeferredSignals", "exit_status", "terminate_group"]
+__all__ = ["GRACE", "SIGNALS", "DeferredSignals", "exit_status", "terminate_group"]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals whose handlers may raise, so that the command is terminated."""
 
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -53,7 +56,7 @@ def _signal(pid: int, number: int) -> None:
 
 class DeferredSignals:
     """
-    Defers SIGINT and SIGTERM while the command is being started, until code that can terminate it runs.
+    Defers SIGINT, SIGTERM and SIGHUP while the command is being started, until code that can terminate it runs.
 
     The signals are not blocked, because the command would inherit a blocked mask.
     """
@@ -62,7 +65,7 @@ class DeferredSignals:
         self._handlers: dict[int, Any] = {}
         self._received: list[int] = []
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in SIGNALS:
                 handler = signal.getsignal(number)
                 if callable(handler):
                     self._handlers[number] = handler

@@ -110,7 +110,7 @@ def _known(fault: Fault) -> Fault:
         if len(encoded) > _CACHED:
             return _clean(fault)
         clean = _clean_encoded(encoded)
-    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError, BufferError):
         return _clean(fault)  # a detail that is no JSON
     return clean if trace is None else replace(clean, trace_id=_plain(trace))
 

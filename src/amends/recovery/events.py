@@ -275,6 +275,8 @@ def add_hook(hook: EventHook) -> None:
         add_hook(lambda event: statistics.count(event.kind, event.code))
     """
     global _hooks  # noqa: PLW0603
+    if not callable(hook):
+        raise TypeError(f"hook is a function that takes an Event, not {type(hook).__name__}")
     with _lock:
         present = _current()
         if hook not in present:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.core.validate import check_kind, in_seconds
+from amends.core.validate import check_flag, check_kind, in_seconds, shown
 from amends.recovery.classify import On, check_on
 from amends.recovery.events import EventHook
 from amends.recovery.upstream import Upstream
@@ -106,10 +106,11 @@ class Plan(msgspec.Struct, frozen=True):
         if upstream is not None:
             check_kind("upstream", upstream, Upstream, 'Upstream("payments")')
         check_kind("operation", self.operation, Operation, 'Operation(name="search", read_only=True)')
-        check_kind("read_only", self.read_only, bool, "read_only=True")
+        check_flag("read_only", self.read_only)
         check_on(self.on)
-        if self.raises not in RAISES:
-            raise ValueError(f'raises is "fault", "original" or "nothing", not {self.raises!r}')
+        raises: object = self.raises
+        if not isinstance(raises, str) or raises not in RAISES:
+            raise ValueError(f'raises is "fault", "original" or "nothing", not {shown(raises)}')
         timeout = None if self.timeout is None else min(in_seconds("timeout", self.timeout), _ONE_YEAR)
         if timeout is not None and not timeout > 0:
             raise ValueError("timeout is in seconds and more than 0")

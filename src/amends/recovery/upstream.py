@@ -24,7 +24,7 @@ from amends.core.backoff import Backoff
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.hints import usable
-from amends.core.validate import check_count, check_kind
+from amends.core.validate import check_count, check_flag, check_kind
 from amends.recovery.async_library import Waiter
 from amends.recovery.classify import Signal, signal_of
 from amends.recovery.clock import CLOCK
@@ -118,7 +118,11 @@ class Upstream:
         check_kind("name", name, str, 'Upstream("payments")')
         if vendor is not None:
             check_kind("vendor", vendor, str, 'Upstream("models", vendor="openai")')
-        check_kind("own", own, bool, "own=True")
+        check_flag("own", own)
+        if keyed is not None:
+            check_flag("keyed", keyed)
+        if refresh is not None and not callable(refresh):
+            raise TypeError(f"refresh is a function, not {type(refresh).__name__}")
         if concurrency is not None:
             check_count("concurrency", concurrency)
             if concurrency < 1:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from amends.core.validate import shown
 from amends.vendors.model import Kind, Vendor
 
 __all__ = ["NAMES", "Index", "check", "find", "index", "vendor"]
@@ -138,7 +139,7 @@ def check(name: str) -> str:
     """
     found = find(name)
     if found is None:
-        raise LookupError(f"no vendor {name!r}; there are {', '.join(NAMES)}")
+        raise LookupError(f"no vendor {shown(name)}; there are {', '.join(NAMES)}")
     return found
 
 

@@ -151,7 +151,7 @@ def _numbered(body: dict[str, object]) -> str | None:
     if isinstance(code, int) and (status := _text(body.get("status"))) is not None and status.isupper():
         # OpenAI's SDK keeps the error of a compatible server without its wrapper.
         return "google"
-    if body.get("status") == "error" and isinstance(body.get("name"), str):
+    if _text(body.get("status")) == "error" and isinstance(body.get("name"), str):
         return "mandrill"
     if isinstance(code, int) and not isinstance(code, bool) and isinstance(body.get("message"), str):
         if "more_info" in body:

@@ -182,7 +182,7 @@ def _document(body: dict[str, object], vendor: str | None) -> dict[str, object] 
         known = index().vendors
         if any(error in known[name].words or error in known[name].unless for name in ("oauth", "github")):
             return body
-    if body.get("type") == "ERROR":
+    if isinstance(kind := body.get("type"), str) and kind == "ERROR":
         # The last event of a watch of Kubernetes.
         return failure_in("message", body)
     response = body.get("Response")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from amends.commands.console import wants_json
+from amends.commands.numbers import positive_seconds
 from amends.commands.runtime import add_client_options, open_client
 from amends.commands.runtime.job_view import print_json_line, show_job
 
@@ -29,7 +30,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", nargs="?", metavar="INPUT", help="JSON; @file for a file, - for stdin")
     parser.add_argument("--key", metavar="K", help="idempotency key: the same key is the same job")
     parser.add_argument(
-        "--max-runtime", type=float, metavar="S", help="seconds after which it fails with TIMEOUT"
+        "--max-runtime", type=positive_seconds, metavar="S", help="seconds after which it fails with TIMEOUT"
     )
     parser.add_argument(
         "--lease",

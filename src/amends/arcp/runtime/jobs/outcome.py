@@ -74,7 +74,14 @@ def result_outcome(
         return Outcome("result", encode(result), "success", label=STREAMED)
     try:
         payload = encode(Result("success", value, completed_at=now_text(), run=this_run))
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as raised:
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+        BufferError,
+        msgspec.MsgspecError,
+    ) as raised:
         _log.error("job %s failed because its result cannot be encoded as JSON", job_id, exc_info=raised)
         return error_outcome(InternalError(), run, limits.event_bytes)
     if len(payload) > limits.result_bytes:
@@ -120,7 +127,14 @@ def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:
         payload = encode(encoded)
         if len(payload) <= limit:
             return Outcome("error", payload, status, code)
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as raised:
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+        BufferError,
+        msgspec.MsgspecError,
+    ) as raised:
         _log.warning(
             "the details of an error %s cannot be encoded as JSON and are omitted",
             code,
