@@ -139,7 +139,7 @@ WRONG = {
     "for_llm(hosts=None)": (lambda: for_llm(FAULT, hosts=None), "hosts is a collection of strings"),
     "for_llm(hosts=b'')": (lambda: for_llm(FAULT, hosts=b"x"), "hosts is a collection of strings, not bytes"),
     "add_hook(3)": (lambda: add_hook(3), "hook is a function that takes an Event, not int"),
-    "record(3)": (lambda: record(3), "url is a store URL, not int"),
+    "record(3)": (lambda: record(3), "a store URL must be a string, not int"),
     "run('a b')": (lambda: run("ls -l"), r"argv is a list of arguments.*write \['ls', '-l'\]"),
     "run(stdin='')": (lambda: run(["cat"], stdin="x"), "stdin is bytes"),
     "run(timeout='')": (lambda: run(["cat"], timeout="5"), "timeout is a number of seconds"),

@@ -203,7 +203,7 @@ def test_wrong_options_are_explained():
         ({"on": "ConnectionError"}, "exception class"),
         ({"on": (ConnectionError, 3)}, "exception classes"),
         ({"on": int}, "exception classes"),
-        ({"read_only": "yes"}, "read_only=True"),
+        ({"read_only": "yes"}, "True or False"),
         ({"raises": "always"}, '"original"'),
         ({"timeout": 0}, "more than 0"),
     ):

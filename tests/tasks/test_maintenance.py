@@ -59,7 +59,7 @@ async def test_an_interrupted_submission_is_completed_by_the_next_one(open_orche
     await store.table("tasks").create("t", _row("t"))
     await store.log(log_name("tasks", "t")).append(entries.encode([record]), last=0)
     worker = await open_orchestrator(recording_agent(ran, read_only=True), worker=False)
-    assert await submit(store, "tasks", record) == "t"
+    assert await submit(store, "tasks", record) == ("t", False)
     await worker.drain()
     assert len(ran) == 1
 

@@ -90,7 +90,7 @@ async def test_a_task_that_is_deleted_while_it_is_submitted_again(store):
             return await self._log.read(*given, **options)
 
     again = Deleting()
-    assert await submit(again, "tasks", RECORD) == RECORD.id
+    assert await submit(again, "tasks", RECORD) == (RECORD.id, True)
     assert again.deleted
     assert (await read_task(store, "tasks", RECORD.id)).state.head == RECORD
 

@@ -20,7 +20,7 @@ from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_count, check_kind, check_seconds
 from amends.core.vocabulary import row_for
 
-__all__ = ["REASONS", "Decision", "State", "decide"]
+__all__ = ["REASONS", "Decision", "State", "choose", "decide"]
 
 REASONS: Mapping[str, str] = {
     "hint": "the failing service said how long to wait",
@@ -150,6 +150,13 @@ def decide(
         check_seconds("draw", draw)
         if not 0 <= draw <= 1:
             raise ValueError("draw is a random number from 0 to 1")
+    return choose(fault, policy, state, operation, now, draw)
+
+
+def choose(
+    fault: Fault, policy: Policy, state: State, operation: Operation, now: float | None, draw: float | None
+) -> Decision:
+    """Same as `decide`, for recovery, whose values need no check."""
     if not fault.fatal:
         return NON_FATAL
     recovery = fault.recovery

@@ -198,16 +198,13 @@ def _fill(fault: Fault) -> None:
         if type(wait) is not float:
             force_setattr(fault, "retry_after", plain(wait))
     steps: object = fault.suggestions
-    if not _is_empty(steps):
+    if not isinstance(steps, tuple) or steps:
         # A lone string is taken as one suggestion; iterating over it would give its letters.
         found = _all((steps,) if isinstance(steps, str) else steps, str, "suggestions are strings")
         force_setattr(fault, "suggestions", tuple(plain(step) for step in found))
-    if not _is_empty(fault.errors):
-        force_setattr(fault, "errors", _all(fault.errors, Fault, "errors are Faults"))
-
-
-def _is_empty(items: object) -> bool:
-    return isinstance(items, tuple) and not items
+    errors: object = fault.errors
+    if not isinstance(errors, tuple) or errors:
+        force_setattr(fault, "errors", _all(errors, Fault, "errors are Faults"))
 
 
 def _all(items: object, expected: type[_Item], rule: str) -> tuple[_Item, ...]:

@@ -76,7 +76,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
         >>> Operation.of_http("PUT").repeatable, Operation.of_http("POST").repeatable
         (True, False)
         """
-        check_kind("method", method, str, 'Operation.of_http("GET")')
+        given: object = method
+        if not isinstance(given, str):
+            check_kind("method", given, str, 'Operation.of_http("GET")')
         method = method.upper()
         return cls(
             name=name or method,

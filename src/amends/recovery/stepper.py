@@ -14,7 +14,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from amends.core.decision import Decision, State, decide, spent, too_late
+from amends.core.decision import Decision, State, choose, spent, too_late
 from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
@@ -118,7 +118,7 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
             unrepeatable=unrepeatable,
         )
         operation = replace(self.operation, idempotent=True) if repeatable else self.operation
-        decision = decide(fault, policy=self.policy, state=state, operation=operation, now=ended, draw=draw)
+        decision = choose(fault, self.policy, state, operation, ended, draw)
         retried = decision.action is Action.RETRY
         attempt = Attempt(
             number=state.attempt,
@@ -171,9 +171,7 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         state = self.state
         # `failed` has already added the fault's own attempts to the state.
         fault = replace(self._failure, executed=Executed.NO, attempt=None)
-        decision = decide(
-            fault, policy=self.policy, state=state, operation=self.operation, now=now, draw=draw
-        )
+        decision = choose(fault, self.policy, state, self.operation, now, draw)
         if decision.action is Action.RETRY:
             state = replace(state, uncertain=state.uncertain + (fault.recovery is Recovery.UNCERTAIN))
             decision = replace(decision, reason="not-happened")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 
 from amends.stores.errors import DamagedStoreError, ValueTooLargeError
@@ -15,7 +14,6 @@ __all__ = [
     "check_seconds",
     "check_stored",
     "check_value",
-    "check_work",
 ]
 
 
@@ -95,13 +93,3 @@ def check_limit(limit: int) -> int:
     if limit < 1:
         raise ValueError("limit must be at least 1")
     return limit
-
-
-def check_work(work: object) -> None:
-    """
-    Raise TypeError if the function for a transaction is async.
-
-    It would return a coroutine, and the transaction would be committed without any of its changes.
-    """
-    if inspect.iscoroutinefunction(work):
-        raise TypeError("a transaction runs outside of the event loop: pass a function that is not async")

@@ -30,7 +30,7 @@ from amends.stores.errors import StoreClosedError
 from amends.stores.rows import PAGE, Engine, QueueRows, Rows, TakenMessage
 from amends.stores.signal import Signal
 
-__all__ = ["InlineEngine", "LeaseEnds", "LocalStore"]
+__all__ = ["InlineEngine", "LeaseEnds", "LocalStore", "async_work"]
 
 T = TypeVar("T")
 
@@ -368,3 +368,8 @@ class LocalStore(ClosedAtExit):
 
     async def close(self) -> None:
         await self._engine.close()
+
+
+def async_work() -> TypeError:
+    """The error for an async function as a transaction: it would return a coroutine, and commit none of its changes."""
+    return TypeError("a transaction runs outside of the event loop: pass a function that is not async")

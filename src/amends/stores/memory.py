@@ -13,11 +13,12 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import iscoroutinefunction
 from threading import RLock
 from typing import TypeVar
 
 from amends.stores.address import Address
-from amends.stores.arguments import check_key, check_name, check_seconds, check_value, check_work
+from amends.stores.arguments import check_key, check_name, check_seconds, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import Bounds, DeadMessage, Entry, Message, QueueSize, Row, Transaction
 from amends.stores.errors import (
@@ -26,7 +27,7 @@ from amends.stores.errors import (
     TrimmedError,
     UnsupportedError,
 )
-from amends.stores.local import InlineEngine, LeaseEnds, LocalStore
+from amends.stores.local import InlineEngine, LeaseEnds, LocalStore, async_work
 from amends.stores.rows import PAGE, TakenMessage
 from amends.stores.signal import Signal
 from amends.stores.traits import Traits
@@ -410,7 +411,8 @@ class MemoryStore(LocalStore):
         self.traits = traits
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
-        check_work(work)
+        if iscoroutinefunction(work):
+            raise async_work()
         return await self._memory.write(work)
 
     async def names(self) -> dict[str, list[str]]:

@@ -7,14 +7,14 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import TypeVar
 
 from amends.stores.address import Address
-from amends.stores.arguments import check_work
 from amends.stores.clock import Clock
 from amends.stores.contract import Transaction
 from amends.stores.errors import DamagedStoreError
-from amends.stores.local import LocalStore
+from amends.stores.local import LocalStore, async_work
 from amends.stores.sqlite.check import problems, quick_problem
 from amends.stores.sqlite.connections import Connections
 from amends.stores.sqlite.file import File, store_error
@@ -73,7 +73,8 @@ class SqliteStore(LocalStore):
         self.connections = connections
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
-        check_work(work)
+        if iscoroutinefunction(work):
+            raise async_work()
         return await self.connections.write(work, isolated=True)
 
     async def names(self) -> dict[str, list[str]]:
