@@ -181,3 +181,42 @@ def test_an_exception_that_is_raised_again_has_its_notes_once():
         with pytest.raises(ConnectionResetError), FakeClock():
             recover(call, raises="original")
     assert len(error.__notes__) == 4
+
+
+@pytest.mark.parametrize("promise", [{"keyed": True}, {"idempotent": True}, {"key": "order-17"}])
+def test_a_refused_repeat_does_not_undo_an_earlier_call(run, clock, promise):
+    """A lost answer, then a refusal: the operation may have happened, so a caller that promises nothing must verify."""
+    lost, refused = Fault(code="TIMEOUT"), Fault(code="VALIDATION_ERROR")
+    assert (lost.executed, refused.executed) == ("maybe", "no")
+    script = Script(FaultError.from_fault(lost), FaultError.from_fault(refused))
+    with pytest.raises(FaultError) as caught:
+        run(script, operation=Operation(name="pay", **promise))
+    assert (caught.value.fault.code, caught.value.fault.executed) == ("VALIDATION_ERROR", "maybe")
+    assert [each.fault.executed for each in caught.value.history] == ["maybe", "no"]
+
+
+def test_a_refused_repeat_of_a_recovery_around(run, clock):
+    """Two layers: the outer one, without a promise, does not repeat what the inner one left open."""
+    calls = []
+
+    def pay():
+        calls.append(1)
+        raise (ServiceUnavailableError() if len(calls) == 1 else RateLimitedError(retry_after=1))
+
+    def inner():
+        return recover(pay, operation=Operation(name="pay", keyed=True), policy=Policy(attempts=2))
+
+    with pytest.raises(FaultError) as caught:
+        recover(inner, policy=Policy(attempts=9))
+    assert (len(calls), caught.value.fault.executed, caught.value.decision.action) == (2, "maybe", "verify")
+
+
+def test_a_read_has_no_effect_and_a_check_settles_earlier_calls(run, clock):
+    """`executed` stays "no" for reads, and after `verify` found that nothing had happened."""
+    lost, refused = Fault(code="TIMEOUT"), Fault(code="VALIDATION_ERROR")
+    for options in ({"read_only": True}, {"verify": lambda *_: False}):
+        script = Script(FaultError.from_fault(lost), FaultError.from_fault(refused))
+        with pytest.raises(FaultError) as caught:
+            run(script, **options)
+        assert (caught.value.fault.code, caught.value.fault.executed) == ("VALIDATION_ERROR", "no")
+        assert len(caught.value.history) == 2

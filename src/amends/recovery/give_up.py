@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.core.decision import REASONS, Decision
-from amends.core.enums import Actor
+from amends.core.enums import Actor, Executed
 from amends.core.fault import Fault
 from amends.core.vocabulary import vocabulary
 from amends.errors.base import FaultError
@@ -28,13 +28,16 @@ def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str])
     """
     Return the typed error of an operation that failed, with its decision and its history.
 
-    `fault.attempt` is the number of calls made, so that a recovery around this one counts them. If the last exception
+    `fault.attempt` is the number of calls made, so that a recovery around this one counts them. `fault.executed` is about all
+    of them: a repeat that was refused does not undo an earlier call that may have had its effect. If the last exception
     was a FaultError, the new one has its class and its attributes, or the more specific class of its code: `except
     OutOfStock` keeps working.
     """
     fault = stepper.fault or Fault(code="INTERNAL_ERROR")
     if stepper.tries > 1:
         fault = replace(fault, attempt=stepper.tries)
+    if fault.executed is Executed.NO and not stepper.operation.read_only:
+        fault = replace(fault, executed=stepper.executed)
     error = FaultError.from_fault(fault)
     if isinstance(cause, FaultError):
         kind = type(cause)

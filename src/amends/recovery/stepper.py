@@ -78,6 +78,20 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         """The number of calls made, including those of recoveries inside the calls."""
         return self.state.attempt + self.state.below
 
+    @property
+    def executed(self) -> Executed:
+        """Whether the operation may have had its effect: in its last call, or in an earlier one that was repeated."""
+        worst = Executed.NO
+        for attempt in reversed(self.history):
+            fault, decision = attempt.fault, attempt.decision
+            if fault is None or (decision is not None and decision.reason == "not-happened"):
+                break  # a check found that nothing had happened up to here
+            if fault.executed is Executed.YES:
+                return Executed.YES
+            if fault.executed is Executed.MAYBE:
+                worst = Executed.MAYBE
+        return worst
+
     def patience(self, now: float) -> float:
         """Return how many more seconds the operation may wait from `now`; infinity without a bound."""
         policy, state = self.policy, self.state
