@@ -1,6 +1,7 @@
 """The ledger: one effect per key, outcomes that are handed out, doubts that wait for an answer."""
 
 import asyncio
+import sqlite3
 import threading
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -576,3 +577,40 @@ def test_texts_that_a_store_refuses():
 
     with effects.scope("task \ud800"):
         assert order("tea") == order("tea", again="\ud800") == "tea"
+
+
+async def test_a_caller_that_is_cancelled_while_another_process_has_the_lock(tmp_path):
+    """The store completes the claim after the cancellation; it is withdrawn then, so the next call runs. A doubt stays."""
+    shop, path = Shop(), tmp_path / "effects.db"
+    with sqlite3.connect(path, isolation_level=None) as other:
+        async with Effects(f"sqlite:///{path}") as effects:
+
+            @effects.once(key=lambda order: order.number)
+            async def pay(order):
+                return await shop.pay(order)
+
+            @effects.once(key="number", verify=lambda number: None)
+            async def refund(number):
+                raise ConnectionResetError
+
+            async def cancel(call):
+                other.execute("BEGIN IMMEDIATE")
+                calling = asyncio.ensure_future(call)
+                # The claim is being written and waits for the lock. There is no event for that.
+                await asyncio.sleep(0.2)
+                calling.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await calling
+                other.execute("COMMIT")
+
+            await pay(Order(0))
+            await cancel(pay(Order(1)))
+            assert shop.paid == [Order(0)]
+            assert await asyncio.wait_for(pay(Order(1)), 20) == {"receipt": 2}
+
+            with pytest.raises(InDoubtError):
+                await refund(1)
+            await cancel(refund(1))
+            with pytest.raises(InDoubtError):
+                await asyncio.wait_for(refund(1), 20)
+            assert [each.key async for each in effects.pending()] == ["refund:1"]

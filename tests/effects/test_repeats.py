@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from amends.effects import AlreadyDoneError, Effects, InDoubtError
+from amends.effects import AlreadyDoneError, Effects, InDoubtError, drivers
 from amends.errors import RateLimitedError
 from tests.effects.simulation import Clock
 
@@ -125,23 +125,27 @@ async def test_a_caller_that_is_cancelled_while_it_claims(effects, monkeypatch):
     bar = Bar(effects)
     keys = await effects._handles.keys()
     acquire = keys.acquire
-    claimed = asyncio.Event()
+    claimed, answered = asyncio.Event(), asyncio.Event()
 
     async def slow(*args, **options):
         taken = await acquire(*args, **options)
         claimed.set()
-        await asyncio.Event().wait()
+        await answered.wait()
         return taken
 
     async def cancelled(**options):
         with monkeypatch.context() as patch:
             patch.setattr(keys, "acquire", slow)
             claimed.clear()
+            answered.clear()
             calling = asyncio.create_task(bar.order("tea", **options))
             await claimed.wait()
             calling.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await calling
+            answered.set()
+            while drivers._BACKGROUND:
+                await asyncio.wait(drivers._BACKGROUND)
 
     await cancelled()
     assert await effects.alist() == []

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from inspect import isawaitable, iscoroutinefunction
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from amends.effects.current import running_as
 from amends.effects.flow import LOG, CallStep, EffectClaim, EffectKeys, Flow, StoreStep, VerifyStep, WaitStep
@@ -71,7 +71,7 @@ async def drive(
         while True:
             try:
                 if isinstance(step, StoreStep):
-                    value = await step.work(keys)
+                    value = await (step.work(keys) if step.withdraw is None else _claim(step, keys))
                 elif isinstance(step, CallStep):
                     name = step.claim.name
                     with _Renewal(keys, step.claim), running_as(step.key, name):
@@ -94,6 +94,36 @@ async def drive(
     finally:
         if name:
             waiters.wake(name)
+
+
+async def _claim(step: StoreStep, keys: EffectKeys) -> object:
+    """Perform a step that is withdrawn if the caller is cancelled, as soon as the store has completed it."""
+    claiming = _in_background(step.work(keys))
+    try:
+        return await asyncio.shield(claiming)
+    except asyncio.CancelledError:
+        _in_background(_withdraw(step, keys, claiming))
+        raise
+
+
+async def _withdraw(step: StoreStep, keys: EffectKeys, claiming: asyncio.Future[object]) -> None:
+    await asyncio.wait({claiming})
+    if not claiming.cancelled():
+        claiming.exception()  # retrieved, so that asyncio does not log it
+    assert step.withdraw is not None
+    await step.withdraw(keys)
+
+
+_BACKGROUND: set[asyncio.Future[Any]] = set()
+"""The event loop itself keeps only weak references to its tasks."""
+
+
+def _in_background(work: Awaitable[T]) -> asyncio.Future[T]:
+    """Start a task that ends even if the call that it belongs to is cancelled."""
+    task = asyncio.ensure_future(work)
+    _BACKGROUND.add(task)
+    task.add_done_callback(_BACKGROUND.discard)
+    return task
 
 
 class _Renewal:
@@ -176,7 +206,7 @@ def drive_plain(
         while True:
             try:
                 if isinstance(step, StoreStep):
-                    value = handles.run(step.work)
+                    value = _run_store_step(step, handles)
                 elif isinstance(step, CallStep):
                     name = step.claim.name
                     with handles.renewing(step.claim), running_as(step.key, name):
@@ -197,6 +227,17 @@ def drive_plain(
     finally:
         if name:
             waiters.wake(name)
+
+
+def _run_store_step(step: StoreStep, handles: Handles) -> object:
+    try:
+        return handles.run(step.work)
+    except Exception:
+        raise
+    except BaseException:
+        if step.withdraw is not None:
+            handles.run(step.withdraw)
+        raise
 
 
 def _wait_plain(waiters: Waiters, step: WaitStep) -> float:

@@ -84,6 +84,8 @@ class StoreStep(msgspec.Struct):
     """Await a function of the keys; returns its result."""
 
     work: Callable[[EffectKeys], Awaitable[object]]
+    withdraw: Callable[[EffectKeys], Awaitable[None]] | None = None
+    """Undoes the work of a caller that was cancelled or interrupted meanwhile: the store may still complete it."""
 
 
 class CallStep(msgspec.Struct):
@@ -166,7 +168,8 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
                     expires_in=request.expires_in,
                     expect_new=fresh,
                     holder=holder,
-                )
+                ),
+                withdraw=lambda keys: _withdraw(keys, request, holder),
             )
         except KeyRunning:
             if is_running(request.name):
@@ -180,12 +183,6 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
             raise errors.in_doubt(request.name, found or request.fresh) from None
         except StoreError as error:
             raise errors.unavailable() from error
-        except GeneratorExit:
-            raise
-        except BaseException:
-            # The caller was cancelled before the call, but the store may have the claim.
-            yield StoreStep(lambda keys: _withdraw(keys, request, holder))
-            raise
         else:
             return taken, waited
         waited = True
@@ -194,14 +191,15 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
 
 
 async def _withdraw(keys: EffectKeys, request: Request, holder: str) -> None:
-    """End the claim of a holder, if there is one."""
+    """End the claim of a holder, if there is one. A key in doubt stays in doubt."""
     with suppress(StoreError):
         found = await keys.get(request.name)
         if found is not None:
+            record = replace(found, holder="", kept=0.0)
             claim = Claim(
-                name=request.name, record=found, revision=0, holder=holder, expires_in=request.expires_in
+                name=request.name, record=record, revision=0, holder=holder, expires_in=request.expires_in
             )
-            await free(keys, claim)
+            await (keys.release_lease(claim) if found.state == "doubt" else free(keys, claim))
 
 
 def reopening(request: Request, *, waited: bool = False) -> Callable[[EffectRecord], EffectRecord | None]:
