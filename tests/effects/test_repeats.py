@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from amends.effects import AlreadyDoneError, Effects, InDoubtError, drivers
+from amends.durable.background import wait_for_background
+from amends.effects import AlreadyDoneError, Effects, InDoubtError
 from amends.errors import RateLimitedError
 from tests.effects.simulation import Clock
 
@@ -144,8 +145,7 @@ async def test_a_caller_that_is_cancelled_while_it_claims(effects, monkeypatch):
             with pytest.raises(asyncio.CancelledError):
                 await calling
             answered.set()
-            while drivers._BACKGROUND:
-                await asyncio.wait(drivers._BACKGROUND)
+            await wait_for_background()
 
     await cancelled()
     assert await effects.alist() == []

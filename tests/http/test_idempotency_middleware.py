@@ -20,9 +20,9 @@ from starlette.routing import Mount, Route
 from amends import stores
 from amends.bindings.asgi import Problems
 from amends.bindings.starlette import install
+from amends.durable.background import wait_for_background
 from amends.errors import ServiceUnavailableError
 from amends.http.idempotency import Idempotent
-from amends.http.idempotency_middleware import _BACKGROUND
 
 CALLS = Counter()
 
@@ -237,8 +237,7 @@ async def test_a_request_that_is_cancelled_before_it_runs_releases_its_key(late)
         with pytest.raises(asyncio.CancelledError):
             await task
         slow.slow.go.set()
-        while _BACKGROUND:
-            await asyncio.wait(_BACKGROUND)
+        await wait_for_background()
         assert calls == []
         assert (await status_of(app, b"a"), len(calls)) == (201, 1)
         assert (await status_of(app, b"a"), len(calls)) == (201, 1)
@@ -262,6 +261,5 @@ async def test_a_response_is_stored_if_the_request_is_cancelled_meanwhile(late):
         with pytest.raises(asyncio.CancelledError):
             await task
         slow.slow.go.set()
-        while _BACKGROUND:
-            await asyncio.wait(_BACKGROUND)
+        await wait_for_background()
         assert (await status_of(app, b"a"), len(calls)) == (201, 1)

@@ -17,7 +17,7 @@ async def _waits(signal, seen, **options):
 
 
 async def test_a_change_between_the_reading_and_the_wait_is_not_missed():
-    """Whoever read the count before it returns at once."""
+    """A waiter with an older count returns at once."""
     signal = Signal()
     seen = signal.count
     signal.notify()

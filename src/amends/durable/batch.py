@@ -7,7 +7,6 @@ intermediate state can be repaired from the logs.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 from amends.durable.index import IndexRow, write_row
 from amends.stores.contract import Lease, Store, Transaction
 
-__all__ = ["Batch", "complete", "run_without_waiting"]
+__all__ = ["Batch", "run_without_waiting"]
 
 T = TypeVar("T")
 
@@ -128,18 +127,6 @@ class Batch:
 async def _extend_expired(lease: Lease) -> None:
     if lease.expires_in <= 0:
         await lease.extend()
-
-
-async def complete(work: Coroutine[Any, Any, T]) -> T:
-    """Run a write to its end, also if the caller is cancelled, so that no part of it is missing."""
-    task = asyncio.ensure_future(work)
-    task.add_done_callback(_retrieve)
-    return await asyncio.shield(task)
-
-
-def _retrieve(task: asyncio.Future[Any]) -> None:
-    if not task.cancelled():
-        task.exception()  # so that asyncio does not log it when the caller was cancelled
 
 
 def run_without_waiting(work: Coroutine[Any, Any, None]) -> None:

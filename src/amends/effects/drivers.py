@@ -8,8 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from inspect import isawaitable, iscoroutinefunction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from amends.durable.background import in_background
 from amends.effects.current import running_as
 from amends.effects.flow import LOG, CallStep, EffectClaim, EffectKeys, Flow, StoreStep, VerifyStep, WaitStep
 from amends.serving.time_limit import call_within
@@ -98,32 +99,18 @@ async def drive(
 
 async def _claim(step: StoreStep, keys: EffectKeys) -> object:
     """Perform a step that is withdrawn if the caller is cancelled, as soon as the store has completed it."""
-    claiming = _in_background(step.work(keys))
+    claiming = in_background(step.work(keys))
     try:
         return await asyncio.shield(claiming)
     except asyncio.CancelledError:
-        _in_background(_withdraw(step, keys, claiming))
+        in_background(_withdraw(step, keys, claiming))
         raise
 
 
 async def _withdraw(step: StoreStep, keys: EffectKeys, claiming: asyncio.Future[object]) -> None:
     await asyncio.wait({claiming})
-    if not claiming.cancelled():
-        claiming.exception()  # retrieved, so that asyncio does not log it
     assert step.withdraw is not None
     await step.withdraw(keys)
-
-
-_BACKGROUND: set[asyncio.Future[Any]] = set()
-"""The event loop itself keeps only weak references to its tasks."""
-
-
-def _in_background(work: Awaitable[T]) -> asyncio.Future[T]:
-    """Start a task that ends even if the call that it belongs to is cancelled."""
-    task = asyncio.ensure_future(work)
-    _BACKGROUND.add(task)
-    task.add_done_callback(_BACKGROUND.discard)
-    return task
 
 
 class _Renewal:

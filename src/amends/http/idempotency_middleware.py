@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.durable.background import complete, in_background
 from amends.durable.keys import key_name
 from amends.errors.base import FaultError
 from amends.http.idempotency_request import (
@@ -149,11 +150,11 @@ class KeyedMiddleware:
 
         The key of a request that is cancelled in here is released, because the request does not run.
         """
-        claiming = _in_background(self._claim_key(request, source))
+        claiming = in_background(self._claim_key(request, source))
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            _in_background(_withdraw(claiming))
+            in_background(_withdraw(claiming))
             raise
 
     async def _claim_key(
@@ -242,7 +243,7 @@ async def write_outcome(writing: Coroutine[object, object, None]) -> None:
 
     A failure is logged. The response is still sent; the lease expires, and the key is then in doubt.
     """
-    await asyncio.shield(_in_background(_log_store_error(writing)))
+    await complete(_log_store_error(writing))
 
 
 async def _log_store_error(writing: Awaitable[None]) -> None:
@@ -259,18 +260,6 @@ async def _withdraw(claiming: asyncio.Future[tuple[Keys, Claim] | Record | Refus
     if claimed is not None and not isinstance(claimed, Record | Refused):
         keys, claim = claimed
         await _log_store_error(keys.release(claim))
-
-
-_BACKGROUND: set[asyncio.Task[Any]] = set()
-"""The event loop itself keeps only weak references to its tasks."""
-
-
-def _in_background(work: Coroutine[object, object, T]) -> asyncio.Task[T]:
-    """Start a task that ends even if the request that it belongs to is cancelled."""
-    task = asyncio.ensure_future(work)
-    _BACKGROUND.add(task)
-    task.add_done_callback(_BACKGROUND.discard)
-    return task
 
 
 async def renew_lease(keys: Keys, claim: Claim) -> None:
