@@ -66,6 +66,8 @@ class GatewayServer(uvicorn.Server):
         self.gateway = gateway
         self.path = path
         self._stopping: asyncio.Task[None] | None = None
+        self._stopped_by: tuple[int, FrameType | None] | None = None
+        """The signal that `handle_exit` of uvicorn gets when the calls in flight have ended."""
         self._loading: asyncio.Task[Page] | None = None
         self._read: GatewayConfig | None = None
         """What the file said last."""
@@ -78,7 +80,7 @@ class GatewayServer(uvicorn.Server):
         if self._stopping is not None or not self.started:
             super().handle_exit(sig, frame)
             return
-        self._captured_signals.append(sig)
+        self._stopped_by = sig, frame
         self.stop()
 
     def stop(self) -> None:
@@ -90,7 +92,10 @@ class GatewayServer(uvicorn.Server):
         grace = self.gateway.config.grace
         if not await self.gateway.drain(grace):
             _log.warning("%d calls did not end within %g s", self.gateway.in_flight, grace)
-        self.should_exit = True
+        if self._stopped_by is None:
+            self.should_exit = True
+        else:
+            super().handle_exit(*self._stopped_by)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then import the page, which calls need not wait for."""
