@@ -36,7 +36,7 @@ from starlette.applications import Starlette
 
 from amends.bindings.a2a import Client, guard
 
-ROUNDS, CALLS = 150, 6
+ROUNDS, CALLS = 400, 6
 URL = "http://agent.invalid/rpc"
 CARD = AgentCard(
     name="agent",
