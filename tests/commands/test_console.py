@@ -70,7 +70,7 @@ def test_close_matches_are_suggested():
     ids=str,
 )
 def test_names_that_are_not_close_are_not_suggested(arguments):
-    """A word that resembles no name is answered with the names, not with a guess."""
+    """For a value that resembles no name, the error lists the names and suggests none."""
     steps = json.loads(amends(*arguments).stdout)["error"]["suggestions"]
     assert steps
     assert not any("Did you mean" in step for step in steps)

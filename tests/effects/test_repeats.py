@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from amends.durable.background import wait_for_background
+from amends.durable.batch import wait_for_background
 from amends.effects import AlreadyDoneError, Effects, InDoubtError
 from amends.errors import RateLimitedError
 from tests.effects.simulation import Clock

@@ -20,7 +20,7 @@ from starlette.routing import Mount, Route
 from amends import stores
 from amends.bindings.asgi import Problems
 from amends.bindings.starlette import install
-from amends.durable.background import wait_for_background
+from amends.durable.batch import wait_for_background
 from amends.errors import ServiceUnavailableError
 from amends.http.idempotency import Idempotent
 

@@ -2,11 +2,12 @@
 Changes of several logs, tables and queues: one transaction if the store has transactions, otherwise done in order.
 
 Without transactions a crash can interrupt the batch after any change. Callers therefore order the changes so that every
-intermediate state can be repaired from the logs.
+intermediate state can be repaired from the logs. `complete` writes to the end although the caller is cancelled.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 from amends.durable.index import IndexRow, write_row
 from amends.stores.contract import Lease, Store, Transaction
 
-__all__ = ["Batch", "run_without_waiting"]
+__all__ = ["Batch", "complete", "in_background", "run_without_waiting", "wait_for_background"]
 
 T = TypeVar("T")
 
@@ -127,6 +128,38 @@ class Batch:
 async def _extend_expired(lease: Lease) -> None:
     if lease.expires_in <= 0:
         await lease.extend()
+
+
+# Callers that are cancelled --------------------------------------------------------------------------------------
+
+_TASKS: set[asyncio.Future[Any]] = set()
+"""The event loop itself keeps only weak references to its tasks."""
+
+
+def in_background(work: Awaitable[T]) -> asyncio.Future[T]:
+    """Start a task that ends even if the caller is cancelled. Await `asyncio.shield` of it for its result."""
+    task = asyncio.ensure_future(work)
+    _TASKS.add(task)
+    task.add_done_callback(_done)
+    return task
+
+
+def _done(task: asyncio.Future[Any]) -> None:
+    _TASKS.discard(task)
+    if not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not log it when the caller was cancelled
+
+
+async def complete(work: Awaitable[T]) -> T:
+    """Run a write to its end, also if the caller is cancelled, so that no part of it is missing."""
+    return await asyncio.shield(in_background(work))
+
+
+async def wait_for_background() -> None:
+    """Wait until nothing runs in the background of this event loop. For tests."""
+    loop = asyncio.get_running_loop()
+    while running := [task for task in _TASKS if task.get_loop() is loop]:
+        await asyncio.wait(running)
 
 
 def run_without_waiting(work: Coroutine[Any, Any, None]) -> None:

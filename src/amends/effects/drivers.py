@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, TypeVar
 
-from amends.durable.background import in_background
+from amends.durable.batch import in_background
 from amends.effects.current import running_as
 from amends.effects.flow import LOG, CallStep, EffectClaim, EffectKeys, Flow, StoreStep, VerifyStep, WaitStep
 from amends.serving.time_limit import call_within

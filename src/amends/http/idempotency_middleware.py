@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.fault import Fault
-from amends.durable.background import complete, in_background
+from amends.durable.batch import complete, in_background
 from amends.durable.keys import key_name
 from amends.errors.base import FaultError
 from amends.http.idempotency_request import (

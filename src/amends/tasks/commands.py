@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from amends.durable.background import complete
-from amends.durable.batch import Batch
+from amends.durable.batch import Batch, complete
 from amends.errors.task import InvalidFieldValueError
 from amends.stores.contract import Store
 from amends.stores.errors import ConflictError

@@ -369,6 +369,22 @@ class Handle:
         if response.status is Status.INPUT_REQUIRED:
             await handle.answer("12A")
         ticket = await handle.result()
+
+    The same request again is the same task, and not a new one:
+
+    >>> import asyncio
+    >>> from amends.tasks import Agent, Orchestrator
+    >>> trains = Agent("trains")
+    >>> @trains.capability(read_only=True)
+    ... async def search(station: str) -> list[str]:
+    ...     return ["09:12"]
+    >>> async def example():
+    ...     async with Orchestrator([trains]) as orchestrator:
+    ...         first = await orchestrator.submit("search", "Ulm", key="order-17")
+    ...         again = await orchestrator.submit("search", "Ulm", key="order-17")
+    ...         return first.id == again.id, first.new, again.new
+    >>> asyncio.run(example())
+    (True, True, False)
     """
 
     def __init__(self, orchestrator: Orchestrator, id: str, *, new: bool = False) -> None:

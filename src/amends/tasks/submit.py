@@ -14,8 +14,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from amends.core.backoff import BackoffKind
-from amends.durable.background import complete
-from amends.durable.batch import Batch
+from amends.durable.batch import Batch, complete
 from amends.durable.index import write_row
 from amends.durable.keys import Owner, Owners
 from amends.errors.task import InvalidFieldValueError, InvalidInputError

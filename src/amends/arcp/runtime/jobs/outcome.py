@@ -35,6 +35,8 @@ __all__ = [
 
 _log = logging.getLogger("amends.arcp")
 
+_NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, BufferError, msgspec.MsgspecError)
+"""What encoding a value of an agent may raise."""
 _FINAL = {"CANCELLED": "cancelled", "TIMEOUT": "timed_out"}
 """Final statuses that are more specific than "error" (7.3)."""
 
@@ -74,14 +76,7 @@ def result_outcome(
         return Outcome("result", encode(result), "success", label=STREAMED)
     try:
         payload = encode(Result("success", value, completed_at=now_text(), run=this_run))
-    except (
-        TypeError,
-        ValueError,
-        OverflowError,
-        RecursionError,
-        BufferError,
-        msgspec.MsgspecError,
-    ) as raised:
+    except _NOT_JSON as raised:
         _log.error("job %s failed because its result cannot be encoded as JSON", job_id, exc_info=raised)
         return error_outcome(InternalError(), run, limits.event_bytes)
     if len(payload) > limits.result_bytes:
@@ -127,14 +122,7 @@ def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:
         payload = encode(encoded)
         if len(payload) <= limit:
             return Outcome("error", payload, status, code)
-    except (
-        TypeError,
-        ValueError,
-        OverflowError,
-        RecursionError,
-        BufferError,
-        msgspec.MsgspecError,
-    ) as raised:
+    except _NOT_JSON as raised:
         _log.warning(
             "the details of an error %s cannot be encoded as JSON and are omitted",
             code,

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from amends.durable.background import complete, in_background, wait_for_background
+from amends.durable.batch import complete, in_background, wait_for_background
 
 
 async def test_a_write_is_completed_although_its_caller_is_cancelled():
