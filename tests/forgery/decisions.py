@@ -1,0 +1,10 @@
+"""
+Every decision about safety, with the tests that forge what a peer controls against it.
+
+A function is entered here as "module:function" once it has the decorator `amends.proof.rests_on`.
+"""
+
+from __future__ import annotations
+
+FORGED_BY: dict[str, tuple[str, ...]] = {}
+"""The decision → node ids of tests, relative to the repository; a file counts for all of its tests."""

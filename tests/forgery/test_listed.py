@@ -1,0 +1,70 @@
+"""Every decision about safety names its proofs in the code, and has a test that forges them."""
+
+import ast
+import pkgutil
+import warnings
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import amends
+from amends.proof import DECISIONS, Claim, Proof, rests_on
+from tests.forgery.decisions import FORGED_BY
+
+ROOT = Path(__file__).parents[2]
+WITHOUT_EXTRA = {"amends.__main__"}
+
+
+@pytest.fixture(scope="module")
+def decisions():
+    """All decisions of the package: importing a module enters its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in pkgutil.walk_packages(amends.__path__, "amends."):
+            if module.name not in WITHOUT_EXTRA:
+                import_module(module.name)
+    return {name: bases for name, bases in DECISIONS.items() if name.startswith("amends.")}
+
+
+def test_every_decision_is_listed_with_its_tests(decisions):
+    """The list and the code name the same decisions."""
+    assert sorted(decisions) == sorted(FORGED_BY)
+
+
+@pytest.mark.parametrize("name", sorted(FORGED_BY))
+def test_the_tests_of_a_decision_exist(name):
+    """Each listed test is a function of a test file, or a whole test file."""
+    assert FORGED_BY[name]
+    for node in FORGED_BY[name]:
+        path, _, function = node.partition("::")
+        tree = ast.parse((ROOT / path).read_text())
+        names = {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+        assert function in names if function else any(each.startswith("test_") for each in names)
+
+
+def test_a_decision_without_a_proof_is_refused():
+    """The decorator needs a proof, and leaves the function as it is."""
+    with pytest.raises(TypeError, match="at least one Proof"):
+        rests_on(Claim.OURS)
+
+    def is_ours():
+        return True
+
+    assert rests_on(Claim.OURS, Proof.SECRET)(is_ours) is is_ours
+    assert DECISIONS.pop(f"{__name__}:{is_ours.__qualname__}") == ((Claim.OURS, (Proof.SECRET,)),)
+
+
+def test_several_claims_of_one_function():
+    """They are kept in the order of the decorators."""
+
+    @rests_on(Claim.LOCAL, Proof.SOCKET)
+    @rests_on(Claim.OURS, Proof.SECRET, Proof.PROCESS)
+    def may_pass():
+        return True
+
+    bases = DECISIONS.pop(f"{__name__}:{may_pass.__qualname__}")
+    assert [(basis.claim, basis.proofs) for basis in bases] == [
+        (Claim.LOCAL, (Proof.SOCKET,)),
+        (Claim.OURS, (Proof.SECRET, Proof.PROCESS)),
+    ]
