@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from argparse import Namespace
+from random import Random
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
+from amends import Fault
+from amends.carriers.extraction import VIAS, examine
+from amends.carriers.report import report
+from amends.commands.console import json_bytes
+from amends.commands.decode import examined as examined_document
+from amends.commands.view import Painter, report_lines
+from amends.core.wire import read
 from amends.schemas import schema
+from amends.vectors import load, load_transport, load_vendors
+from tests.each import each
 from tests.fork_server import Forks
 
 AMENDS = [sys.executable, "-m", "amends"]
@@ -35,9 +47,12 @@ def decoded(*arguments, stdin):
 
 
 def test_a_report_has_exactly_the_members_of_m6():
-    """M6: nine members, the fault without its empty fields, the decision with action, delay and reason."""
+    """M6: ten members, the fault without its empty fields, the decisions with action, delay and reason."""
     report = decoded(stdin=TOOL_RESULT)
-    assert list(report) == ["found", "failed", "fatal", "via", "vendor", "path", "error", "fault", "decision"]
+    assert list(report) == [
+        *("found", "failed", "fatal", "via", "vendor", "path", "error", "fault"),
+        *("decision", "decision_unsafe"),
+    ]
     assert report["error"] == RATE_LIMITED
     assert report["fault"] == {
         "code": "RATE_LIMITED",
@@ -66,10 +81,178 @@ def test_a_report_has_exactly_the_members_of_m6():
     ],
 )
 def test_the_decision_depends_on_whether_a_repeat_is_safe(document, safe, unsafe):
-    """M6: the decision is for an operation that is safe to repeat, with --unsafe for one that is not."""
+    """M6: `decision` is for an operation that is safe to repeat, `decision_unsafe` for one that is not, --unsafe both."""
     for flags, (action, delay) in (((), safe), (("--unsafe",), unsafe)):
-        decision = decoded(*flags, stdin=document)["decision"]
-        assert (decision["action"], decision["delay"]) == (action, delay)
+        report = decoded(*flags, stdin=document)
+        assert (report["decision"]["action"], report["decision"]["delay"]) == (action, delay)
+        assert (report["decision_unsafe"]["action"], report["decision_unsafe"]["delay"]) == unsafe
+
+
+MAYBE = {"code": "TIMEOUT", "message": "m", "retryable": True, "executed": "maybe"}
+RETRIABLE = {"title": "T", "detail": "D", "status": 503, "is_retriable": True, "retry_after_ms": 1500}
+TOOL_MAYBE = {**TOOL_RESULT, "_meta": {"amends/executed": "maybe"}}
+TASK_MAYBE = {
+    "id": "t-1",
+    "status": "failed",
+    "error": {"code": "AGENT_BUSY", "recoverable": True, "details": {"amends": {"executed": "maybe"}}},
+}
+
+
+@each(
+    ("document", "action"),
+    [
+        ({"ok": False, "error": MAYBE}, "verify"),
+        ({"exit": 7, "stdout": json.dumps({"ok": False, "error": MAYBE}), "stderr": ""}, "verify"),
+        (RETRIABLE | {"executed": "maybe"}, "verify"),
+        (
+            {"status": 503, "headers": {}, "body": json.dumps(RETRIABLE | {"executed": "maybe"})},
+            "verify",
+        ),
+        (TOOL_MAYBE, "verify"),
+        (TASK_MAYBE, "verify"),
+        ({"status": 503, "headers": {}, "body": {"error": {"message": "x"}, "executed": "maybe"}}, "verify"),
+        # The key of the call is shown.
+        ({"ok": False, "error": MAYBE, "idempotency_key": "k-1"}, "retry"),
+        ({**TOOL_MAYBE, "_meta": {**TOOL_MAYBE["_meta"], "amends/key": "k-1"}}, "retry"),
+        (
+            {
+                "status": 503,
+                "headers": {"idempotency-key": "k-1"},
+                "body": RETRIABLE | {"executed": "maybe"},
+            },
+            "retry",
+        ),
+        ({"ok": False, "error": MAYBE, "idempotency_key": ""}, "verify"),
+        # Nothing is stated.
+        ({"ok": False, "error": {"code": "TIMEOUT", "retryable": True}}, "retry"),
+        (RETRIABLE | {"executed": "no"}, "retry"),
+    ],
+)
+def test_a_wire_that_states_executed_maybe(document, action):
+    """M6: `verify` in both decisions, unless a key is shown, which changes nothing for an unsafe operation."""
+    via, reading = examine(document)
+    result = report(via, reading, document)
+    assert result.decision.action == action
+    if reading.fault.executed == "maybe":
+        assert result.decision_unsafe.action == "verify"
+    assert report(via, reading, document, safe=False).decision == result.decision_unsafe
+
+
+def test_the_key_of_a_pasted_request():
+    """M6: the request of `curl -v` output or a HAR file shows the key, too."""
+    body = json.dumps(RETRIABLE | {"executed": "maybe"})
+    curl = f"> POST /pay HTTP/1.1\n> Idempotency-Key: k-1\n>\n< HTTP/1.1 503 X\n<\n{body}"
+    assert decoded(stdin=curl.encode())["decision"]["action"] == "retry"
+    assert decoded(stdin=curl.replace("> Idem", "> Unidem").encode())["decision"]["action"] == "verify"
+    response = {"status": 503, "headers": [], "content": {"text": body}}
+    sent = [{"name": "idempotency-key", "value": "k-1"}]
+    for headers, action in ((sent, "retry"), ([], "verify")):
+        har = {"log": {"entries": [{"request": {"headers": headers}, "response": response}]}}
+        assert decoded(stdin=har)["decision"]["action"] == action
+
+
+def test_the_text_form_prints_the_careful_decision_first():
+    """M6: the decision for an unsafe operation, then that for a safe one if it differs."""
+    text = amends("decode", "--output", "text", stdin={"status": 503, "headers": {"Retry-After": "7"}}).stdout
+    assert [line.split(": ")[:2] for line in text.decode().splitlines()[:2]] == [
+        ["verify", "the call may have had its effect, and a repeat is not known to be safe"],
+        ["where a repeat is safe", "retry in 7 s"],
+    ]
+    text = amends("decode", "--output", "text", stdin=TOOL_RESULT).stdout.decode()
+    assert text.startswith("retry in 5 s: ")
+    assert "where a repeat is safe" not in text
+
+
+@each(
+    "document",
+    [
+        {"id": "t", "contextId": "c", "kind": "task", "status": {"state": "failed"}},
+        {"apiVersion": "v1", "kind": "Pod", "status": {"phase": "Failed"}},
+        {"status": ["failed"]},
+        {"status": {}},
+        {"level": "error", "message": "failed", "status": {"a": 1}},
+    ],
+)
+def test_a_status_that_is_an_object_or_a_list(document):
+    """M6: exit 0 for whatever could be read."""
+    assert decoded(stdin=document)["failed"] in {True, False}
+
+
+def test_every_vector_mutated():
+    """M6: whatever is read has a report, with every via, of the right types and printable as JSON and as text."""
+    random = Random(41)
+    vias = (None, None, None, *VIAS)
+    documents = [
+        vector.response
+        for vector in (*load(), *load_transport(), *load_vendors())
+        if isinstance(vector.response, dict)
+    ]
+    encoder = msgspec.json.Encoder()
+    for document in documents:
+        for path in random.sample(paths := list(paths_in(document)), min(len(paths), 5)):
+            options = Namespace(
+                via=random.choice(vias),
+                vendor=random.choice((None, None, "aws")),
+                in_success=random.random() < 0.2,
+            )
+            mutant = mutated(read(encoder.encode(document)), path, random.choice(STRANGE))
+            result = report(*examined_document(mutant, options))
+            check_types(result.fault)
+            assert json_bytes(result)
+            assert report_lines(result, Painter(on=False))
+
+
+STRANGE = (
+    {},
+    [],
+    [1],
+    {"a": 1},
+    [[]],
+    [{"error": {}}],
+    {"code": {}},
+    None,
+    True,
+    5,
+    -1.5,
+    1e300,
+    "",
+    "x",
+    "503",
+)
+
+
+def paths_in(value, path=()):
+    """Yield the paths of all values in a document."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in items:
+        yield from paths_in(item, (*path, name))
+
+
+def mutated(document, path, new):
+    """Return the document with another value at the path."""
+    if not path:
+        return new
+    parent = document
+    for name in path[:-1]:
+        parent = parent[name]
+    parent[path[-1]] = new
+    return document
+
+
+def check_types(fault):
+    """Check that a fault has the types of its fields."""
+    if fault is not None:
+        msgspec.convert(msgspec.to_builtins(fault), Fault)
+
+
+def test_a_field_that_is_no_text():
+    """A member of the wrong type counts as absent, also in the answers of one service."""
+    errors = [{"field": {"a": 1}, "message": "m", "code": "BLANK"}]
+    body = {"data": {"productUpdate": {"product": None, "userErrors": errors}}}
+    report = decoded("--in-success", stdin={"status": 200, "headers": {}, "body": body})
+    assert report["vendor"] == "shopify"
+    assert "field" not in report["fault"]
 
 
 def test_no_ceilings_and_no_jitter():

@@ -6,5 +6,10 @@ A function is entered here as "module:function" once it has the decorator `amend
 
 from __future__ import annotations
 
-FORGED_BY: dict[str, tuple[str, ...]] = {}
+FORGED_BY: dict[str, tuple[str, ...]] = {
+    "amends.carriers.report:_may_repeat": (
+        "tests/commands/test_decode.py::test_a_wire_that_states_executed_maybe",
+        "tests/commands/test_decode.py::test_the_decision_depends_on_whether_a_repeat_is_safe",
+    ),
+}
 """The decision → node ids of tests, relative to the repository; a file counts for all of its tests."""

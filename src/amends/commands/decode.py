@@ -19,7 +19,7 @@ from amends.core.reading import Reading
 from amends.core.wire import MAX_BYTES, Unreadable, read
 from amends.errors.cli import ValidationError
 
-__all__ = ["add", "run"]
+__all__ = ["add", "examined", "run"]
 
 _CHUNK = 1 << 20
 
@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
         if args.jsonl:
             return _each_line(stream, args.via, safe=not args.unsafe)
         value = read_input(stream)
-    result = report(*_examined(value, args), safe=not args.unsafe)
+    via, reading, document = examined(value, args)
+    result = report(via, reading, document, safe=not args.unsafe)
     if wants_json(args):
         emit(result)
     else:
@@ -66,16 +67,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _examined(value: object, args: argparse.Namespace) -> tuple[str | None, Reading]:
-    """Examine a document, or a text that is none."""
+def examined(value: object, args: argparse.Namespace) -> tuple[str | None, Reading, object]:
+    """Examine a document, or a text that is none. The last item is the document that was examined."""
     vendor = check_vendor(args.vendor)
     if args.via is None or args.via == "http":
         value = unwrapped(value)
     if isinstance(value, Reading):
-        return None, value
+        return None, value, None
     if vendor is None and not args.in_success and isinstance(value, dict):
-        return examine_read(value, args.via)
-    return examine(value, args.via, vendor=vendor, in_success=args.in_success)
+        return *examine_read(value, args.via), value
+    return *examine(value, args.via, vendor=vendor, in_success=args.in_success), value
 
 
 def check_vendor(name: str | None) -> str | None:
@@ -107,7 +108,8 @@ def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
             try:
                 if line is None:
                     raise Unreadable.size()
-                result = report(*examine_read(read(line), via, len(line)), safe=safe)
+                value = read(line)
+                result = report(*examine_read(value, via, len(line)), value, safe=safe)
                 results.append(_encode(result))
             except UnicodeEncodeError:
                 results.append(json_bytes(result))

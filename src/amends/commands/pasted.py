@@ -15,11 +15,13 @@ from amends.commands.pasted_har import har_response
 from amends.commands.pasted_lines import read_error_line, read_log_line
 from amends.commands.pasted_traceback import read_traceback
 from amends.core.reading import FAILED, Reading
+from amends.http.key_support import KEY
 
 __all__ = ["read_pasted", "unwrapped"]
 
 _STATUS = re.compile(r"[ \t]{0,4}HTTP/[\d.]+ (\d{3})\b[^\r\n]*\r?\n")
 _HEADER = re.compile(r"[ \t]{0,4}([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}):[ \t]*([^\r\n]*)")
+_SENT_KEY = re.compile(r"(?mi)^> idempotency-key: ?(\S[^\r\n]*)")
 _PROGRESS = re.compile(r"[{}] \[\d+ bytes data\]")
 _STREAM = re.compile(r"\s*(?:(?:data|event|id|retry): ?|: \S)")
 _MAX_DOCUMENTS = 64
@@ -83,6 +85,8 @@ def _failing(value: object) -> object:
 
 def _http(text: str) -> object:
     """Read `curl -i`, `curl -v` or `wget -S` output: the last status line, its headers, and the body after the empty line."""
+    # Most services do not send the key back; the request shows that there was one.
+    sent_key = _SENT_KEY.search(text)
     # curl -v marks response lines with "< " and its own with "* ".
     if re.search(r"(?m)^< HTTP/", text):
         kept = [
@@ -97,7 +101,7 @@ def _http(text: str) -> object:
             start = match
     if start is None:
         return None
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = {} if sent_key is None else {KEY: sent_key[1].strip()}
     place = start.end()
     while True:
         end = text.find("\n", place)
@@ -143,7 +147,9 @@ _STATUSES = ("status", "status_code", "statusCode", "http_status")
 
 def _is_record(value: dict[str, object]) -> bool:
     """Return whether a document is a record of a logger, or the error that AWS Lambda reports."""
-    if _LEVELS & value.keys() or value.get("status") in _ERRORS:
+    if _LEVELS & value.keys():
+        return True
+    if isinstance(status := value.get("status"), str) and status in _ERRORS:
         return True
     return isinstance(value.get("log"), str) and "stream" in value
 

@@ -6,6 +6,7 @@ from base64 import b64decode
 
 from amends.carriers.extraction import examine
 from amends.core.reading import Reading
+from amends.http.key_support import KEY
 from amends.vendors.hosts import vendor_of_origin
 
 __all__ = ["har_response"]
@@ -51,13 +52,21 @@ def _response(entry: object) -> dict[str, object] | None:
     status = response.get("status") if isinstance(response, dict) else None
     if not isinstance(response, dict) or not isinstance(status, int):
         return None
-    given = response.get("headers")
-    headers = {
-        each["name"]: each["value"]
-        for each in (given if isinstance(given, list) else ())
-        if isinstance(each, dict) and isinstance(each.get("name"), str) and isinstance(each.get("value"), str)
-    }
+    headers = _headers(response)
+    # The request shows that there was a key. Most services do not send it back.
+    sent = _headers(entry.get("request") if isinstance(entry, dict) else None)
+    headers |= {name: value for name, value in sent.items() if name.lower() == KEY.lower()}
     return {"status": status, "headers": headers, "body": _body(response.get("content"))}
+
+
+def _headers(message: object) -> dict[str, str]:
+    """Return the headers of a request or a response."""
+    listed = message.get("headers") if isinstance(message, dict) else None
+    return {
+        item["name"]: item["value"]
+        for item in (listed if isinstance(listed, list) else ())
+        if isinstance(item, dict) and isinstance(item.get("name"), str) and isinstance(item.get("value"), str)
+    }
 
 
 def _body(content: object) -> str | bytes | None:

@@ -53,10 +53,18 @@ def sentence(decision: Decision) -> str:
 
 
 def report_lines(report: Report, paint: Painter, width: int = UNLIMITED) -> list[str]:
-    """Return the lines of a report, the decision first. Control characters are removed from received text."""
-    colour = _COLOURS[report.decision.action]
-    decision = wrapped(sentence(report.decision), width, 2)
+    """
+    Return the lines of a report, the decision first. Control characters are removed from received text.
+
+    If the decision depends on whether a repeat is safe, that for an operation whose repeat is not comes first.
+    """
+    careful, usual = report.decision_unsafe, report.decision
+    colour = _COLOURS[careful.action]
+    decision = wrapped(sentence(careful), width, 2)
     lines = [paint(decision, "bold", colour) if colour != "dim" else paint(decision, "dim")]
+    if usual != careful:
+        other = wrapped(f"where a repeat is safe: {sentence(usual)}", width, 2)
+        lines.append(paint(other, "bold", _COLOURS[usual.action]))
     fault = report.fault
     if fault is None:
         return [*lines, paint("failed, without a structured error" if report.failed else "no failure", "dim")]

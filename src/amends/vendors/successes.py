@@ -365,6 +365,8 @@ def _user_errors(body: dict[str, object]) -> Fault | None:
         if isinstance(errors, list) and errors and isinstance(errors[0], dict) and "message" in errors[0]:
             evidence = collect({"message": errors[0]["message"], "code": errors[0].get("code")}, Evidence())
             field = errors[0].get("field")
-            evidence.field = ".".join(str(part) for part in field) if isinstance(field, list) else field
+            if isinstance(field, list):
+                field = ".".join(str(part) for part in field)
+            evidence.field = field if isinstance(field, str) else None
             return build(INVALID, None, evidence, "shopify", first_word(evidence.words()), None, None)
     return None
