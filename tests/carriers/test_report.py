@@ -22,7 +22,7 @@ def test_nothing_found(bare):
     """Without a structured error the decision is NOTHING_FOUND, whether the response failed or not."""
     assert report("task", bare) == Report(
         found=False, failed=bare.failed, fatal=bare.fatal, via="task", vendor=None, path=None, error=None, fault=None,
-        decision=NOTHING_FOUND,
+        decision=NOTHING_FOUND, decision_unsafe=NOTHING_FOUND,
     )  # fmt: skip
 
 

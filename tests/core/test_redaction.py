@@ -704,7 +704,7 @@ def test_the_examples_of_the_page_run():
     page = (DATA.parent.parent / "docs" / "security.md").read_text("utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) >= 4
-    scope: dict = {}
+    scope: dict = {"__name__": "docs_security"}
     for block in blocks:
         exec(compile(block, "docs/security.md", "exec"), scope)
 
