@@ -186,6 +186,12 @@ ALL = (
         "tests/http/test_cancellation.py::test_a_deadline_answers_408_with_the_intent",
         "tests/http/test_cancellation.py::test_a_client_that_goes_away_stops_the_handler",
     ),
+    _(
+        "P12",
+        "Several failures of one handler are one problem with each of them in errors, the same in every binding",
+        "tests/foreign/test_groups.py::*",
+        "tests/bindings/test_groups.py::*",
+    ),
     # S2: retry hints of a command line
     _(
         "C1",

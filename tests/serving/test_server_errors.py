@@ -67,7 +67,7 @@ def test_a_group_with_one_failure_is_that_failure():
     assert find_fault_error(group) is inner
     assert fault_for(group).field == "/day"
     assert find_fault_error(ExceptionGroup("tasks", [inner, RateLimitedError()])) is None
-    assert fault_for(ExceptionGroup("tasks", [inner, OSError("x")])).code == "SERVICE_UNAVAILABLE"
+    assert fault_for(ExceptionGroup("tasks", [inner, OSError("x")])).code == "VALIDATION_ERROR"
 
 
 def test_deeply_nested_groups_are_not_searched():

@@ -22,11 +22,10 @@ from sys import exception
 import msgspec
 
 from amends.dialects.outgoing import outgoing
-from amends.errors.base import FaultError
+from amends.foreign.groups import single
 from amends.http.application_errors import (
     fault_for,
-    is_expected,
-    unwrap_group,
+    has_code,
 )
 from amends.http.asgi import FAULT, LATE, exception_answer, header, request_info, send_response
 from amends.http.asgi_types import App, Message, Receive, Scope, Send
@@ -108,7 +107,7 @@ class Problems:
                 await (failure or _Failure(*exchange)).end()
         except Exception as exc:
             failure = failure or _Failure(*exchange, _phase_after(sent))
-            if failure.phase in _UNSENT and self._passes(unwrap_group(_first_raised(exc))):
+            if failure.phase in _UNSENT and self._passes(single(_first_raised(exc))):
                 raise
             if not await failure.answer(exc):
                 raise
@@ -223,8 +222,7 @@ class _Failure(msgspec.Struct):
 
     def _is_typed(self, exc: BaseException) -> bool:
         """Return whether an exception has a code of its own."""
-        raised = unwrap_group(exc)
-        return isinstance(raised, FaultError) or is_expected(raised, self.settings)
+        return has_code(exc, self.settings)
 
     def _may_rewrite(self, start: Message) -> bool:
         headers = start.get("headers", ())
@@ -242,7 +240,7 @@ class _Failure(msgspec.Struct):
         Middleware that sends from another task, such as Starlette's BaseHTTPMiddleware, hides the exception that the
         framework below is handling. One that a handler around is registered for has to be raised to it.
         """
-        if self.behind is not None and not self.passes(unwrap_group(self.behind)):
+        if self.behind is not None and not self.passes(single(self.behind)):
             return False
         content_type = header(self.start["headers"], b"content-type") or ""
         return self.start["status"] == 500 and fault_from_body(500, content_type, self.held) is not None

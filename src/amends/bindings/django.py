@@ -38,8 +38,7 @@ from amends.errors.base import FaultError
 from amends.http.application_errors import (
     exception_response,
     fault_from_status,
-    is_expected,
-    unwrap_group,
+    has_code,
 )
 from amends.http.asgi import FAULT
 from amends.http.bodies import rewrite
@@ -112,8 +111,7 @@ class ProblemMiddleware:
 
     def _is_typed(self, exc: BaseException) -> bool:
         """Return whether an exception has a code of its own."""
-        raised = unwrap_group(exc)
-        return isinstance(raised, FaultError) or is_expected(raised, self.settings)
+        return has_code(exc, self.settings)
 
     def _exception_response(
         self, request: HttpRequest, exc: BaseException, headers: Iterable[tuple[str, str]] = ()

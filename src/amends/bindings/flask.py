@@ -26,8 +26,7 @@ from amends.errors.base import FaultError
 from amends.http.application_errors import (
     exception_response,
     fault_from_status,
-    is_expected,
-    unwrap_group,
+    has_code,
     with_header_wait,
 )
 from amends.http.asgi import FAULT
@@ -73,8 +72,7 @@ def install(
 
     def is_typed(exc: BaseException) -> bool:
         """Return whether an exception has a code of its own."""
-        raised = unwrap_group(exc)
-        return isinstance(raised, FaultError) or is_expected(raised, settings)
+        return has_code(exc, settings)
 
     def handle_http_exception(exc: HTTPException) -> Any:
         status = exc.code or 500

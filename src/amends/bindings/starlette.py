@@ -31,8 +31,7 @@ from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
     fault_from_status,
-    is_expected,
-    unwrap_group,
+    has_code,
     with_header_wait,
 )
 from amends.http.asgi import FAULT, LATE, encode_headers, exception_answer, request_info
@@ -97,9 +96,7 @@ def install(
         """Leave an exception without a code of its own to a handler for `Exception` or 500 of the application."""
         # Starlette calls the last one that was registered.
         last = [handler for kind, handler in handlers.items() if kind in {500, Exception}][-1:]
-        return (
-            last != [handle_exception] and not is_expected(exc, settings) and not isinstance(exc, FaultError)
-        )
+        return last != [handle_exception] and not has_code(exc, settings)
 
     app.user_middleware.append(Middleware(Problems, settings=settings, passes=passes))
     handlers.setdefault(HTTPException, handle_http_exception)
@@ -144,8 +141,7 @@ class _TypedErrors:
         try:
             await self.app(scope, receive, watch)
         except Exception as exc:
-            raised = unwrap_group(exc)
-            if started or not (isinstance(raised, FaultError) or is_expected(raised, self.settings)):
+            if started or not has_code(exc, self.settings):
                 raise
             await _response(exception_answer(scope, exc, self.settings))(scope, receive, send)
 

@@ -1,6 +1,7 @@
 """
 Turns the exception that ended a command into a fault and an exit code.
 
+- The exceptions of a group (a task group) are turned into faults one by one and joined (`amends.foreign.groups`).
 - A FaultError keeps the text its author wrote. An error that recovery raised about an upstream, and every other
   exception, gets our own text for its code: foreign text never leaves the process.
 - An exception class that the application registered (`amends.register`, `errors=`) has its code.
@@ -28,7 +29,7 @@ from amends.errors.base import FaultError
 if TYPE_CHECKING:
     from amends.foreign.registry import Known
 
-__all__ = ["Outcome", "as_cli_fault", "from_exit_code", "interrupted", "outcome_of"]
+__all__ = ["Outcome", "as_cli_fault", "from_exit_code", "interrupted", "joined_outcome", "outcome_of"]
 
 INTERRUPTED, TERMINATED, HUNG_UP = 130, 143, 129
 WRONG_ARGUMENTS = 2
@@ -66,6 +67,18 @@ def outcome_of(
     if isinstance(exc, KeyboardInterrupt):
         return interrupted(INTERRUPTED)
     fault = as_cli_fault(_fault(exc, arguments, errors))
+    return Outcome(fault, exit_code(fault, profile))
+
+
+def joined_outcome(outcomes: Sequence[Outcome], profile: str) -> Outcome:
+    """Return the outcome of a command that ended with a group of exceptions, from those of its parts."""
+    from amends.foreign.groups import joined
+
+    stopped = next((each for each in outcomes if each.exit in {INTERRUPTED, TERMINATED, HUNG_UP}), None)
+    faults = [each.fault for each in outcomes if each.fault is not None]
+    if stopped is not None or not faults:
+        return stopped or outcomes[0]
+    fault = as_cli_fault(joined(faults))
     return Outcome(fault, exit_code(fault, profile))
 
 

@@ -141,10 +141,18 @@ def _outcome(
     from amends.cli import command_errors
 
     try:
-        while isinstance(ended, BaseExceptionGroup) and len(ended.exceptions) == 1:
-            ended = ended.exceptions[0]  # a task group raised it
-        found = framework_outcome(ended, profile) if framework_outcome is not None else None
-        return found or command_errors.outcome_of(ended, profile, arguments, errors)
+        if isinstance(ended, BaseExceptionGroup):
+            from amends.foreign.groups import parts_of
+
+            parts = parts_of(ended)
+        else:
+            parts = (ended,)
+        outcomes = [
+            (None if framework_outcome is None else framework_outcome(part, profile))
+            or command_errors.outcome_of(part, profile, arguments, errors)
+            for part in parts
+        ]
+        return outcomes[0] if len(outcomes) == 1 else command_errors.joined_outcome(outcomes, profile)
     except Exception:  # noqa: BLE001 - an exception whose attributes raise is still reported as a failure
         return command_errors.outcome_of(RuntimeError(), profile)
 

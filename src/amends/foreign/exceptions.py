@@ -15,20 +15,18 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
-from amends.core.vocabulary import EVERYDAY, row_for
 from amends.errors.base import FaultError
 from amends.foreign.classes import INSIDE, row_for_class
 from amends.foreign.converted import converted_from, is_converted
+from amends.foreign.groups import MAX_PARTS, combine
 from amends.foreign.outcomes import BROKEN, Meaning, fault_of
 from amends.foreign.readers import BY_VENDOR, READERS
 from amends.foreign.registry import registered_fault
 from amends.foreign.responses import calls_made, response_fault
 from amends.foreign.safe_attr import attribute, inner_exception, is_exception
 
-__all__ = ["combine", "from_exception"]
+__all__ = ["from_exception"]
 
-MAX_PARTS = 1000
-"""The most parts of exception groups that are read, all levels together."""
 _DEPTH = 16
 """The most exceptions inside each other that are read."""
 _UNKNOWN = fault_of(BROKEN)
@@ -174,35 +172,3 @@ def _group_fault(parts: object, depth: int, walk: _Walk) -> Fault | None:
             walk.parts_left -= 1
             found.append(_classify(part, depth - 1, walk) or _UNKNOWN)
     return combine(found) if found else None
-
-
-_EFFECTS = (Executed.NO, Executed.MAYBE, Executed.YES)
-
-
-def combine(parts: list[Fault], otherwise: tuple[str, str] = ("INTERNAL_ERROR", EVERYDAY)) -> Fault:
-    """
-    Return one fault for several, with each of them in `errors`.
-
-    If all have the same recovery, so has the result; otherwise it is terminal if any is, and correctable if none is
-    (M1). The code is that of the first part with this recovery, or `otherwise`, a code and its vocabulary. `executed` is
-    the worst of all, `retry_after` the longest.
-    """
-    kinds = {part.recovery for part in parts}
-    if len(kinds) == 1:
-        recovery = parts[0].recovery
-    else:
-        recovery = Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
-    first = next((part for part in parts if part.recovery is recovery), None)
-    code, vocabulary = otherwise if first is None else (first.code, first.vocabulary)
-    row = row_for(vocabulary, code, None if first is None else first.status)
-    waits = [part.retry_after for part in parts if part.retry_after is not None]
-    return Fault(
-        code=code,
-        message=row.message,
-        recovery=recovery,
-        vocabulary=vocabulary,
-        retry_after=max(waits, default=None) if recovery is Recovery.TRANSIENT else None,
-        errors=tuple(parts),
-        executed=max((part.executed for part in parts), key=_EFFECTS.index),
-        actor=row.actor_under(recovery),
-    )

@@ -27,7 +27,8 @@ from amends.core.hints import usable
 from amends.core.vocabularies.adcp import VOCABULARY, is_standard_code, is_vendor_code
 from amends.core.vocabulary import row_for
 from amends.foreign.bugs import bug_fault
-from amends.foreign.exceptions import combine, from_exception
+from amends.foreign.exceptions import from_exception
+from amends.foreign.groups import combine
 from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.rules import RULES, WAIT, Rule
 from amends.foreign.safe_attr import is_exception

@@ -7,6 +7,7 @@ Turn an exception raised inside an application into the fault that its caller re
 - An exception class that the application registered (`amends.register`, `errors=`) has its code.
 - A failure of the network, of a database or of another resource that the tables of `amends.foreign` know as transient is an
   upstream's failure too.
+- A group of several exceptions is joined (`amends.foreign.groups`) from the faults of its parts.
 - A bug (M7) and any other exception is INTERNAL_ERROR with a fixed message. The text of a foreign exception is never sent.
 """
 
@@ -27,6 +28,7 @@ from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_exception, from_upstream
 from amends.foreign.bugs import is_bug
+from amends.foreign.groups import joined, parts_of, single
 from amends.foreign.local import is_client_error
 from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.registry import registered_fault
@@ -40,8 +42,8 @@ __all__ = [
     "exception_response",
     "fault_for",
     "fault_from_status",
+    "has_code",
     "is_expected",
-    "unwrap_group",
     "with_header_wait",
 ]
 
@@ -67,7 +69,7 @@ def exception_response(
 
     An exception that the application did not raise on purpose is logged with its traceback.
     """
-    raised = unwrap_group(exc)
+    raised = exc if isinstance(exc, FaultError) else single(exc)
     fault, expected = _judge(raised, request.method, settings)
     own = raised.headers if isinstance(raised, FaultError) else ()
     if own:
@@ -76,13 +78,6 @@ def exception_response(
         fault, request, settings, headers=[*own, *headers], cause=None if expected else exc
     )
     return fault, response
-
-
-def unwrap_group(exc: BaseException) -> BaseException:
-    """Return the exception inside groups of one, as task groups raise them."""
-    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
-        exc = exc.exceptions[0]
-    return exc
 
 
 def fault_for(exc: BaseException, method: str = "POST", settings: Settings | None = None) -> Fault:
@@ -101,6 +96,13 @@ def fault_for(exc: BaseException, method: str = "POST", settings: Settings | Non
 
 def _judge(exc: BaseException, method: str, settings: Settings | None) -> tuple[Fault, bool]:
     """Return the fault to answer with, and whether the failure is an expected one, whose traceback need not be logged."""
+    if isinstance(exc, FaultError):
+        return _judge_one(exc, method, settings)
+    judged = [_judge_one(part, method, settings) for part in parts_of(exc)]
+    return joined([fault for fault, _ in judged]), all(expected for _, expected in judged)
+
+
+def _judge_one(exc: BaseException, method: str, settings: Settings | None) -> tuple[Fault, bool]:
     if isinstance(exc, FaultError):
         fault = exc.fault
         if is_about_a_call(exc):
@@ -130,9 +132,23 @@ def _is_known_transient(exc: BaseException, settings: Settings | None) -> bool:
 
 
 def is_expected(exc: BaseException, settings: Settings | None = None) -> bool:
-    """Return whether the application raised the error on purpose, so that its traceback need not be logged."""
-    if isinstance(exc, FaultError):
-        return not is_about_a_call(exc)
+    """
+    Return whether the application raised the error on purpose, so that its traceback need not be logged.
+
+    A group is expected if all its exceptions are.
+    """
+    return all(
+        not is_about_a_call(part) if isinstance(part, FaultError) else _is_registered(part, settings)
+        for part in parts_of(exc)
+    )
+
+
+def has_code(exc: BaseException, settings: Settings | None = None) -> bool:
+    """Return whether an exception, or every one of a group, has a code: it is typed, or its class is registered."""
+    return all(isinstance(part, FaultError) or _is_registered(part, settings) for part in parts_of(exc))
+
+
+def _is_registered(exc: BaseException, settings: Settings | None) -> bool:
     return registered_fault(type(exc), _errors(settings)) is not None
 
 

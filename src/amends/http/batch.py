@@ -36,7 +36,7 @@ from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
-from amends.http.application_errors import fault_for, is_expected, unwrap_group
+from amends.http.application_errors import fault_for, is_expected
 from amends.http.current import current_request
 from amends.http.responses import LOG, problem_document, retry_after, with_wait
 from amends.recovery.clock import CLOCK
@@ -179,9 +179,8 @@ def _status(fault: Fault) -> int:
 
 def _failed_item(index: int, exc: Exception) -> Item:
     settings = current_request()[1]
-    raised = unwrap_group(exc)
-    fault = fault_for(raised, settings=settings)
-    if not is_expected(raised, settings):
+    fault = fault_for(exc, settings=settings)
+    if not is_expected(exc, settings):
         LOG.error("item %d of a batch failed", index, exc_info=exc)
     return Item(
         index,

@@ -17,7 +17,6 @@ from amends.http.application_errors import (
     PHRASES,
     fault_for,
     fault_from_status,
-    unwrap_group,
     with_header_wait,
 )
 from amends.http.request_info import HTML, RequestInfo, preferred_form
@@ -76,7 +75,7 @@ def rewrite(
     if fault is None:
         return None
     if cause is not None:
-        fault = fault_for(unwrap_group(cause), request.method, settings)
+        fault = fault_for(cause, request.method, settings)
     fault = with_header_wait(fault, fields)
     return fault, error_response(fault, request, settings, headers=given, cause=cause)
 

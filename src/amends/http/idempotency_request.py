@@ -18,7 +18,7 @@ from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
-from amends.http.application_errors import fault_for, is_expected, unwrap_group
+from amends.http.application_errors import fault_for, is_expected
 from amends.http.current import current_request
 from amends.http.redirects import is_credential
 from amends.http.responses import LOG, RawResponse, quote_path
@@ -186,11 +186,10 @@ def fault_of_raised(exc: BaseException | None, method: str) -> Fault | None:
 
     An exception without a code of its own says nothing about the effect of the request.
     """
-    raised = None if exc is None else unwrap_group(exc)
     settings = current_request()[1]
-    if raised is None or not is_expected(raised, settings):
+    if exc is None or not is_expected(exc, settings):
         return None
-    return fault_for(raised, method, settings)
+    return fault_for(exc, method, settings)
 
 
 def kept_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -26,6 +26,7 @@ from amends.core.vocabularies.adcp import VOCABULARY, check_code
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_upstream
 from amends.foreign.bugs import bug_fault, is_bug
+from amends.foreign.groups import join, joined, parts_of, single
 from amends.foreign.local import is_local
 from amends.foreign.registry import Known, known_errors, registered_fault
 from amends.foreign.rules import RULES, Rule
@@ -41,12 +42,10 @@ __all__ = [
     "fault_for",
     "find_fault_error",
     "is_about_a_part",
+    "joined_failure",
     "modules_of",
     "with_executed",
 ]
-
-_DEPTH = 16
-"""Levels of nested exception groups that are searched."""
 
 
 class Failure(NamedTuple):
@@ -70,13 +69,8 @@ def find_fault_error(exc: BaseException) -> FaultError | None:
     >>> find_fault_error(ExceptionGroup("tasks", [NotFoundError("No such order")])).code
     'NOT_FOUND'
     """
-    for _ in range(_DEPTH):
-        if isinstance(exc, FaultError):
-            return exc
-        if not isinstance(exc, BaseExceptionGroup) or len(exc.exceptions) != 1:
-            return None
-        exc = exc.exceptions[0]
-    return None
+    found = exc if isinstance(exc, FaultError) else single(exc)
+    return found if isinstance(found, FaultError) else None
 
 
 class OwnErrors(NamedTuple):
@@ -118,7 +112,7 @@ class OwnErrors(NamedTuple):
         elif error.fault.origin is None:
             fault = error.fault
         else:
-            return Failure(translate(exc), exc, expected=True)
+            return Failure(translate(error), exc, expected=True)
         if fault.vocabulary != VOCABULARY.name:
             fault = transfer_plainly(fault, VOCABULARY.name, prefix=self.prefix)
         return Failure(fault, exc, expected=True, settled=error is None)
@@ -145,10 +139,14 @@ def fault_for(
 
     """
     upstream = partial(from_upstream, own=own, caller_can_fix=caller_can_fix, rules=rules)
-    failure = PLAIN.failure_of(exc, lambda received: upstream(find_fault_error(received)))
-    if failure is not None:
-        return failure.fault
-    return bug_fault(VOCABULARY.name) if is_bug(exc) else upstream(exc)
+
+    def fault_of(part: BaseException) -> Fault:
+        failure = PLAIN.failure_of(part, upstream)
+        if failure is not None:
+            return failure.fault
+        return bug_fault(VOCABULARY.name) if is_bug(part) else upstream(part)
+
+    return join(exc, fault_of)
 
 
 def came_from_a_call(exc: BaseException) -> bool:
@@ -158,13 +156,16 @@ def came_from_a_call(exc: BaseException) -> bool:
     The code may have done something before that call, so a failure that can be repeated says nothing about the whole.
     `chain.relay` declares that nothing else was done.
     """
-    error = find_fault_error(exc)
-    if error is None:
-        return True
     try:
-        return not error.relayed and is_about_a_call(error)
+        if isinstance(exc, FaultError):
+            return _came_from_a_call(exc)
+        return any(map(_came_from_a_call, parts_of(exc)))
     except Exception:  # noqa: BLE001 - a subclass may define these as properties that raise
         return True
+
+
+def _came_from_a_call(exc: BaseException) -> bool:
+    return not isinstance(exc, FaultError) or (not exc.relayed and is_about_a_call(exc))
 
 
 def is_about_a_part(exc: BaseException, fault: Fault) -> bool:
@@ -186,13 +187,9 @@ def is_about_a_part(exc: BaseException, fault: Fault) -> bool:
 
 
 def _is_local(exc: BaseException) -> bool:
-    """Same as `is_local`, for an exception that may be the only one in a group, and whose attributes may raise."""
+    """Same as `is_local`, for any exception of a group, and for exceptions whose attributes may raise."""
     try:
-        for _ in range(_DEPTH):
-            if not isinstance(exc, BaseExceptionGroup) or len(exc.exceptions) != 1:
-                break
-            exc = exc.exceptions[0]
-        return is_local(exc)
+        return any(map(is_local, parts_of(exc)))
     except Exception:  # noqa: BLE001 - an exception class may raise anything when it is inspected
         return True
 
@@ -224,7 +221,24 @@ def classify(
         translate: returns the fault for every other exception.
 
     """
-    return own_errors.failure_of(exc, translate) or Failure(translate(exc), exc, expected=False)
+
+    def classify_one(part: BaseException) -> Failure:
+        return own_errors.failure_of(part, translate) or Failure(translate(part), part, expected=False)
+
+    return joined_failure(exc, classify_one)
+
+
+def joined_failure(exc: BaseException, classify_one: Callable[[BaseException], Failure]) -> Failure:
+    """Return the failure of an exception; of a group, one for all its exceptions, expected if all of them are."""
+    failures = [classify_one(part) for part in parts_of(exc)]
+    if len(failures) == 1:
+        return failures[0]
+    return Failure(
+        joined([failure.fault for failure in failures]),
+        exc,
+        expected=all(failure.expected for failure in failures),
+        settled=all(failure.settled for failure in failures),
+    )
 
 
 def classify_safely(

@@ -20,7 +20,7 @@ from amends.core.vocabulary import row_for
 from amends.dialects import task as dialect
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
-from amends.serving.server_errors import find_fault_error
+from amends.foreign.groups import join, parts_of
 from amends.serving.tracing import id_of, incoming
 from amends.tasks.entries import Failed
 from amends.tasks.state import TaskState
@@ -62,24 +62,31 @@ def to_task_fault(exc: Exception, agent: str, capability: str) -> Fault:
 
     Exceptions that are no FaultError are logged here and nowhere else.
     """
-    raised = find_fault_error(exc)
-    if raised is None:
+    if isinstance(exc, FaultError):
+        return _with_context(_fault_of(exc), agent, capability)
+    if not all(isinstance(part, FaultError) for part in parts_of(exc)):
         trace = id_of(incoming())
         where = f" [trace_id={trace}]" if trace else ""
         _log.error("%s/%s raised %s%s", agent, capability, type(exc).__name__, where, exc_info=exc)
-        fault = _from_foreign(from_exception(exc))
-    else:
-        fault = raised.fault
-        # A code of the task vocabulary that arrived in another format is kept unchanged. Codes that the formats share are
-        # left to the translation, which gives them the same name.
-        if fault.vocabulary != "task" and fault.code in TASK_CODES.rows and fault.code not in _SHARED:
-            fault = replace(fault, vocabulary="task")
-        if fault.vocabulary != "task" or fault.errors:
-            fault = transfer(fault, "task")
+    return _with_context(join(exc, _fault_of), agent, capability)
+
+
+def _with_context(fault: Fault, agent: str, capability: str) -> Fault:
     details = dict(fault.details or {})
     if "requiredBy" not in details:
         details.setdefault("context", {"agent": agent, "capability": capability})
     return replace(fault, details=details, message=fault.message or row_for("task", fault.code).message)
+
+
+def _fault_of(exc: BaseException) -> Fault:
+    if not isinstance(exc, FaultError):
+        return _from_foreign(from_exception(exc))
+    fault = exc.fault
+    # A code of the task vocabulary that arrived in another format is kept unchanged. Codes that the formats share are
+    # left to the translation, which gives them the same name.
+    if fault.vocabulary != "task" and fault.code in TASK_CODES.rows and fault.code not in _SHARED:
+        fault = replace(fault, vocabulary="task")
+    return transfer(fault, "task") if fault.vocabulary != "task" or fault.errors else fault
 
 
 def _from_foreign(fault: Fault) -> Fault:

@@ -8,6 +8,7 @@ message has the same parts, because a client of a stream reads the events one by
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
@@ -33,7 +34,7 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 from amends.carriers.a2a import MIME_TYPE
 from amends.core import travel
 from amends.core.fault import Fault
-from amends.dialects.adcp import KEY
+from amends.dialects.adcp import KEY, parts_beside
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.reporting import report
 from amends.serving.server_errors import (
@@ -71,6 +72,8 @@ class Sent(NamedTuple):
     """The error object."""
     beside: dict[str, object]
     """What travels beside it: the tries made below, and whether the call may have had its effect (M8)."""
+    parts: Sequence[dict[str, object]] = ()
+    """The error objects of the failure's parts."""
 
 
 def error_for(exc: BaseException, what: str, traceparent: str | None, own_errors: OwnErrors = PLAIN) -> Sent:
@@ -91,7 +94,8 @@ def error_for(exc: BaseException, what: str, traceparent: str | None, own_errors
 
 def error_of(fault: Fault) -> Sent:
     """Return what is sent for a fault; the error object is nested no deeper than protobuf's JSON allows."""
-    return Sent(error_object(fault, levels=_LEVELS), travel.write(fault))
+    parts = [error_object(part, levels=_LEVELS) for part in parts_beside(fault)]
+    return Sent(error_object(fault, levels=_LEVELS), travel.write(fault), parts)
 
 
 def traceparent_of(context: object) -> str | None:
@@ -106,7 +110,7 @@ def failed_events(
     sent: Sent, *, task_id: str, context_id: str, mime_type: bool
 ) -> tuple[TaskArtifactUpdateEvent, TaskStatusUpdateEvent]:
     """Return the two events that end a task: the artifact, and the status with its message."""
-    parts = [Part(text=sentence(sent.error)), _data(sent, mime_type=mime_type)]
+    parts = [Part(text=sentence(sent.error)), *_parts(sent), _data(sent, mime_type=mime_type)]
     message = Message(
         role=Role.ROLE_AGENT, message_id=str(uuid4()), task_id=task_id, context_id=context_id, parts=parts
     )
@@ -123,6 +127,15 @@ def failed_events(
     )
 
 
+def _parts(sent: Sent) -> list[Part]:
+    """Return the data part with the parts of the failure, which is before the error's (`carriers.a2a.encode`)."""
+    if not sent.parts:
+        return []
+    part = Part()
+    ParseDict({"errors": [*sent.parts]}, part.data.struct_value)
+    return [part]
+
+
 def _data(sent: Sent, *, mime_type: bool) -> Part:
     part = Part()
     ParseDict({KEY: sent.error}, part.data.struct_value)
@@ -134,7 +147,8 @@ def _data(sent: Sent, *, mime_type: bool) -> Part:
 
 def internal_error(sent: Sent) -> InternalError:
     """Return the protocol error for a failure without a task; the error object is in its data."""
-    return InternalError(message=sentence(sent.error), data={KEY: sent.error, **sent.beside})
+    data = {KEY: sent.error, **sent.beside, **({"errors": [*sent.parts]} if sent.parts else {})}
+    return InternalError(message=sentence(sent.error), data=data)
 
 
 # Errors about the request. The other two are about the agent, and are answered with an AdCP error instead.

@@ -13,13 +13,15 @@ The frameworks wrap what a tool raised. This module unwraps it, by class name, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from amends.core.fault import Fault
 from amends.core.text import strip, truncate
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.foreign import validation
-from amends.serving.server_errors import PLAIN, Failure, OwnErrors, fault_for, modules_of
+from amends.foreign.groups import parts_of, single
+from amends.serving.server_errors import PLAIN, Failure, OwnErrors, fault_for, joined_failure, modules_of
 
 
 class DeclaredArgument(Protocol):
@@ -76,10 +78,8 @@ _context: Callable[[BaseException], BaseException | None] = BaseException.__dict
 def unwrap(exc: BaseException) -> BaseException:
     """Return the exception that was raised first, without the frameworks' wrappers."""
     for _ in range(_DEPTH):
-        if isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
-            # The task groups of a client wrap what is raised inside their block.
-            exc = exc.exceptions[0]
-            continue
+        # The task groups of a client wrap what is raised inside their block.
+        exc = single(exc)
         cause = _cause(exc)
         if cause is None or not (_is(exc, _WRAPPERS | _BODY) or _is_sdk_wrapper(exc)):
             break
@@ -125,6 +125,8 @@ def classify(
     if refused is not None:
         return Failure(refused, exc, expected=True)
     inner = unwrap(exc)
+    if len(parts_of(inner)) > 1:
+        return joined_failure(inner, partial(classify, show=show, translate=translate, own_errors=own_errors))
     failure = own_errors.failure_of(inner, translate)
     if failure is not None:
         return failure

@@ -9,7 +9,7 @@ from amends.core import travel
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
-from amends.dialects.adcp import KEY
+from amends.dialects.adcp import KEY, parts_beside
 from amends.serving import reporting
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.server_errors import Failure
@@ -87,7 +87,9 @@ def rpc_error(fault: Fault, params: object = None) -> tuple[int, str, dict[str, 
     of the error; `data` has the URI of the resource, as the SDKs send it.
     """
     error = error_object(fault)
-    data = {KEY: error, **travel.write(fault)}
+    data: dict[str, object] = {KEY: error, **travel.write(fault)}
+    if parts := [error_object(part) for part in parts_beside(fault)]:
+        data["errors"] = parts
     uri = getattr(params, "uri", None)
     if uri is not None:
         data["uri"] = str(uri)[:_LONGEST_URI]

@@ -15,6 +15,7 @@ from amends.core.json_value import json_value
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, is_retryable_by_default
 from amends.foreign import from_exception
+from amends.foreign.groups import join
 
 __all__ = ["Context", "Delegate"]
 
@@ -347,7 +348,7 @@ def _failed(
     if isinstance(error, type) and issubclass(error, BaseException):
         error = error()
     if isinstance(error, BaseException):
-        fault = error.fault if isinstance(error, FaultError) else from_exception(error)
+        fault = join(error, lambda part: part.fault if isinstance(part, FaultError) else from_exception(part))
         return {"call_id": call_id, "error": encode_error(fault)}
     given: object = error
     if not isinstance(given, Mapping) or not all(

@@ -20,13 +20,16 @@ from amends.dialects.details_beside import join_details
 from amends.dialects.translation import translate
 from amends.errors import FaultError
 from amends.errors.arcp import InternalError, InvalidRequestError
+from amends.foreign.groups import join, parts_of, single
 from amends.serving.server_errors import came_from_a_call
 
 __all__ = [
     "Outcome",
     "encode_error",
+    "error_of",
     "error_outcome",
     "in_doubt",
+    "is_typed",
     "readable_error",
     "refusal",
     "result_outcome",
@@ -104,6 +107,22 @@ def encode_error(fault: Fault) -> dict[str, Any]:
         if details is not None:
             error["details"] = details
     return error
+
+
+def is_typed(exc: BaseException) -> bool:
+    """Return whether an exception, or every one of a group, is an error that the agent raised with a code."""
+    return all(isinstance(part, FaultError) for part in parts_of(exc))
+
+
+def error_of(exc: BaseException) -> FaultError:
+    """Return the error that a job ends with for what its agent raised; the exceptions of a group are joined."""
+    found = single(exc)
+    if isinstance(found, FaultError):
+        return found
+    fault = join(found, lambda part: part.fault if isinstance(part, FaultError) else InternalError().fault)
+    if fault.retryable and came_from_a_call(found):
+        fault = replace(fault, executed=Executed.MAYBE)
+    return FaultError.from_fault(fault)
 
 
 def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:

@@ -18,7 +18,7 @@ from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.context import Context, Delegate
 from amends.arcp.runtime.jobs.job import Job
-from amends.arcp.runtime.jobs.outcome import error_outcome, result_outcome
+from amends.arcp.runtime.jobs.outcome import error_of, error_outcome, is_typed, result_outcome
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.core import recording
 from amends.effects.current import enter_scope
@@ -92,13 +92,14 @@ class Runner:
                 )
                 error = errors.InternalError()
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - an agent's failure ends its job, not the runtime
-            _log.error(
-                "job %s failed because its agent raised an exception (trace %s)",
-                job.spec.job_id,
-                job.spec.trace,
-                exc_info=raised,
-            )
-            error = errors.InternalError()
+            error = error_of(raised)
+            if not is_typed(raised):
+                _log.error(
+                    "job %s failed because its agent raised an exception (trace %s)",
+                    job.spec.job_id,
+                    job.spec.trace,
+                    exc_info=raised,
+                )
         if job.is_running:
             await self.conclude(job, job.stopping or job.expired or error, value, context.streamed)
         job.task = None
