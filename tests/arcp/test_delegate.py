@@ -122,3 +122,19 @@ async def test_a_maximum_runtime_that_is_no_time_is_refused(begin, seconds):
     )
     assert raw.events(end["job_id"], "tool_result")
     await raw.close()
+
+
+@pytest.mark.parametrize("input", [float("nan"), {"price": [float("inf")]}, "\ud800"])
+async def test_an_input_that_json_cannot_carry_is_not_delegated(begin, input):
+    """As for a submission; the refusal is a tool_result of the job that delegates, and no child exists."""
+    runtime = await begin()
+
+    @runtime.register_agent("broken")
+    async def broken(_, ctx):
+        await ctx.delegate("echo", input, lease={})
+
+    raw = await connected(runtime)
+    end = await raw.run("broken", lease_request=LEASE)
+    assert (end["payload"]["code"], end["payload"]["details"]) == ("INVALID_REQUEST", {"field": "input"})
+    assert raw.events(end["job_id"], "tool_result")
+    await raw.close()

@@ -333,3 +333,26 @@ async def test_a_bound_that_is_no_number_is_refused(bound, field):
         with pytest.raises(InvalidRequestError) as caught:
             await client.submit("echo", **bound)
         assert caught.value.details == {"field": field}
+
+
+@pytest.mark.parametrize(
+    "input", [float("nan"), {"price": float("inf")}, [1, [-float("inf"), None]], {"text": "\ud800"}, "\udc00"]
+)
+async def test_an_input_that_json_cannot_carry_is_not_sent(input):
+    """NaN would arrive as null, and the job would run with another input; nothing is sent, with a key or without."""
+
+    async def script(peer):
+        await peer.welcome()
+        submit = await peer.accept()
+        assert submit["payload"]["input"] == {"price": None}
+        await peer.result(1, "done")
+        await peer.goodbye()
+
+    async with scripted_client(script) as (client, _):
+        for key in (None, "k"):
+            with pytest.raises(InvalidRequestError) as caught:
+                await client.submit("echo", input, idempotency_key=key)
+            assert caught.value.details == {"field": "input"}
+            assert caught.value.fault.executed is Executed.NO
+        handle = await client.submit("echo", {"price": None})
+        assert await handle.done == "done"

@@ -19,6 +19,7 @@ from amends.arcp.client.recovery import submit_with_recovery
 from amends.arcp.client.session import Session
 from amends.arcp.client.session_faults import connection_lost, result_gone
 from amends.arcp.client.settings import Settings
+from amends.arcp.inputs import encode_input
 from amends.arcp.wire import messages as m
 from amends.arcp.wire import text_of
 from amends.errors.arcp import InvalidRequestError
@@ -167,7 +168,8 @@ class Client:
 
         Raises:
             FaultError: the runtime did not accept the job. If the connection is lost before the answer and there is no
-                key, it is unknown whether it did: HEARTBEAT_LOST with `executed` maybe.
+                key, it is unknown whether it did: HEARTBEAT_LOST with `executed` maybe. INVALID_REQUEST, before anything
+                is sent, for an input that JSON cannot carry: NaN, infinity, unpaired surrogates.
 
         """
         constraints = None
@@ -175,7 +177,7 @@ class Client:
             constraints = {"expires_at": _time(expires_at, "lease_constraints.expires_at")}
         payload = m.Submit(
             agent=agent,
-            input=input,
+            input=None if input is None else encode_input(input),
             lease_request={name: list(patterns) for name, patterns in lease.items()} if lease else None,
             lease_constraints=constraints,
             idempotency_key=idempotency_key,

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from amends.arcp.inputs import encode_input
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.agents import resolve
@@ -35,7 +36,13 @@ from amends.arcp.runtime.jobs.submit import accepted_payload, check_max_runtime
 from amends.arcp.wire import new_id
 from amends.dialects import arcp as dialect
 from amends.errors import FaultError
-from amends.errors.arcp import ARCPError, CancelledError, InternalError, PermissionDeniedError
+from amends.errors.arcp import (
+    ARCPError,
+    CancelledError,
+    InternalError,
+    InvalidRequestError,
+    PermissionDeniedError,
+)
 from amends.stores import ConflictError
 
 __all__ = ["Delegation", "Families", "check_not_stopping"]
@@ -79,9 +86,14 @@ class Delegation:
         }
         if expires_at is not None:
             body["lease_constraints"] = {"expires_at": expires_at}
+        invalid_input = _check_input(input)
+        if invalid_input is not None:
+            del body["input"]
         job.emit("delegate", body)
         await job.wait_for_room()
         try:
+            if invalid_input is not None:
+                raise invalid_input
             check_not_stopping(job)
             check_max_runtime(max_runtime)
             name, version = resolve(agent, await self._membership.known_agents(agent))
@@ -189,6 +201,14 @@ class _Started(NamedTuple):
 
     job: Job
     waiter: asyncio.Future[JobEntry]
+
+
+def _check_input(input: object) -> InvalidRequestError | None:
+    try:
+        encode_input(input)
+    except InvalidRequestError as error:
+        return error
+    return None
 
 
 def _narrow_lease(job: Job, name: str, request: Mapping[str, object], constraints: object) -> Lease:
