@@ -14,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.bindings.commands import ENV, FRAMEWORKS, argv, run_json, run_sample
+from amends import Fault, extract
+from amends.cli.command_errors import as_cli_fault
+from amends.cli.documents import failure
+from amends.http.pages import page
+from tests.bindings.commands import APPS, ENV, FORKS, FRAMEWORKS, argv, run_json, run_sample
 from tests.ports import free_port
 from tests.terminal import at_a_terminal
 
@@ -188,6 +192,75 @@ def test_the_problem_document(framework):
     done = run_sample(framework, "fail", "limited", "--output", "problem")
     problem = json.loads(done.stdout)
     assert (done.returncode, problem["status"], problem["retry_after_ms"]) == (9, 429, 7000)
+
+
+@EACH
+@pytest.mark.parametrize(
+    "kind", ["limited", "missing", "unauthenticated", "timeout", "reset", "unavailable", "denied", "value"]
+)
+def test_the_three_outputs_say_the_same(framework, kind):
+    """C1 to C5, P8: text, JSON and problem have the same message, fixes and wait; the problem has trace id, type and page."""
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    env = {"TRACEPARENT": f"00-{trace}-00f067aa0ba902b7-01"}
+    text = run_sample(framework, "fail", kind, "--output", "text", env=env).stderr.decode()
+    envelope = json.loads(run_sample(framework, "fail", kind, "--output", "json", env=env).stdout)
+    problem = json.loads(run_sample(framework, "fail", kind, "--output", "problem", env=env).stdout)
+    error = envelope["error"]
+    shown = [line.removeprefix("  fix: ").strip() for line in text.splitlines()[1:]]
+    assert shown == error["suggestions"] == problem["suggestions"] != []
+    assert text.splitlines()[0] == f"error: {error['message']} ({error['code']})"
+    assert (error["message"], error["code"]) == (problem["detail"], problem["code"])
+    for name in ("retry_after_ms", "max_retries", "executed", "recovery", "retry_strategy", "actor"):
+        assert error.get(name) == problem.get(name)
+    assert problem["trace_id"] == envelope["meta"]["trace_id"] == trace
+    assert (problem["type"], problem["attempt"], problem["max_attempts"]) == ("about:blank", 1, 1)
+    if error["retryable"] is False:
+        assert error["fix_required"] == shown[0]
+    else:
+        assert "fix_required" not in error
+        assert ("retry_after_ms" in error) is (error["code"] != "TIMEOUT")
+
+
+@pytest.mark.parametrize(
+    ("code", "recovery", "wait"),
+    [
+        ("RATE_LIMITED", None, 5),
+        ("SERVICE_UNAVAILABLE", None, 5),
+        ("NETWORK_ERROR", None, 5),
+        ("INTERNAL_ERROR", None, 1),
+        ("TIMEOUT", None, None),
+        ("EFFECT_UNKNOWN", "uncertain", None),
+        ("SERVICE_UNAVAILABLE", "terminal", None),
+        ("NOT_FOUND", None, None),
+    ],
+)
+def test_waits_that_nobody_named(code, recovery, wait):
+    """C3: the wait of the table; none where a repeat is not to wait or not to happen. It does not invite a repeat (M3)."""
+    fault = Fault(code=code, vocabulary="cli", message="m", recovery=recovery)
+    whole = as_cli_fault(Fault(code="INTERNAL_ERROR", vocabulary="cli", errors=(fault,)))
+    for sent in (as_cli_fault(fault), whole.errors[0]):
+        envelope = json.loads(failure(sent, {}, "json"))
+        error = envelope["error"]
+        assert (sent.retry_after, error.get("retry_after_ms")) == (wait, wait and wait * 1000)
+        assert error["executed"] == fault.executed
+        for document in (envelope, json.loads(failure(sent, {}, "problem"))):
+            assert extract(document).executed is fault.executed
+
+
+@EACH
+def test_pages_about_the_codes(framework, tmp_path):
+    """P4: with the option `docs`, `type` and `doc_uri` are the page about the code, as an HTTP binding serves it."""
+    app = tmp_path / f"{framework}_app.py"
+    source = (APPS / app.name).read_text()
+    for call in ('main(app, name="sample"', "main(parser, run"):
+        source = source.replace(call, f"{call}, docs='https://shop.example/errors'")
+    with_docs = "@__import__('functools').partial(guard, docs='https://shop.example/errors')\n"
+    source = source.replace("@guard\n", with_docs)
+    app.write_text(f"import sys; sys.path.insert(0, {str(APPS)!r})\n{source}")
+    done = FORKS[framework].run(app, ("fail", "missing", "--output", "problem"), env=ENV)
+    problem = json.loads(done.stdout)
+    assert problem["type"] == problem["doc_uri"] == "https://shop.example/errors/cli/not-found"
+    assert page("/cli/not-found", "json") is not None
 
 
 @pytest.mark.parametrize("framework", ["guard"])

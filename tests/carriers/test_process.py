@@ -1,14 +1,17 @@
 """Finished commands: time-out, envelope and exit code, and which is used if they disagree."""
 
 import json
+import subprocess
 
 import pytest
 
+from amends import extract
 from amends.carriers.process import read, read_envelope
 from amends.core.enums import Executed, Recovery
 from amends.core.exits import PROFILES
 from amends.core.reading import FAILED, NOT_FAILED
 from amends.core.vocabularies.cli import VOCABULARY
+from amends.core.wire import read as read_json
 
 ERROR = {"code": "RATE_LIMITED", "message": "Too many requests", "retryable": True, "retry_after_ms": 5000}
 ENVELOPE = {"ok": False, "error": ERROR, "meta": {"attempt": 1}}
@@ -186,6 +189,39 @@ def test_lines_after_the_envelope(stdout):
 def test_hostile_output_is_searched_within_a_bound(line):
     """The search is bounded, however many lines look like the beginning of an object."""
     assert read({"exit": 1, "stdout": f"x\n{line}\n" * 200_000, "stderr": line * 200_000}).path == "exit"
+
+
+CODINGS = ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32")
+COLOURED = (
+    "\x1b[31m{}\x1b[0m",
+    "\x1b[2K\x1b[1GDone \x1b[32m3\x1b[0m\n\x1b[0;31m{}\x1b[0m\n",
+    "\x1b]0;title\x07\x1b[?25l{}\x1b[?25h",
+    "\x1b]8;;https://x\x1b\\log\x1b]8;;\x1b\\\n{}",
+)
+
+
+@pytest.mark.parametrize("exit", [9, 0])
+@pytest.mark.parametrize("coding", CODINGS)
+def test_output_in_utf_16(coding, exit):
+    """C1: the envelope is found in the encodings of Windows, as bytes, as text with zeros, and as a document for `decode`."""
+    for text in (json.dumps(ENVELOPE), f"Töne: 3\n{json.dumps(ENVELOPE, ensure_ascii=False)}\n"):
+        output = text.encode(coding)
+        assert read(run(exit) | {"stdout": output}).error == ERROR
+        if coding.startswith("utf-16"):
+            assert read(run(exit, output.decode("latin-1"))).error == ERROR
+    done = subprocess.CompletedProcess(["x"], exit, stdout=output, stderr=b"")
+    assert extract(done).code == "RATE_LIMITED"
+    assert read_json(json.dumps(ENVELOPE).encode(coding)) == ENVELOPE
+
+
+@pytest.mark.parametrize("exit", [9, 0])
+@pytest.mark.parametrize("form", COLOURED)
+def test_output_with_colours(form, exit):
+    """C1: the escape sequences of a terminal around and inside the envelope are no part of it."""
+    inside = json.dumps(ENVELOPE).replace('"code"', '\x1b[34m"code"\x1b[0m')
+    for text in (json.dumps(ENVELOPE), json.dumps(ENVELOPE, indent=2), inside):
+        assert read(run(exit, form.replace("{}", text))).error == ERROR
+    assert read(run(1) | {"stdout": "", "stderr": form.replace("{}", inside)}).error == ERROR
 
 
 def test_an_envelope_without_ok():

@@ -178,6 +178,17 @@ def test_a_status_that_is_an_object_or_a_list(document):
     assert decoded(stdin=document)["failed"] in {True, False}
 
 
+@each("coding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_input_of_windows_and_terminals(coding):
+    """M6: a document in UTF-16, or between the escape sequences of a terminal, is read like any other."""
+    envelope = {"ok": False, "error": RATE_LIMITED | {"message": "m"}}
+    text = json.dumps(envelope)
+    for document in (text, f"\x1b[31m{text}\x1b[0m\n", f"\x1b[2Kworking\n\x1b[31m{text}\x1b[0m\n"):
+        assert decoded(stdin=document.encode(coding))["error"] == envelope["error"]
+    http = "\x1b[34mHTTP/1.1 503 X\x1b[0m\r\n\x1b[1mRetry-After\x1b[0m: 7\r\n\r\n".encode(coding)
+    assert decoded(stdin=http)["fault"]["retry_after"] == 7
+
+
 def test_every_vector_mutated():
     """M6: whatever is read has a report, with every via, of the right types and printable as JSON and as text."""
     random = Random(41)

@@ -14,6 +14,7 @@ from pathlib import Path
 from amends.audit.evidence import Evidence, Observation
 from amends.audit.fixture import RETRY_AFTER, SCENARIOS, Fixture, fixture
 from amends.audit.sandbox import home
+from amends.core.text import decoded
 from amends.process.child import run_once
 from amends.process.feed import Feed
 from amends.process.finished import Finished
@@ -131,5 +132,5 @@ class _ProbeRunner:
 
 
 def _text(done: Finished, name: str, url: str) -> str:
-    text: str = getattr(done, name)[: 2 * LIMIT].decode("utf-8", "replace")
+    text: str = decoded(getattr(done, name)[: 2 * LIMIT])
     return text.replace(url, "{url}") if url else text

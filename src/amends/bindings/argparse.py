@@ -30,6 +30,7 @@ def main(
     profile: str = "v1",
     success: str = "envelope",
     errors: Mapping[type[BaseException], str] | None = None,
+    docs: str | None = None,
 ) -> NoReturn:
     """
     Parse the arguments, run `function` with the namespace, write its result or failure, and exit.
@@ -47,6 +48,8 @@ def main(
         profile: the exit table: v1 or v2.
         success: "own" if the function writes its results to stdout itself, with JSON output too.
         errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`. Their text is not written.
+        docs: the URL below which each code has a page (`{docs}/cli/not-found`, as an HTTP binding serves them at
+            `/errors`): the base of `type` and `doc_uri`.
 
     """
     if not isinstance(parser, argparse.ArgumentParser):
@@ -69,7 +72,7 @@ def main(
 
     if parser.epilog is None:
         parser.epilog = USAGE
-    sys.exit(run_command(work, options, profile=profile, success=success, errors=errors))
+    sys.exit(run_command(work, options, profile=profile, success=success, errors=errors, docs=docs))
 
 
 def _never(exc: BaseException) -> bool:

@@ -41,6 +41,7 @@ def main(
     profile: str = "v1",
     success: str = "envelope",
     errors: Mapping[type[BaseException], str] | None = None,
+    docs: str | None = None,
 ) -> NoReturn:
     """
     Parse the arguments, run the command, write its result or failure, and exit.
@@ -56,6 +57,8 @@ def main(
         profile: the exit table: v1 or v2.
         success: "own" if commands write their results to stdout themselves, with JSON output too.
         errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`. Their text is not written.
+        docs: the URL below which each code has a page (`{docs}/cli/not-found`, as an HTTP binding serves them at
+            `/errors`): the base of `type` and `doc_uri`.
 
     """
     if name is not None and not isinstance(name, str):
@@ -83,7 +86,13 @@ def main(
 
     sys.exit(
         run_command(
-            work, options, framework_outcome=click_outcome, profile=profile, success=success, errors=errors
+            work,
+            options,
+            framework_outcome=click_outcome,
+            profile=profile,
+            success=success,
+            errors=errors,
+            docs=docs,
         )
     )
 

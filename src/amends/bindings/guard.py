@@ -31,7 +31,12 @@ P = ParamSpec("P")
 
 
 def guard(
-    function: Callable[P, object], *, piped: str = "text", profile: str = "v1", success: str = "envelope"
+    function: Callable[P, object],
+    *,
+    piped: str = "text",
+    profile: str = "v1",
+    success: str = "envelope",
+    docs: str | None = None,
 ) -> Callable[P, NoReturn]:
     """
     Return a program that runs `function`, writes its result or failure, and exits.
@@ -48,6 +53,7 @@ def guard(
         piped: the output if none was chosen and stdout is not a terminal: text or json.
         profile: the exit table: v1 or v2.
         success: "own" if the function writes its results to stdout itself, with JSON output too.
+        docs: the URL below which each code has a page, for `type` and `doc_uri`.
 
     """
     if not callable(function):
@@ -65,7 +71,7 @@ def guard(
                 lambda: run_awaitable(function(*args, **kwargs)), function, function.__name__, _never
             )
 
-        sys.exit(run_command(work, options, profile=profile, success=success))
+        sys.exit(run_command(work, options, profile=profile, success=success, docs=docs))
 
     return program
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from amends.core.text import decoded
 from amends.core.wire import as_dict
 
 __all__ = ["read_object"]
@@ -128,9 +129,7 @@ def _timed_out(value: Any) -> Any:
 
 
 def _text(stream: Any) -> str:
-    if isinstance(stream, bytes):
-        return stream.decode("utf-8", "replace")
-    return stream if isinstance(stream, str) else ""
+    return decoded(stream) if isinstance(stream, (str, bytes)) else ""
 
 
 def _protobuf(value: Any) -> Any:

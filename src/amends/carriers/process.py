@@ -19,6 +19,7 @@ from amends.core.enums import Executed
 from amends.core.exits import DEFAULT_PROFILE, PROFILES, Exit
 from amends.core.fault import Fault, Origin
 from amends.core.reading import FAILED, NOT_FAILED, Reading
+from amends.core.text import decoded, uncoloured
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
@@ -68,11 +69,9 @@ def _printed_envelope(output: Any, *, anywhere: bool) -> dict[str, Any] | None:
     """Return the envelope in a stream: all of it, or its end; with `anywhere`, the last one that begins a line."""
     if isinstance(output, dict):
         return _envelope(output)
-    if isinstance(output, (bytes, bytearray)):
-        output = output.decode("utf-8", "replace")
-    if not isinstance(output, str):
+    if not isinstance(output, (str, bytes, bytearray)):
         return None
-    text = output.removeprefix("\ufeff").strip()
+    text = uncoloured(decoded(output)).removeprefix("\ufeff").strip()
     found = _read(text) if text.startswith("{") else None
     if found is None and (last := text.rfind("\n{") + 1):
         found = _read(text[last:])

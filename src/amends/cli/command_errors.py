@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from amends.core.crosswalk import source_row, transfer
+from amends.core.crosswalk import default_wait, source_row, transfer
 from amends.core.enums import Recovery
 from amends.core.exits import exit_code
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, row_for
+from amends.dialects.problem import EFFECT_UNKNOWN
 from amends.errors.base import FaultError
 
 if TYPE_CHECKING:
@@ -190,20 +191,23 @@ def as_cli_fault(fault: Fault) -> Fault:
     """
     Return the fault in the command-line vocabulary.
 
-    A retryable fault gets the members the CLI agent spec wants beside `retryable`: `strategy` and `max_retries`.
+    A retryable fault gets the members the CLI agent spec wants beside `retryable`: a wait, `strategy` and `max_retries`; its
+    parts, too. The wait is that of the table if the author named none. It is no invitation to repeat a command that may
+    have had its effect: `executed` is written beside it (M3).
     """
+    if fault.errors:
+        fault = replace(fault, errors=tuple(map(as_cli_fault, fault.errors)))
     if fault.vocabulary not in {"cli", APP}:
         fault = transfer(fault, "cli")
     if fault.recovery not in {Recovery.TRANSIENT, Recovery.UNCERTAIN}:
         return fault
     row = source_row(fault)
-    strategy = "immediate" if row.wait == 0 else "exponential_backoff"
+    at_once = row.everyday == "TIMEOUT"  # S2: may be repeated immediately
+    wait = None if at_once or fault.code == EFFECT_UNKNOWN else default_wait(fault)
     retries = RETRIES if fault.recovery is Recovery.TRANSIENT else 1
-    # C3: a rate limit always has a wait, also when the upstream gave none.
-    wait = row_for("cli", "RATE_LIMITED").wait if row.everyday == "RATE_LIMITED" else None
     return replace(
         fault,
         retry_after=wait if fault.retry_after is None else fault.retry_after,
-        strategy=fault.strategy or strategy,
+        strategy=fault.strategy or ("immediate" if at_once else "exponential_backoff"),
         max_retries=retries if fault.max_retries is None else fault.max_retries,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amends.core.fault import Fault
 
-__all__ = ["failure", "finite", "fit", "success", "to_json", "write_failure_text", "write_stderr"]
+__all__ = ["completed", "failure", "finite", "fit", "success", "to_json", "write_stderr"]
 
 
 def success(data: object, meta: dict[str, object]) -> bytes:
@@ -26,16 +27,58 @@ def success(data: object, meta: dict[str, object]) -> bytes:
         return to_json(envelope)
 
 
-def failure(fault: Fault, meta: dict[str, object], output: str) -> bytes:
-    """Return a failure as a problem document (`output="problem"`) or as an envelope."""
+def failure(fault: Fault, meta: Mapping[str, object], output: str, docs: str | None = None) -> bytes:
+    """
+    Return a failure in one of the three outputs: an envelope (json), a problem document (problem), or text for stderr.
+
+    All are written from the same completed fault. It has passed `outgoing`: the problem keeps the paths that the envelope has,
+    because the same reader started the command.
+
+    Args:
+        fault: the failure, in the command-line vocabulary.
+        meta: the envelope's `meta`.
+        output: text, json or problem.
+        docs: the URL of the error pages.
+
+    """
+    from msgspec.structs import replace
+
+    fault = completed(fault, meta, docs)
     if output == "problem":
         from amends.dialects import problem
 
-        return to_json(problem.encode(fault))
+        return to_json(problem.document(replace(fault, type=fault.type or "about:blank")))
+    if output == "text":
+        return _text(fault).encode("utf-8", "replace")
     from amends.dialects import envelope
 
-    written = envelope.encode(fault)
-    return to_json({**written, "meta": {**written["meta"], **meta}})
+    document = envelope.document(fault)
+    return to_json({**document, "meta": {**document["meta"], **meta}})
+
+
+def completed(fault: Fault, meta: Mapping[str, object], docs: str | None = None) -> Fault:
+    """
+    Return the fault with the members that every output has: the next steps, the page about the code, and what `meta` says.
+
+    >>> from amends import Fault
+    >>> completed(Fault(code="NOT_FOUND", vocabulary="cli"), {"trace_id": "t-1"}, "https://shop.example/errors/").doc_uri
+    'https://shop.example/errors/cli/not-found'
+    """
+    from msgspec.structs import replace
+
+    from amends.core.crosswalk import source_row
+
+    changes: dict[str, object] = {
+        name: meta[name] for name in ("trace_id", "attempt", "max_attempts") if meta.get(name) is not None
+    }
+    if not fault.suggestions:
+        changes["suggestions"] = tuple(filter(None, (_next_step(fault) or source_row(fault).suggestion,)))
+    if docs:
+        from amends.core.explanation import slug
+
+        page = f"{docs.rstrip('/')}/{slug(fault.vocabulary, fault.code)}"
+        changes |= {"type": fault.type or page, "doc_uri": fault.doc_uri or page}
+    return replace(fault, **changes)
 
 
 def to_json(value: object) -> bytes:
@@ -63,15 +106,12 @@ def finite(value: object) -> Any:
     return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def write_failure_text(fault: Fault) -> None:
-    """Write a failure to stderr for a person: the error with its code, its parts, then what to do."""
+def _text(fault: Fault) -> str:
+    """Return a failure for a person: the error with its code, its parts, then what to do."""
     from amends.cli.colour import painter
-    from amends.core.crosswalk import source_row
     from amends.core.text import strip
 
-    steps = [strip(step) for step in fault.suggestions] or [
-        _next_step(fault) or strip(source_row(fault).suggestion)
-    ]
+    steps = [strip(step) for step in fault.suggestions]
     paint = painter(sys.stderr)
     error = fit(f"{strip(fault.message)} ({strip(fault.code)})", 7)
     lines = [f"{paint('error:', 'bold', 'red')} {error}"]
@@ -79,7 +119,7 @@ def write_failure_text(fault: Fault) -> None:
     lines += [f"  {fit(part, 4)}" for part in parts]
     labels = [paint("fix:", "cyan"), *["    "] * len(steps)]
     lines += [f"  {label} {fit(step, 7)}" for label, step in zip(labels, filter(None, steps), strict=False)]
-    write_stderr("\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 def fit(text: str, indent: int) -> str:
@@ -101,7 +141,8 @@ def _part(name: str, message: str) -> str:
 
 
 def _next_step(fault: Fault) -> str | None:
-    if fault.retryable and fault.retry_after is not None:
+    """Return when to run the command again, if nothing speaks against it."""
+    if fault.retryable and fault.retry_after is not None and fault.executed == "no":
         return f"Run it again in {fault.retry_after:g} s"
     return None
 

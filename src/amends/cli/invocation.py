@@ -60,6 +60,7 @@ def run_command(
     profile: str = "v1",
     success: str = "envelope",
     errors: Mapping[type[BaseException], str] | None = None,
+    docs: str | None = None,
 ) -> int:
     """
     Run `work`, write its result or failure, and return the exit code.
@@ -72,6 +73,7 @@ def run_command(
         success: "envelope", or "own" if the command writes its results to stdout itself. With "own", a number that
             it returns is the exit code, and an interrupt writes nothing more.
         errors: the codes of exception classes of the application.
+        docs: the URL below which each code has a page, for `type` and `doc_uri`.
 
     Raises:
         TypeError, ValueError: an option has a wrong value: a key of `errors` is no exception class, a code or a
@@ -122,7 +124,7 @@ def run_command(
         fault = _outgoing(fault)
         meta = _meta(retry, started, fault)
         _record(fault, code, meta)
-        return _fail(stdout, fault, code, options, meta)
+        return _fail(stdout, fault, code, options, meta, docs)
 
 
 def _known_errors(errors: Mapping[type[BaseException], str]) -> dict[type[BaseException], Known]:
@@ -193,15 +195,21 @@ def _record(fault: Fault, code: int, meta: dict[str, object]) -> None:
 
 
 def _fail(
-    stdout: ReservedStdout | None, fault: Fault, code: int, options: CommonOptions, meta: dict[str, object]
+    stdout: ReservedStdout | None,
+    fault: Fault,
+    code: int,
+    options: CommonOptions,
+    meta: dict[str, object],
+    docs: str | None,
 ) -> int:
-    from amends.cli.documents import failure, write_failure_text
+    from amends.cli.documents import failure
 
+    document = failure(fault, meta, options.output, docs)
     if not options.machine_readable:
-        write_failure_text(fault)
+        write_stderr(document.decode())
         return code
     # The command's own output was flushed, so it comes before the document.
-    return write_document(stdout or ReservedStdout(), failure(fault, meta, options.output), code)
+    return write_document(stdout or ReservedStdout(), document, code)
 
 
 def _output_lost(ended: BaseException | None, options: CommonOptions) -> bool:

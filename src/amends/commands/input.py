@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from amends.core.text import decoded
 from amends.core.wire import MAX_BYTES, Unreadable, read
 from amends.errors.cli import ValidationError
 
@@ -87,7 +88,7 @@ def read_input(stream: BinaryIO) -> object:
         if not error.too_large:
             from amends.commands.pasted import read_pasted
 
-            found = data if _BINARY in data else read_pasted(data.decode("utf-8", "replace"))
+            found = data if _BINARY in data else read_pasted(decoded(data))
             if found is not None:
                 return found
         raise unreadable(error, None, empty=not data.strip()) from None

@@ -15,6 +15,7 @@ from amends.commands.pasted_har import har_response
 from amends.commands.pasted_lines import read_error_line, read_log_line
 from amends.commands.pasted_traceback import read_traceback
 from amends.core.reading import FAILED, Reading
+from amends.core.text import uncoloured
 from amends.http.key_support import KEY
 
 __all__ = ["read_pasted", "unwrapped"]
@@ -37,7 +38,7 @@ def read_pasted(text: str, depth: int = _DEPTH) -> object:
     >>> read_pasted("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\n\r\n{}")
     {'status': 429, 'headers': {'Retry-After': '3'}, 'body': '{}'}
     """
-    text = text.lstrip("\ufeff")
+    text = uncoloured(text).lstrip("\ufeff")
     found = _http(text) or _stream(text)
     if found is not None:
         return found

@@ -15,7 +15,16 @@ from amends.core.fault import Fault
 from amends.core.validate import shown
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, row_for, vocabulary
 
-__all__ = ["ORIGINAL", "TARGETS", "code_in", "original", "source_row", "transfer", "transfer_plainly"]
+__all__ = [
+    "ORIGINAL",
+    "TARGETS",
+    "code_in",
+    "default_wait",
+    "original",
+    "source_row",
+    "transfer",
+    "transfer_plainly",
+]
 
 ORIGINAL = "translated_from"
 """The key in `details` that keeps {vocabulary, code} of a fault that was translated to a coarser code."""
@@ -111,6 +120,22 @@ def source_row(fault: Fault) -> Row:
     """Return the row of the code that a fault was raised with, also if it was translated since."""
     name, code = original(fault) or (fault.vocabulary, fault.code)
     return row_for(name, code, fault.status)
+
+
+# Seconds to wait before a retry, by everyday code, if the author and the row name no wait.
+_WAITS = {"RATE_LIMITED": 5.0, "SERVICE_UNAVAILABLE": 5.0}
+_WAIT = 1.0
+
+
+def default_wait(fault: Fault) -> float:
+    """
+    Return the seconds that a document states for a retriable fault whose author named no wait.
+
+    >>> default_wait(Fault(code="SERVICE_UNAVAILABLE")), default_wait(Fault(code="INTERNAL_ERROR"))
+    (5.0, 1.0)
+    """
+    row = source_row(fault)
+    return row.wait or _WAITS.get(row.everyday, _WAIT)
 
 
 def transfer(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:

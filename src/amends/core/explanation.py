@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 from amends.core.crosswalk import TARGETS, transfer
 from amends.core.enums import Executed, Recovery
 from amends.core.exits import exit_code
 from amends.core.fault import Fault
-from amends.core.vocabulary import Row, row_for, vocabulary
+from amends.core.vocabulary import APP, EVERYDAY, Row, row_for, vocabulary
 
-__all__ = ["EFFECT", "MEANING", "facts", "markdown"]
+__all__ = ["EFFECT", "MEANING", "facts", "markdown", "slug"]
 
 MEANING = {
     Recovery.TRANSIENT: "the same request may succeed later",
@@ -23,6 +25,17 @@ EFFECT = {
     Executed.MAYBE: "it may have happened",
     Executed.YES: "it did happen",
 }
+
+
+@lru_cache(maxsize=1024)
+def slug(name: str, code: str) -> str:
+    """
+    Return the path of a code's page below the URL of the error pages.
+
+    Agent Surface's problem-details extensions name the page of a cancellation `operation-cancelled`.
+    """
+    last = "operation-cancelled" if code == "CANCELLED" else quote(code.lower().replace("_", "-"), safe="")
+    return last if name in {APP, "http", EVERYDAY} else f"{quote(name, safe='')}/{last}"
 
 
 def facts(name: str, row: Row) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 r"""
-Clean up text from outside.
+Decode and clean up text from outside.
 
-`strip` removes invisible characters, `truncate` limits the UTF-8 bytes. Neither raises on any `str`, not even on one
+`decoded` takes the bytes of a program's output or a file, `uncoloured` removes the escape sequences of terminals. `strip` removes invisible characters, `truncate` limits the UTF-8 bytes. None raises on any `str`, not even on one
 with lone surrogates (JSON parsers produce those from `"\ud800"`).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["strip", "truncate"]
+__all__ = ["decoded", "strip", "truncate", "uncoloured"]
 
 # A20 lists U+0000 to 001F, U+200B to 200F and U+202A to 202E. The others are as dangerous: they are invisible but read by
 # a model (hidden instructions), reorder the visible text, break a line inside a fence, or make an encoder raise. The set
@@ -26,6 +26,57 @@ _INVISIBLE = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # shorthand and musical format controls
     "\U000e0000-\U000e0fff]+"  # tags and variation selectors supplement
 )
+
+
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+"""Byte-order marks. That of UTF-16 begins that of UTF-32."""
+_SAMPLE = 512
+"""Bytes in which zeros are counted. Text in UTF-8 has none; of ASCII in UTF-16, every second byte is zero."""
+
+
+def decoded(data: bytes | bytearray | str) -> str:
+    r"""
+    Return the text of a program's output: UTF-8, or UTF-16 or UTF-32 as programs on Windows write it.
+
+    A text that was decoded with another encoding, so that it has a zero after each letter, is repaired.
+
+    >>> decoded('{"ok": false}'.encode("utf-16-le")), decoded(b"caf\xc3\xa9"), decoded("o\0k\0")
+    ('{"ok": false}', 'café', 'ok')
+    """
+    if isinstance(data, str):
+        zeros = data[:_SAMPLE].count("\0") * 3 > len(data[:_SAMPLE])
+        return data.replace("\0", "").lstrip("\ufeff\ufffdÿþ") if zeros else data
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    sample = data[:_SAMPLE]
+    if sample.count(0) * 3 > len(sample):
+        return data.decode(
+            "utf-16-le" if sample[1::2].count(0) > sample[::2].count(0) else "utf-16-be", "replace"
+        )
+    return data.decode("utf-8", "replace")
+
+
+@cache
+def _escapes() -> re.Pattern[str]:
+    """Return the pattern of the escape sequences of terminals: control sequences, commands, and the rest."""
+    return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+
+
+def uncoloured(text: str) -> str:
+    r"""
+    Return the text without the escape sequences of terminals.
+
+    >>> uncoloured("\x1b[1;31mfailed\x1b[0m")
+    'failed'
+    """
+    return _escapes().sub("", text) if "\x1b" in text else text
 
 
 @cache

@@ -1,8 +1,8 @@
 """
 Read JSON from outside into plain, bounded values.
 
-`read` parses documents as they come over the wire: a byte-order mark, NaN, Infinity, 1e400, lone surrogates and
-broken UTF-8 do not stop it. `read_strict` accepts JSON only, for text that was not declared to be JSON (AdCP's text
+`read` parses documents as they come over the wire: a byte-order mark, NaN, Infinity, 1e400, lone surrogates,
+broken UTF-8, UTF-16 and the escape sequences of a terminal do not stop it. `read_strict` accepts JSON only, for text that was not declared to be JSON (AdCP's text
 fallback). `plain` does the same for values that were not parsed here: it replaces enum members, tuples, mappings and
 other subclasses by JSON's own types. All three bound size and depth; the readers raise `Unreadable` and nothing else.
 """
@@ -15,6 +15,8 @@ from types import NoneType
 from typing import Any
 
 import msgspec
+
+from amends.core.text import decoded, uncoloured
 
 __all__ = [
     "DOCUMENTS",
@@ -256,8 +258,8 @@ def _may_be_deep(data: str | bytes | bytearray) -> bool:
 
 def _tolerant(data: str | bytes | bytearray) -> object:
     """Parse what msgspec refused with the standard library, which accepts more."""
-    text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
-    value = _stdlib(text.removeprefix("\ufeff"), constants=True)
+    # JSON has no escape characters, so those of a terminal are none of its own.
+    value = _stdlib(uncoloured(decoded(data)).removeprefix("\ufeff"), constants=True)
     return value if _is_plain(value) else TOO_DEEP
 
 

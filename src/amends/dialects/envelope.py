@@ -1,8 +1,8 @@
 """
 A command line's envelope (S2): {ok, error, meta}.
 
-- `retryable` is true, false or "maybe" (uncertain). For a correctable error `fix_required` says what has to change: the
-  first suggestion, or that of the code.
+- `retryable` is true, false or "maybe" (uncertain). If it is false, `fix_required` says what has to change first: the
+  first suggestion, or for a correctable error that of the code. `recovery` says whether the caller can change it.
 - `retry_after` is `retry_after_ms`, rounded up; a rate limit always has one (C3).
 - `attempt`, `max_attempts` and `trace_id` are in `meta`; a nested error has no `meta`, so there they are members.
 - `executed` is taken as read. Without it, `retryable: true` with `retry_after_ms` means that the command had no effect
@@ -26,7 +26,7 @@ from amends.dialects import members
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import EFFECT_UNKNOWN, MAX_LEVELS, MAX_PARTS, milliseconds
 
-__all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_error", "error_of"]
+__all__ = ["LOSSES", "NAME", "SPEC", "decode", "document", "encode", "encode_error", "error_of"]
 
 NAME = "envelope"
 SPEC = "the CLI agent spec, challenge 19: retry hints in the JSON envelope of a command line"
@@ -191,7 +191,11 @@ def _executed(
 
 def encode(fault: Fault) -> dict[str, Any]:
     """Return the whole envelope of a failure."""
-    fault = outgoing(fault, NAME)
+    return document(outgoing(fault, NAME))
+
+
+def document(fault: Fault) -> dict[str, Any]:
+    """Return the envelope of a fault that has passed `outgoing`."""
     return {"ok": False, "error": _error(fault), "meta": _meta(fault)}
 
 
@@ -219,18 +223,19 @@ def _error(fault: Fault) -> dict[str, Any]:
     if wait is None and fault.origin is None and fault.code == "RATE_LIMITED":
         # C3: a rate limit always has a wait. Readers use the same default.
         wait = milliseconds(VOCABULARY.rows["RATE_LIMITED"].wait)
-    fix = recovery is Recovery.CORRECTABLE
+    retryable, correctable = _retryable(fault), recovery is Recovery.CORRECTABLE
+    steps = fault.suggestions or ((row.suggestion,) if correctable else ())
     written: dict[str, Any] = {
         "code": fault.code,
         "message": fault.message,
-        "retryable": _retryable(fault),
+        "retryable": retryable,
         "retry_after_ms": wait,
         "retry_strategy": fault.strategy,
         "max_retries": fault.max_retries,
-        "fix_required": (fault.suggestions[0] if fault.suggestions else row.suggestion) if fix else None,
+        "fix_required": steps[0] if steps and retryable is False else None,
         "recovery": recovery.value,
         # Also written if empty when `fix_required` is the code's, so that a reader does not take it for a suggestion.
-        "suggestions": list(fault.suggestions) if fault.suggestions or fix else None,
+        "suggestions": list(fault.suggestions) if fault.suggestions or correctable else None,
         "field": fault.field,
         "details": fault.details,
         "errors": [_error(child) | _meta(child) for child in fault.errors] or None,

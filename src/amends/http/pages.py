@@ -12,23 +12,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import lru_cache
 from html import escape
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import msgspec
 from msgspec.structs import replace
 
 from amends.core.enums import Recovery
-from amends.core.explanation import facts, markdown
+from amends.core.explanation import facts, markdown, slug
 from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, vocabulary
 from amends.dialects.problem import encode
 from amends.http.request_info import CONTENT_TYPES, HTML, JSON, MARKDOWN
 
-__all__ = ["html_document", "page", "page_url", "slug", "unknown_page"]
+__all__ = ["html_document", "page", "page_url", "unknown_page"]
 
 _SUFFIXES = {".html": HTML, ".md": MARKDOWN, ".json": JSON}
 _TOP_LEVEL = (APP, "http")
@@ -48,17 +47,6 @@ class _Page(NamedTuple):
     example: dict[str, Any] | None
     links: dict[str, str]
     """Relative links to the index and to the other forms."""
-
-
-@lru_cache(maxsize=1024)
-def slug(name: str, code: str) -> str:
-    """
-    Return the path of a code's page below the prefix.
-
-    Agent Surface's problem-details extensions name the page of a cancellation `operation-cancelled`.
-    """
-    last = "operation-cancelled" if code == "CANCELLED" else quote(code.lower().replace("_", "-"), safe="")
-    return last if name in {*_TOP_LEVEL, EVERYDAY} else f"{quote(name, safe='')}/{last}"
 
 
 def page_url(prefix: str, name: str, code: str) -> str | None:

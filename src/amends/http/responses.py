@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from amends.core import recording
-from amends.core.crosswalk import source_row
+from amends.core.crosswalk import default_wait, source_row
 from amends.core.fault import Fault
 from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
@@ -197,11 +197,6 @@ def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: s
     return completed
 
 
-# Seconds to wait before a retry, by everyday code, if the author named no wait.
-_WAITS = {"RATE_LIMITED": 5.0, "SERVICE_UNAVAILABLE": 5.0}
-_WAIT = 1.0
-
-
 def with_wait(fault: Fault) -> Fault:
     """
     Return the fault with a wait if it is retriable, so that every client knows when to come back; in its parts too.
@@ -217,8 +212,7 @@ def _missing_waits(fault: Fault) -> dict[str, object]:
     if fault.errors:
         changes["errors"] = tuple(with_wait(part) for part in fault.errors)
     if fault.retryable and not fault.retry_after and fault.code != EFFECT_UNKNOWN:
-        row = source_row(fault)
-        changes["retry_after"] = row.wait or _WAITS.get(row.everyday, _WAIT)
+        changes["retry_after"] = default_wait(fault)
     return changes
 
 

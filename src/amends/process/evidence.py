@@ -18,6 +18,7 @@ from amends.core.exits import PROFILES
 from amends.core.fault import Fault, Origin
 from amends.core.hints import excluded
 from amends.core.reading import Reading
+from amends.core.text import decoded
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.wire import MAX_BYTES
 from amends.process.finished import Finished
@@ -110,7 +111,7 @@ def read_output(done: Finished, name: str | None = None) -> Reading:
 def _text(output: Spool) -> str:
     """Return all of a stream, or its end if it is larger than a document may be."""
     whole = output.size <= MAX_BYTES and not output.truncated
-    return (output.read() if whole else output.end()).decode("utf-8", "replace")
+    return decoded(output.read() if whole else output.end())
 
 
 def _fault(code: str, executed: Executed, path: str, details: dict[str, object] | None) -> Fault:

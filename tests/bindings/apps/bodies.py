@@ -25,6 +25,10 @@ def fail(kind):
         raise errors.RateLimitedError("Slow down", retry_after=7)
     if kind == "missing":
         raise errors.NotFoundError("No such order", suggestions=["List them"])
+    if kind == "unavailable":
+        raise errors.ServiceUnavailableError("Closed")
+    if kind == "denied":
+        raise errors.PermissionDeniedError("Not yours")
     if kind == "own":
         raise _own()("None left")
     if kind == "unauthenticated":

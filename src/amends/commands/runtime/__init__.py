@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from amends.arcp.tokens import VARIABLE as TOKEN
+from amends.dialects.outgoing import outgoing
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -77,13 +78,15 @@ def _refused(fault: Fault) -> bool:
 
 def _cancelled(args: argparse.Namespace, fault: Fault) -> int:
     """Report a cancelled job and return 130. An interrupted command usually writes nothing; here this is the result."""
-    from amends.cli.documents import failure, write_failure_text
+    from amends.cli.documents import failure, write_stderr
     from amends.commands.console import wants_json
 
-    if wants_json(args):
-        sys.stdout.write(failure(fault, {"trace_id": fault.trace_id}, "json").decode())
+    json = wants_json(args)
+    document = failure(outgoing(fault, "envelope"), {}, "json" if json else "text").decode()
+    if json:
+        sys.stdout.write(document)
     else:
-        write_failure_text(fault)
+        write_stderr(document)
     return 130
 
 

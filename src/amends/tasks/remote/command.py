@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from amends.core.fault import Fault
+from amends.core.text import decoded, uncoloured
 from amends.errors.base import FaultError
 from amends.errors.task import CapabilityNotFoundError
 from amends.process import arun
@@ -120,9 +121,9 @@ def _cannot_start(fault: Fault) -> bool:
 
 def _content(stdout: bytes | str) -> object:
     """The output of a successful run: the data of an envelope, other JSON, or the text."""
-    text = stdout if isinstance(stdout, str) else stdout.decode("utf-8", "replace")
+    text = decoded(stdout)
     try:
-        found: object = msgspec.json.decode(text)
+        found: object = msgspec.json.decode(uncoloured(text))
     except (msgspec.DecodeError, UnicodeError):
         return text
     if isinstance(found, dict) and found.get("ok") is True:
