@@ -101,8 +101,13 @@ def test_digest_auth_of_a_post_keeps_a_key_unproven(module, kind):
 @BOTH
 @pytest.mark.parametrize("needs_body", [False, True])
 def test_a_custom_auth_flow(module, kind, needs_body):
-    """A flow that renews its token after a 401 gets the response, with its body if it asks for it."""
+    """A flow that renews its token after a 401 gets the response; the transport's flow also its body."""
     bodies = []
+
+    def send_with(flow, url):
+        if needs_body:
+            return send(module, kind, url, options={"auth": flow})
+        return send(module, kind, url, auth=flow)
 
     class Renewing(module.Auth):
         requires_response_body = needs_body
@@ -116,12 +121,31 @@ def test_a_custom_auth_flow(module, kind, needs_body):
                 yield request
 
     with raw_server(answer(401, b"expired"), answer(200, b"welcome")) as server:
-        assert send(module, kind, server.url, auth=Renewing()).text == "welcome"
+        assert send_with(Renewing(), server.url).text == "welcome"
         assert [request[2]["x-token"] for request in server.requests] == ["old", "new"]
         assert bodies == [b"expired" if needs_body else b""]
         server.script = [answer(401, b"never")]
         with pytest.raises(UnauthenticatedError):
-            send(module, kind, server.url, auth=Renewing())
+            send_with(Renewing(), server.url)
+
+
+@BOTH
+def test_a_flow_of_the_client_that_reads_a_failed_body_gets_its_error(module, kind):
+    """No public API tells a transport who reads: the first read after the hooks raises. Successful bodies can be read."""
+    seen = []
+
+    class Reading(module.Auth):
+        requires_response_body = True
+
+        def auth_flow(self, request):
+            response = yield request
+            seen.append(response.content)
+
+    with raw_server(answer(200, b"welcome"), answer(403, b"never")) as server:
+        assert send(module, kind, server.url, auth=Reading()).text == "welcome"
+        with pytest.raises(FaultError) as caught:
+            send(module, kind, server.url, auth=Reading())
+        assert (caught.value.response.text, seen) == ("never", [b"welcome"])
 
 
 @BOTH
@@ -225,10 +249,12 @@ def test_cookies_of_a_failed_answer_are_kept(module, kind):
 
 @pytest.mark.parametrize("module", [httpx2, httpx])
 def test_a_streamed_failure_is_raised_at_the_latest_when_it_is_closed(module):
-    """With `stream`, the block gets the failed response; raise_for_status or the end of the block raises."""
+    """With `stream`, the block gets the failed response; read, raise_for_status or the end of the block raises."""
     with raw_server(answer(404, b"gone")) as server, module.Client(transport=Transport()) as session:
         with pytest.raises(NotFoundError), session.stream("GET", server.url) as response:
-            assert response.read() == b"gone"
+            assert (response.status_code, response.content) == (404, b"gone")
+        with pytest.raises(NotFoundError), session.stream("GET", server.url) as response:
+            response.read()
         with pytest.raises(NotFoundError), session.stream("GET", server.url) as response:
             response.raise_for_status()
         with pytest.raises(KeyError), session.stream("GET", server.url) as response:
@@ -242,7 +268,10 @@ async def test_a_streamed_failure_of_an_async_client(module):
         async with module.AsyncClient(transport=AsyncTransport()) as session:
             with pytest.raises(NotFoundError):
                 async with session.stream("GET", server.url) as response:
-                    assert await response.aread() == b"gone"
+                    assert response.content == b"gone"
+            with pytest.raises(NotFoundError):
+                async with session.stream("GET", server.url) as response:
+                    await response.aread()
 
 
 @BOTH

@@ -1,5 +1,6 @@
 """Bodies: large, streamed, slow and broken ones, of failed and of successful answers."""
 
+import asyncio
 import copy
 import gzip
 import pickle
@@ -288,29 +289,32 @@ def test_a_corrupt_success_as_the_librarys_own_exception(client, clock, raises):
 
 @pytest.mark.parametrize("module", [httpx2, httpx])
 @pytest.mark.parametrize("way", ["iter_bytes", "iter_text", "iter_lines", "read"])
-async def test_a_streamed_success_that_cannot_be_decompressed_is_typed_in_httpx(module, way, clock):
-    """Nothing is repeated, the error is typed, and the Upstream counts a failure; for sync and async clients."""
-    for aio in (False, True):
+def test_a_streamed_success_that_cannot_be_decompressed_is_typed_in_httpx(module, way, clock):
+    """The error is typed, and the Upstream counts a failure. Only `read`, which asks for the whole body, is repeated."""
+
+    def read(options):
+        with (
+            module.Client(transport=Transport(**options)) as session,
+            session.stream("GET", server.url) as response,
+        ):
+            list(getattr(response, way)())
+
+    async def aread(options):
+        async with (
+            module.AsyncClient(transport=AsyncTransport(**options)) as session,
+            session.stream("GET", server.url) as response,
+        ):
+            if way == "read":
+                await response.aread()
+            else:
+                assert [part async for part in getattr(response, f"a{way}")()] == []
+
+    for run in (read, lambda options: asyncio.run(aread(options))):
         upstream = Upstream("shop")
         with raw_server(CORRUPT) as server, pytest.raises(FaultError) as caught:
-            if aio:
-                transport = AsyncTransport(upstream=upstream)
-                async with (
-                    module.AsyncClient(transport=transport) as session,
-                    session.stream("GET", server.url) as response,
-                ):
-                    if way == "read":
-                        await response.aread()
-                    else:
-                        assert [part async for part in getattr(response, f"a{way}")()] == []
-            else:
-                with (
-                    module.Client(transport=Transport(upstream=upstream)) as session,
-                    session.stream("GET", server.url) as response,
-                ):
-                    list(getattr(response, way)())
+            run({"upstream": upstream, "policy": Policy(attempts=2)})
         assert isinstance(caught.value.__cause__, module.DecodingError)
-        assert len(server.requests) == 1
+        assert len(server.requests) == (2 if way == "read" else 1)
         assert upstream.snapshot().failing > 0
 
 
@@ -422,3 +426,27 @@ def test_the_time_to_come_back_is_what_was_asked():
         with httpx2.Client(transport=Transport()) as session, pytest.raises(RateLimitedError) as caught:
             session.get(server.url)
         assert caught.value.decision.resume_in == 86_400
+
+
+@pytest.mark.parametrize("module", [httpx2, httpx])
+def test_the_connection_of_a_watched_stream_is_given_back(module):
+    """A stream of a model that is closed before its end closes what it is read from."""
+    closed = []
+
+    class Source(module.SyncByteStream):
+        def __iter__(self):
+            yield b'data: {"choices": [{"delta": {"content": "hi"}}]}\n\n'
+            yield b'data: {"choices": [{"delta": {"content": "there"}}]}\n\n'
+
+        def close(self):
+            closed.append(True)
+
+    headers = {"content-type": "text/event-stream"}
+    inner = module.MockTransport(lambda _: module.Response(200, headers=headers, stream=Source()))
+    with module.Client(transport=Transport(inner, vendor="openai")) as session:
+        url = "https://api.openai.com/v1/chat/completions"
+        with session.stream("POST", url, json={}) as response:
+            parts = response.iter_bytes()
+            assert b"hi" in next(parts)
+            assert not closed
+        assert closed

@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     import httpx2 as library
-
-    from amends.bindings.httpx_responses import Answer
 else:
     try:
         import httpx2 as library
@@ -34,14 +32,15 @@ else:
 
 from amends.bindings.httpx_proxies import AsyncEnvironmentTransport, EnvironmentTransport
 from amends.bindings.httpx_responses import (
+    Answer,
+    aanswer,
     answer,
     apeek,
     araise_for_failure,
     give_up_later,
-    module_of,
+    library_of,
     peek,
     raise_for_failure,
-    raise_inside,
 )
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
@@ -80,6 +79,7 @@ class _Base:
         verify: Callable[..., object] | None = None,
         vendor: str | None = None,
         on_response: Callable[[Any], object] | None = None,
+        auth: Any = None,
     ) -> None:
         """
         Args:
@@ -103,6 +103,8 @@ class _Base:
             on_response: called with every answer that the client's own event hooks do not see: those that were followed by
                 a further attempt. A client runs its hooks on the one answer that its transport returns. What it raises is
                 raised as it is. May be async in an `AsyncTransport`.
+            auth: an auth flow of the library (`httpx2.Auth`) that reads the bodies of failed answers; it is run in every
+                attempt. A client's own flow gets failed answers, too, but reading the body of one raises its error.
 
         """
         self._inner = transport
@@ -120,6 +122,7 @@ class _Base:
             support=shared_proofs() if transport is None else KeySupport(),
         )
         self._on_response = on_response
+        self._auth = auth
 
     def _call(self, options: CallOptions, request: library.Request, key: str | None) -> Call:
         """Return what all attempts of a request have in common."""
@@ -134,7 +137,8 @@ class _Base:
             path=url.path,
             headers=_without_credentials(request) if redirected else request.headers,
             redirected=redirected,
-            replayable=isinstance(request.stream, module_of(request).ByteStream) or _read_small_form(request),
+            replayable=isinstance(request.stream, library_of(request).byte_stream)
+            or _read_small_form(request),
             key=key,
             give_up=give_up_later,
         )
@@ -160,26 +164,30 @@ class Transport(_Base, library.BaseTransport):
         self, request: library.Request, options: CallOptions, key: str | None = None
     ) -> library.Response:
         if self._inner is None:
-            self._inner = EnvironmentTransport(module_of(request))
-        call = self._call(options, request, key)
+            self._inner = EnvironmentTransport(library_of(request).module)
+        call, classes = self._call(options, request, key), library_of(request)
 
-        def attempt() -> Answer:
+        def attempt() -> library.Response:
             if self._on_response is not None:
                 self._show(call.take_failed())
             if call.kept_open:
                 call.release()
             try:
                 sent = _attempt_request(request, call)
-                response = self._inner.handle_request(sent)
+                response = self._deliver(sent)
             except Exception as error:
                 raise_if_mistake(error, _mistakes(request))
                 raise
-            _limit_reads(sent, response)
-            raise_for_failure(response, call, request)
-            peek(response, call, request)
-            return answer(response, call, again)
+            call.answered(response.status_code, response.headers)
+            if response.status_code >= 400 or call.timeout is not None:
+                _limit_reads(sent, response)
+            if response.status_code >= 400:
+                raise_for_failure(response, call, request, classes)
+            if call.service.computes:
+                response = peek(response, call, request, classes)
+            return answer(response, call, classes, again)
 
-        def again(broken: Exception) -> Answer:
+        def again(broken: Exception) -> library.Response:
             with mistakes_pass():
                 response = _again(attempt, call, broken)
                 self._show(response)
@@ -201,6 +209,25 @@ class Transport(_Base, library.BaseTransport):
         if call.kept_open:
             call.release()
         return response
+
+    def _deliver(self, sent: library.Request) -> library.Response:
+        """Send the request of one attempt, by the auth flow if there is one."""
+        if self._auth is None:
+            response: library.Response = self._inner.handle_request(sent)
+            return response
+        flow = self._auth.sync_auth_flow(sent)
+        try:
+            request = next(flow)
+            while True:
+                response = self._inner.handle_request(request)
+                response.request = request
+                try:
+                    request = flow.send(response)
+                except StopIteration:
+                    return _unread(response)
+                response.read()  # gives the connection back
+        finally:
+            flow.close()
 
     def _show(self, response: library.Response | None) -> None:
         """Call `on_response` with an answer that the client does not get."""
@@ -246,24 +273,27 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
         self, request: library.Request, options: CallOptions, key: str | None = None
     ) -> library.Response:
         if self._inner is None:
-            self._inner = AsyncEnvironmentTransport(module_of(request))
-        call = self._call(options, request, key)
+            self._inner = AsyncEnvironmentTransport(library_of(request).module)
+        call, classes = self._call(options, request, key), library_of(request)
 
-        async def attempt() -> Answer:
+        async def attempt() -> library.Response:
             if self._on_response is not None:
                 await self._show(call.take_failed())
             if call.kept_open:
                 await call.arelease()
             try:
-                response = await self._inner.handle_async_request(_attempt_request(request, call))
+                response = await self._deliver(_attempt_request(request, call))
             except Exception as error:
                 raise_if_mistake(error, _mistakes(request))
                 raise
-            await araise_for_failure(response, call, request)
-            await apeek(response, call, request)
-            return answer(response, call, again)
+            call.answered(response.status_code, response.headers)
+            if response.status_code >= 400:
+                await araise_for_failure(response, call, request, classes)
+            if call.service.computes:
+                response = await apeek(response, call, request, classes)
+            return aanswer(response, call, classes, again)
 
-        async def again(broken: Exception) -> Answer:
+        async def again(broken: Exception) -> library.Response:
             with mistakes_pass():
                 response = await _aagain(attempt, call, broken)
                 await self._show(response)
@@ -285,6 +315,25 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
         if call.kept_open:
             await call.arelease()
         return response
+
+    async def _deliver(self, sent: library.Request) -> library.Response:
+        """Send the request of one attempt, by the auth flow if there is one."""
+        if self._auth is None:
+            response: library.Response = await self._inner.handle_async_request(sent)
+            return response
+        flow = self._auth.async_auth_flow(sent)
+        try:
+            request = await anext(flow)
+            while True:
+                response = await self._inner.handle_async_request(request)
+                response.request = request
+                try:
+                    request = await flow.asend(response)
+                except StopAsyncIteration:
+                    return _unread(response)
+                await response.aread()
+        finally:
+            await flow.aclose()
 
     async def _show(self, response: library.Response | None) -> None:
         """Call `on_response` with an answer that the client does not get."""
@@ -322,7 +371,7 @@ def _read_small_form(request: library.Request) -> bool:
 
     The stream of a form serves sync and async clients alike, those of generators and of other files only one of them.
     """
-    module, stream = module_of(request), request.stream
+    module, stream = library_of(request).module, request.stream
     is_form = isinstance(stream, module.SyncByteStream) and isinstance(stream, module.AsyncByteStream)
     length = request.headers.get("content-length", "")
     if not is_form or not length.isdecimal() or int(length) > call_bodies.LIMIT:
@@ -331,22 +380,22 @@ def _read_small_form(request: library.Request) -> bool:
     return True
 
 
-def _again(attempt: Callable[[], Answer], call: Call, broken: Exception) -> Answer:
+def _again(attempt: Callable[[], library.Response], call: Call, broken: Exception) -> library.Response:
     """Repeat a call whose body broke off, if that is safe, and return a response that was read."""
     errors = [broken_body_error(broken, call.made)]
 
-    def repeat() -> Answer:
+    def repeat() -> library.Response:
         if errors:
             raise errors.pop()  # the call whose body broke off is the first attempt
         response = attempt()
-        if response.reading is not None:
-            response.reading.whole = True
-        response.read()
-        raise_inside(response)
+        if isinstance(response, Answer):
+            response.read_once()
+        else:
+            response.read()
         return response
 
     try:
-        response: Answer = recover(repeat, **call.recover_options(call.left))
+        response: library.Response = recover(repeat, **call.recover_options(call.left))
     except FaultError as error:
         is_effect_unknown(error)
         response = return_or_raise(error, call.options.raises)
@@ -354,22 +403,24 @@ def _again(attempt: Callable[[], Answer], call: Call, broken: Exception) -> Answ
     return response
 
 
-async def _aagain(attempt: Callable[[], Awaitable[Answer]], call: Call, broken: Exception) -> Answer:
+async def _aagain(
+    attempt: Callable[[], Awaitable[library.Response]], call: Call, broken: Exception
+) -> library.Response:
     """Same as `_again`, but for async calls."""
     errors = [broken_body_error(broken, call.made)]
 
-    async def repeat() -> Answer:
+    async def repeat() -> library.Response:
         if errors:
             raise errors.pop()
         response = await attempt()
-        if response.reading is not None:
-            response.reading.whole = True
-        await response.aread()
-        raise_inside(response)
+        if isinstance(response, Answer):
+            await response.aread_once()
+        else:
+            await response.aread()
         return response
 
     try:
-        response: Answer = await arecover(repeat, **call.recover_options(call.left))
+        response: library.Response = await arecover(repeat, **call.recover_options(call.left))
     except FaultError as error:
         is_effect_unknown(error)
         response = return_or_raise(error, call.options.raises)
@@ -389,13 +440,27 @@ def _attempt_request(request: library.Request, call: Call) -> library.Request:
     if call.timeout is not None:
         for name in ("connect", "read", "write", "pool"):
             given[name] = _shorter(given.get(name), call.timeout)
-    sent: library.Request = module_of(request).Request(
+    sent: library.Request = library_of(request).module.Request(
         request.method, request.url, headers=call.headers, stream=request.stream, extensions=extensions
     )
     sent.headers.update(headers)
     if call.replayable:
         sent.read()  # transports for tests look at `request.content`
     return sent
+
+
+def _unread(response: library.Response) -> library.Response:
+    """Return a response that an auth flow has read as one whose body is in memory, decompressed."""
+    if not response.is_stream_consumed:
+        return response
+    headers = response.headers.copy()
+    for name in ("content-encoding", "content-length", "transfer-encoding"):
+        headers.pop(name, None)
+    kind = library_of(response).module.Response
+    found: library.Response = kind(
+        response.status_code, headers=headers, content=response.content, extensions=response.extensions
+    )
+    return found
 
 
 def _limit_reads(sent: library.Request, response: library.Response) -> None:
@@ -427,5 +492,5 @@ def _without_credentials(request: library.Request) -> library.Headers:
 
 def _mistakes(request: library.Request) -> tuple[type[Exception], ...]:
     """Return the library's exceptions for mistakes of the caller."""
-    module = module_of(request)
+    module = library_of(request).module
     return module.LocalProtocolError, module.UnsupportedProtocol, module.InvalidURL, module.StreamError

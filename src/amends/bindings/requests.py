@@ -27,6 +27,7 @@ from amends.bindings.requests_responses import (
     Answer,
     give_up_later,
     peek,
+    raise_after_hooks,
     raise_for_failure,
     raise_inside,
     read_whole,
@@ -160,6 +161,8 @@ class Adapter(HTTPAdapter):
                 if result is not failed:
                     show(call.take_failed())
                     call.release()
+                if isinstance(result, Answer):
+                    raise_after_hooks(result)
                 return result
         call.release()
         if response.is_redirect and not same_party(request.url or "", _target(response)):

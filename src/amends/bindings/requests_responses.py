@@ -2,12 +2,12 @@
 The responses that the adapter for requests returns.
 
 A session runs hooks, and auth flows such as `HTTPDigestAuth`, on what its adapter returns. So a failed response is returned
-to the session, and its error is raised when the session has run them and asks whether the response is a redirect.
+to the session, and its error is raised when the session has run them and asks whether the response is a redirect. A hook of
+our own, which runs after the others (`raise_after_hooks`), tells that it is the session that asks.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -28,6 +28,7 @@ __all__ = [
     "Answer",
     "give_up_later",
     "peek",
+    "raise_after_hooks",
     "raise_for_failure",
     "raise_inside",
     "read_whole",
@@ -43,6 +44,7 @@ class Answer(requests.Response):
 
     pending: BaseException | None = None
     """The error to raise at the end; None after it was raised."""
+    after_hooks = False
     reading: BodyReading | None = None
 
     @classmethod
@@ -51,13 +53,15 @@ class Answer(requests.Response):
         found = cls()
         found.__dict__.update(vars(response))
         found.request = request
+        if not hasattr(found.raw, "stream"):
+            # A test made the response, of a file or with its content.
+            found.raw = _ReadBody(found.raw, [found.content or b""])
         return found
 
     @property
     def is_redirect(self) -> bool:
         """Whether the response is a redirect. Raises the error of a failed call if the session asks, at the end."""
-        # Hooks may ask too, and must get an answer. No argument tells who asks, so the calling function is looked at.
-        if sys._getframe(1).f_code.co_name == "get_redirect_target":  # noqa: SLF001 - see above
+        if self.after_hooks:
             self._raise_pending()
         return "location" in self.headers and self.status_code in _REDIRECTS
 
@@ -167,6 +171,23 @@ def peek(response: Answer, call: Call) -> None:
     else:
         response.close()
     raise error
+
+
+def raise_after_hooks(response: Answer) -> None:
+    """Make the session's question whether a failed response is a redirect raise its error, once its hooks have run."""
+    if response.pending is None:
+        return
+    given: object = response.request.hooks.get("response") or ()
+    hooks = [given] if callable(given) else list(given) if isinstance(given, Iterable) else []
+    if _note_end not in hooks:
+        # A session runs the hooks in their order. Ours stays: another thread may be sending the same request.
+        response.request.hooks["response"] = [*hooks, _note_end]
+
+
+def _note_end(response: requests.Response, **_: object) -> None:
+    """Note that the hooks of a request have run on its response."""
+    if isinstance(response, Answer):
+        response.after_hooks = True
 
 
 def run_hooks(response: Answer, arguments: Mapping[str, object]) -> None:
