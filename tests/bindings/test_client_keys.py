@@ -124,7 +124,7 @@ def test_a_replay_marker_is_proof(client, flaky, clock, marker):  # noqa: F811
 
 
 def test_an_echoed_key_is_proof_for_its_path_only(client, flaky, clock):  # noqa: F811
-    """An answer that echoes our key proves it for its own path, also if the answer is a failure."""
+    """A success that echoes our key proves for later requests to its path that keys are honoured."""
     flaky.script["/orders"] = [echo(), 500, run_once_per_key]
     flaky.script["/other"] = [500, run_once_per_key]
     steps = [("POST", f"{flaky.url}{path}", {"json": {}}) for path in ("/orders", "/orders", "/other")]
@@ -132,8 +132,36 @@ def test_an_echoed_key_is_proof_for_its_path_only(client, flaky, clock):  # noqa
         client.calls(steps)
     assert caught.value.decision.action == "verify"
     assert (len(flaky.calls["/orders"]), len(flaky.calls["/other"])) == (3, 1)
-    flaky.script["/failing"] = [echo(500), run_once_per_key]
-    assert client.call("POST", f"{flaky.url}/failing", json={}).status == 201
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@pytest.mark.parametrize("marker", [{}, {"Idempotency-Replayed": "true"}, {"Idempotent-Replayed": "true"}])
+def test_a_failed_answer_proves_nothing(client, flaky, clock, status, marker):  # noqa: F811
+    """A failure that echoes the key, or says that it is a replay, is no proof: for its own request, and for later ones."""
+    flaky.script["/orders"] = [echo(status, marker.items()), echo(status, marker.items()), order_again]
+    for sent in (1, 2):
+        with pytest.raises(FaultError) as caught:
+            client.call("POST", f"{flaky.url}/orders", json={})
+        assert caught.value.decision.action == "verify"
+        assert len(flaky.calls["/orders"]) == sent
+
+
+def test_an_answer_that_breaks_off_proves_nothing_for_itself(client, flaky, clock):  # noqa: F811
+    """A success that echoes the key and breaks off is not repeated: whether the service honours keys is not known yet."""
+
+    async def break_off_with_key(flaky, request):
+        async def app(scope, receive, send):
+            key = request.headers["idempotency-key"].encode()
+            headers = [(b"idempotency-key", key), (b"content-length", b"500")]
+            await send({"type": "http.response.start", "status": 201, "headers": headers})
+            await send({"type": "http.response.body", "body": b"{", "more_body": False})
+
+        return app
+
+    flaky.script["/orders"] = [break_off_with_key, order_again]
+    with pytest.raises(Exception) as caught:
+        client.call("POST", f"{flaky.url}/orders", json={})
+    assert len(flaky.calls["/orders"]) == 1, caught.value
 
 
 def test_a_new_client_for_each_call_shares_the_proofs(client, flaky, clock):  # noqa: F811
@@ -180,15 +208,25 @@ def test_another_key_in_the_answer_is_no_proof(client, flaky, clock):  # noqa: F
     assert len(flaky.calls["/orders"]) == 2
 
 
-def test_effect_unknown_is_proof(client, flaky, clock):  # noqa: F811
-    """A service that answers EFFECT_UNKNOWN honours keys; `verify` is called once and the next key is new."""
+def test_after_effect_unknown_the_key_is_new(client, flaky, clock):  # noqa: F811
+    """After EFFECT_UNKNOWN `verify` is called once; if nothing happened, the request is sent with a new key."""
     asked = []
-    flaky.script["/orders"] = [effect_unknown, 500, run_once_per_key]
+    flaky.script["/orders"] = [effect_unknown, run_once_per_key]
     options = {"verify": lambda: asked.append(1) or False}
     assert client.call("POST", f"{flaky.url}/orders", json={}, options=options).status == 201
     keys = [headers["idempotency-key"] for _, headers, _ in flaky.calls["/orders"]]
     assert len(asked) == 1
-    assert keys[0] != keys[1] == keys[2]
+    assert keys[0] != keys[1]
+
+
+def test_effect_unknown_proves_nothing(client, flaky, clock):  # noqa: F811
+    """Anybody can write EFFECT_UNKNOWN: a later request to the path is not repeated because of it."""
+    flaky.script["/orders"] = [effect_unknown, 500, order_again]
+    for sent in (1, 2):
+        with pytest.raises(FaultError) as caught:
+            client.call("POST", f"{flaky.url}/orders", json={})
+        assert caught.value.decision.action == "verify"
+        assert len(flaky.calls["/orders"]) == sent
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")  # by aiohttp

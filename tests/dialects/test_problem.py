@@ -127,7 +127,9 @@ def test_a_408_with_an_intent_is_a_cancellation():
     ("document", "code", "executed"),
     [
         ({"status": 429}, "RATE_LIMITED", "no"),
-        ({"status": 500, "code": "RATE_LIMITED"}, "RATE_LIMITED", "no"),
+        ({"status": 500, "code": "RATE_LIMITED"}, "RATE_LIMITED", "maybe"),
+        ({"status": 409, "code": "RATE_LIMITED"}, "RATE_LIMITED", "no"),
+        ({"title": "x", "code": "RATE_LIMITED"}, "RATE_LIMITED", "no"),
         ({"status": 207, "errors": []}, "PARTIAL_FAILURE", "yes"),
         ({"status": 207, "code": "RATE_LIMITED"}, "RATE_LIMITED", "yes"),
         ({"title": "x"}, "UNKNOWN", "maybe"),
@@ -141,7 +143,7 @@ def test_a_408_with_an_intent_is_a_cancellation():
     ],
 )
 def test_code_and_effect(document, code, executed):
-    """Design 8: the code is the member `code`, else that of the status row. M3: RATE_LIMITED had no effect, a 207 had."""
+    """Design 8: the code is the member `code`, else that of the status row. M3: a 207 had its effect, RATE_LIMITED none where the status allows it."""
     fault = decode(document)
     assert (fault.code, fault.executed) == (code, executed)
 

@@ -7,6 +7,19 @@ A function is entered here as "module:function" once it has the decorator `amend
 from __future__ import annotations
 
 FORGED_BY: dict[str, tuple[str, ...]] = {
+    "amends.core.executed:executed_by_status": ("tests/forgery/test_executed.py",),
+    "amends.core.executed:executed_as_proved": ("tests/forgery/test_executed.py",),
+    "amends.core.executed:may_invite": (
+        "tests/forgery/test_executed.py::test_under_503_only_an_invitation_of_our_own_formats_counts",
+        "tests/core/test_hints.py::test_what_a_wait_does_not_prove",
+    ),
+    "amends.http.key_support:vendor_honours_keys": ("tests/http/test_key_support.py::test_the_vendor_table",),
+    "amends.http.key_support:KeySupport.proved": (
+        "tests/http/test_key_support.py::test_what_proves_that_keys_are_honoured",
+        "tests/http/test_key_support.py::test_an_answer_is_no_proof_for_its_own_request",
+        "tests/bindings/test_client_keys.py::test_a_failed_answer_proves_nothing",
+    ),
+    "amends.http.key_support:KeySupport.honours": ("tests/http/test_key_support.py::test_the_users_word",),
     "amends.carriers.report:_may_repeat": (
         "tests/commands/test_decode.py::test_a_wire_that_states_executed_maybe",
         "tests/commands/test_decode.py::test_the_decision_depends_on_whether_a_repeat_is_safe",

@@ -123,16 +123,20 @@ def test_a_proof_makes_a_waiting_request_repeatable():
     """The operation of a request asks again at every failure whether the service has proved that it honours keys."""
     support = KeySupport()
     found = call(support=support, headers={"Content-Length": "10"})
+    other = call(support=support)
     assert not found.operation.repeatable
     found.answered(500, httpx2.Headers({KEY: found.key}))
-    assert found.operation.repeatable
+    assert not other.operation.repeatable
+    found.answered(200, httpx2.Headers({KEY: found.key}))
+    assert other.operation.repeatable
+    assert not found.operation.repeatable
     assert call(support=support).operation.key is not None
     # It sent the key back before; a success without the key disproves it, a failure does not.
     found.answered(300, httpx2.Headers())
     found.answered(199, httpx2.Headers())
-    assert support.proved(ORIGIN, "/pay")
+    assert support.proved(ORIGIN, "/pay", other.key)
     found.answered(200, httpx2.Headers())
-    assert not support.proved(ORIGIN, "/pay")
+    assert not support.proved(ORIGIN, "/pay", other.key)
 
 
 def test_a_proof_holds_for_the_size_of_the_request():
@@ -314,7 +318,7 @@ async def test_resolving_other_failures():
 
 
 def test_the_error_of_an_answer():
-    """An answer without a readable body has its status; EFFECT_UNKNOWN is never repeated, and proves keys."""
+    """An answer without a readable body has its status; EFFECT_UNKNOWN is never repeated, and proves nothing."""
     found = call()
     error = found.error(503, httpx2.Headers(), None, "response")
     assert (error.fault.status, error.response) == (503, "response")
@@ -324,12 +328,10 @@ def test_the_error_of_an_answer():
     headers, problem = httpx2.Headers(answer.headers), answer.body
     error = found.error(409, headers, problem, None)
     assert (error.fault.code, error.fault.max_retries) == (EFFECT_UNKNOWN, 0)
-    assert found.operation.repeatable
+    assert not found.operation.repeatable
     assert is_effect_unknown(error)
     assert not is_effect_unknown(late_body_error())
-    bare = call(keys=False)
-    bare.error(409, headers, problem, None)
-    assert not bare.options.support.proved(ORIGIN, "/pay")
+    assert not found.options.support.proved(ORIGIN, "/pay", "other")
 
 
 def test_failures_inside_successful_answers():

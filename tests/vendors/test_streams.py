@@ -137,7 +137,7 @@ s(
     sse(error(message="x", type="insufficient_quota", param=None, code="insufficient_quota")),
     "QUOTA_EXCEEDED",
     "terminal",
-    "no",
+    "maybe",
 )
 s(
     "openai responses failed",
@@ -158,7 +158,7 @@ s(
     ),
     "RATE_LIMITED",
     "transient",
-    "no",
+    "maybe",
     None,
     "rate_limit_exceeded",
 )
@@ -199,7 +199,7 @@ s(
     ),
     "CONTEXT_TOO_LONG",
     "correctable",
-    "no",
+    "maybe",
 )
 s(
     "anthropic overload",
@@ -228,7 +228,7 @@ s(
     sse(("error", {"type": "error", "error": {"type": "billing_error", "message": "x"}})),
     "QUOTA_EXCEEDED",
     "terminal",
-    "no",
+    "maybe",
 )
 s(
     "gemini sse bare",
@@ -305,7 +305,7 @@ s(
     ": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n" + sse({"error": {"code": 402, "message": "x"}}),
     "QUOTA_EXCEEDED",
     "terminal",
-    "no",
+    "maybe",
 )
 s(
     "choices error",
@@ -409,7 +409,7 @@ s(
     ),
     "CONTENT_REFUSED",
     "correctable",
-    "no",
+    "maybe",
 )
 s(
     "bedrock anthropic",
@@ -434,7 +434,7 @@ s(
     exc("validationException"),
     "VALIDATION_ERROR|BAD_REQUEST",
     "correctable",
-    "no",
+    "maybe",
     ct="application/vnd.amazon.eventstream",
 )
 s(
@@ -493,7 +493,7 @@ s(
     env(2, {"error": {"code": "unauthenticated", "message": "x"}}),
     "UNAUTHENTICATED",
     "correctable",
-    "no",
+    "maybe",
     ct="application/connect+json",
 )
 s(
@@ -592,7 +592,15 @@ s(
     "yes",
     ct="multipart/mixed; boundary=b",
 )
-s("multipart all", mp(G429, G429), "RATE_LIMITED", "transient", "no", 12.0, ct="multipart/mixed; boundary=b")
+s(
+    "multipart all",
+    mp(G429, G429),
+    "RATE_LIMITED",
+    "transient",
+    "maybe",
+    12.0,
+    ct="multipart/mixed; boundary=b",
+)
 s(
     "graph batch",
     {
@@ -611,7 +619,7 @@ s(
     },
     "RATE_LIMITED",
     "transient",
-    "no",
+    "maybe",
     10.0,
 )
 s(
@@ -677,7 +685,7 @@ s(
     },
     "RATE_LIMITED|OVERLOADED",
     "transient",
-    "no",
+    "maybe",
 )
 s(
     "dynamo unprocessed none",
@@ -734,14 +742,14 @@ s(
     + "\n\n",
     "QUOTA_EXCEEDED",
     "terminal",
-    "no",
+    "maybe",
 )
 s(
     "sse no end",
     "data: " + json.dumps(error(code="insufficient_quota", message="x", type="insufficient_quota")),
     "QUOTA_EXCEEDED",
     "terminal",
-    "no",
+    "maybe",
 )
 s(
     "sse id retry",
@@ -868,7 +876,11 @@ s(
 
 @each(("name", "answer", "code", "recovery", "executed", "wait", "word", "vendor"), S)
 def test_a_stream(name, answer, code, recovery, executed, wait, word, vendor):
-    """A failure is found wherever the framing puts it, and what came before it cannot be taken back."""
+    """
+    A failure is found wherever the framing puts it, and what came before it cannot be taken back.
+
+    That it had no effect is known only where the protocol's own number says so: no service is named.
+    """
     fault = extract(answer, in_success=True, vendor=vendor)
     if code is None:
         assert fault is None

@@ -13,9 +13,9 @@ BARE = b'{\n  "error": {\n    "code": 503,\n    "status": "UNAVAILABLE",\n    "m
 LINES = b'{"model": "m", "response": "a"}\n{"error": "model runner crashed"}\n'
 
 
-def watched(data, size):
+def watched(data, size, vendor=None):
     """Feed a stream in parts; return what was delivered, the failure and the number of events."""
-    watch, passed = StreamWatch(), b""
+    watch, passed = StreamWatch(vendor), b""
     for place in range(0, len(data), size):
         good, fault = watch.feed(data[place : place + size])
         passed += good
@@ -31,6 +31,8 @@ def test_a_failure_is_found_however_the_parts_are_cut(size):
     assert (fault.code, fault.executed, delivered) == ("OVERLOADED", "maybe", 2)
     assert passed.startswith(START + TOKEN + TOKEN)
     passed, fault, delivered = watched(START + FAIL, size)
+    assert (fault.code, fault.executed, delivered) == ("OVERLOADED", "maybe", 0)
+    passed, fault, delivered = watched(START + FAIL, size, "anthropic")
     assert (fault.code, fault.executed, delivered) == ("OVERLOADED", "no", 0)
     passed, fault, delivered = watched(TOKEN + BARE, size)
     assert (fault.code, delivered) == ("SERVICE_UNAVAILABLE", 1)

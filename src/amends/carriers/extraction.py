@@ -37,6 +37,7 @@ def extract(
     vendor: str | None = None,
     native: bool = False,
     in_success: bool = False,
+    own: bool = False,
 ) -> Fault | None:
     """
     Return the structured error in a response, or None.
@@ -46,9 +47,10 @@ def extract(
             an MCP CallToolResult or MCPError, an A2A task, a CompletedProcess).
         via: mcp, a2a, jsonrpc, adcp, http, problem, cli, task, arcp or websocket; None: the shape decides.
         native: also read MCP and A2A failures that carry no AdCP error. Without it they give None, as AdCP demands.
-        vendor: the service whose error format to expect, by a name of `amends.vendors.NAMES`; None: headers and the
-            shape of the body decide.
+        vendor: the service that was called, by a name of `amends.vendors.NAMES`. Its words then say whether the call had
+            its effect; None: headers and the shape of the body decide what they mean, and the status about the effect.
         in_success: also look for a failure inside a successful answer, in shapes that a vendor documents.
+        own: the service is part of your own system: what it states about the effect counts under any HTTP status.
 
     Raises:
         LookupError: for an unknown `via` or `vendor`. Never for what the response holds.
@@ -62,8 +64,8 @@ def extract(
 
     """
     if native:
-        return examine(response, via, vendor=vendor, native=native, in_success=in_success)[1].fault
-    return _examine(response, via, vendor, in_success)[1].fault
+        return examine(response, via, vendor=vendor, native=native, in_success=in_success, own=own)[1].fault
+    return _examine(response, via, vendor, in_success, own)[1].fault
 
 
 def examine(
@@ -73,14 +75,15 @@ def examine(
     vendor: str | None = None,
     native: bool = False,
     in_success: bool = False,
+    own: bool = False,
 ) -> tuple[str | None, Reading]:
     """Return the `via` that a response was read by (None if its shape is unknown) and the whole reading."""
     if not native:
-        return _examine(response, via, vendor, in_success)
+        return _examine(response, via, vendor, in_success, own)
     if not isinstance(response, (dict, *DOCUMENTS)):
         seen_via, response = read_object(response)
         via = via or seen_via
-    found, reading = _examine(response, via, vendor, in_success)
+    found, reading = _examine(response, via, vendor, in_success, own)
     if found not in _NATIVE or (reading.fault is not None and found != "http"):
         return found, reading
     if isinstance(response, DOCUMENTS):
@@ -98,13 +101,13 @@ def examine(
 
 
 def _examine(
-    response: Any, via: str | None, vendor: str | None, in_success: bool
+    response: Any, via: str | None, vendor: str | None, in_success: bool, own: bool
 ) -> tuple[str | None, Reading]:
     name: object = via
     if name is not None and (not isinstance(name, str) or name not in VIAS):
         raise LookupError(f"no via {shown(via)}; there are {', '.join(VIAS)}")
-    if vendor is not None or in_success:
-        return _examine_vendor(response, via, vendor, in_success)
+    if vendor is not None or in_success or own:
+        return _examine_vendor(response, via, vendor, in_success, own)
     if not isinstance(response, dict):
         if isinstance(response, DOCUMENTS):
             try:
@@ -152,9 +155,9 @@ def examine_read(value: Any, via: str | None = None, within: int | None = None) 
 
 
 def _examine_vendor(
-    response: Any, via: str | None, vendor: str | None, in_success: bool
+    response: Any, via: str | None, vendor: str | None, in_success: bool, own: bool
 ) -> tuple[str | None, Reading]:
-    """Examine a response of a known vendor, or a successful one."""
+    """Examine a response of a known vendor or of the user's own system, or a successful one."""
     if vendor is not None:
         from amends.vendors.registry import check
 
@@ -166,7 +169,7 @@ def _examine_vendor(
             return _text(response, via, vendor)
     elif isinstance(response, dict):
         if via in {None, "http"} and (ready := _plain_response(response)) is not None:
-            return "http", http.read(ready, now=time, vendor=vendor, in_success=in_success)
+            return "http", http.read(ready, now=time, vendor=vendor, in_success=in_success, own=own)
         value = plain(response)
     else:
         seen_via, value = read_object(response)
@@ -177,8 +180,8 @@ def _examine_vendor(
     if shape == "websocket":
         return shape, _websocket(value, vendor)
     if shape == "http":
-        return shape, http.read(value, now=time, vendor=vendor, in_success=in_success)
-    if via is None:
+        return shape, http.read(value, now=time, vendor=vendor, in_success=in_success, own=own)
+    if via is None and (vendor is not None or in_success):
         found = _bare_vendor(value, vendor)
         if found is not None:
             return "http", found

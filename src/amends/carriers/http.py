@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from amends.carriers import challenge, jsonrpc
 from amends.carriers import headers as header_fields
 from amends.core.enums import Actor, Executed, Recovery
+from amends.core.executed import executed_by_status, may_invite
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
 from amends.core.reading import NOT_FAILED, Reading
@@ -40,6 +41,7 @@ def read(
     now: Callable[[], float] | None = None,
     vendor: str | None = None,
     in_success: bool = False,
+    own: bool = False,
 ) -> Reading:
     """
     Read a response.
@@ -48,8 +50,9 @@ def read(
         response: {"status": int, "headers": {name: value}, "body": object, str or bytes}.
         now: the clock for headers that name a point in time, called only if the response has no `Date` header;
             without either, such a header is ignored.
-        vendor: the service whose error format to expect.
+        vendor: the service that was called, known by its host or by the user's word.
         in_success: also look for a failure inside a successful answer.
+        own: the service is part of the user's own system: what it states about its effect counts under any status.
 
     """
     if not isinstance(response, dict):
@@ -75,6 +78,9 @@ def read(
             if reading is not None and reading.fault is not None:
                 reading = replace(reading, fault=_with_members(reading.fault, body, fields))
     fault = None if reading is None else reading.fault
+    if reading is not None and fault is not None and fault.executed is Executed.NO:
+        fault = _with_proof(fault, body, status, known=own or _vendors().is_service(vendor))
+        reading = replace(reading, fault=fault)
     if reading is None or fault is None:
         path = "status" if wait is None and verdict is None else "header"
         fault = _bare(status, wait, path)
@@ -102,6 +108,28 @@ def read(
             fault = replace(fault, recovery=Recovery.TRANSIENT, actor=row.actor_under(Recovery.TRANSIENT))
             return replace(reading, fault=fault)
     return reading
+
+
+def _with_proof(fault: Fault, body: Any, status: int, *, known: bool) -> Fault:
+    """
+    Return a fault that says "no" as it is only if there is a proof: the status, the service, or an error of its own (M3).
+
+    A body that names another status was written for another answer, and passed on.
+    """
+    if known or executed_by_status(status) is Executed.NO:
+        return fault
+    own_words = isinstance(body, dict) and body.get("status", status) == status
+    if own_words and may_invite(status) and _is_ours(body):
+        return fault
+    return replace(fault, executed=Executed.MAYBE)
+
+
+def _is_ours(body: dict[str, Any]) -> bool:
+    """Whether a body is an error in one of the five formats, with a wait or a statement of its own."""
+    if not _OURS.isdisjoint(body):
+        return "executed" in body or problem.own_wait(body) is not None
+    found = _from_gateway(body)
+    return found is not None and found.fault is not None and found.fault.retry_after is not None
 
 
 def _body(body: Any) -> Any:
@@ -220,6 +248,10 @@ def _in_success(
     if fault is None:
         return NOT_FAILED
     whole = fault.executed is not Executed.YES
+    sender = None if fault.origin is None else fault.origin.dialect
+    if fault.executed is Executed.NO and sender not in _PROTOCOLS and not _vendors().is_service(vendor):
+        # All parts of a batch were refused, as its body says.
+        fault = replace(fault, executed=Executed.MAYBE)
     if whole and fault.retry_after is None:
         wait = header_fields.wait(fields, now)
         if wait is not None:
@@ -227,6 +259,10 @@ def _in_success(
     document = body if isinstance(body, (dict, list)) else None
     path = fault.origin.path if fault.origin is not None else "body"
     return Reading(failed=whole, fatal=whole, path=path, error=document, fault=fault)
+
+
+_PROTOCOLS = frozenset({"grpc", "jsonrpc"})
+"""Senders of failures in successful answers whose number is the protocol's own."""
 
 
 def _from_body(body: dict[str, Any], status: int, wait: float | None) -> Reading | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from math import ceil, isfinite
 
+from amends.core.executed import may_invite
+
 __all__ = ["LONGEST", "NO_INVITATION", "excluded", "finite", "usable"]
 
 LONGEST = 3600.0
@@ -46,7 +48,6 @@ def usable(vocabulary: str, retry_after: float | None) -> float | None:
     return LONGEST if retry_after > LONGEST else float(retry_after)
 
 
-_STATUSES = frozenset({408, 500, 502, 504})
 NO_INVITATION = frozenset({"TIMEOUT", "INTERNAL_ERROR", "CANCELLED", "HEARTBEAT_LOST", "EFFECT_UNKNOWN"})
 
 
@@ -57,4 +58,4 @@ def excluded(code: str, status: int | None = None, *, intent: bool = False) -> b
     >>> excluded("SERVICE_UNAVAILABLE", 503), excluded("TIMEOUT", 504)
     (False, True)
     """
-    return intent or code in NO_INVITATION or status in _STATUSES
+    return intent or code in NO_INVITATION or not may_invite(status)

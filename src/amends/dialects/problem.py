@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from amends.core.crosswalk import source_row
 from amends.core.enums import Executed, Recovery
+from amends.core.executed import executed_by_status
 from amends.core.fault import Fault, Origin
 from amends.core.hints import excluded, finite
 from amends.core.vocabularies.http import VOCABULARY
@@ -229,7 +230,7 @@ def _executed(data: dict[str, Any], code: str, status: int | None, facts: Row, *
     if invited and not excluded(code, status, intent=data.get("intent") is not None):
         return Executed.NO
     if code == "RATE_LIMITED":
-        return Executed.NO
+        return executed_by_status(429 if status is None else status)
     if status is None and code not in VOCABULARY.rows:
         return Executed.MAYBE
     # 408 uses the row of TIMEOUT, so it may have had its effect.

@@ -19,7 +19,7 @@ from amends.errors.base import FaultError
 from amends.foreign.classes import INSIDE, row_for_class
 from amends.foreign.converted import converted_from, is_converted
 from amends.foreign.groups import MAX_PARTS, combine
-from amends.foreign.outcomes import BROKEN, Meaning, fault_of
+from amends.foreign.outcomes import BROKEN, NOT_STARTED_IN_TIME, REFUSED, UNTRUSTED, Meaning, fault_of
 from amends.foreign.readers import BY_VENDOR, READERS
 from amends.foreign.registry import registered_fault
 from amends.foreign.responses import calls_made, response_fault
@@ -96,7 +96,7 @@ def _classify(exc: BaseException, depth: int, walk: _Walk) -> Fault | None:
             # litellm knows that the context was too long, though the response is only a 400.
             response = replace(fault_of(row.meaning), status=response.status, trace_id=response.trace_id)
         # The class may show that the request was not sent: then the response is a proxy's.
-        if row is not None and row.meaning.executed is Executed.NO:
+        if row is not None and row.meaning in _NOT_SENT:
             response = _not_executed(response)
         return _with_calls_made(exc, response, response.executed)
     if row is None:
@@ -123,6 +123,9 @@ def _cause_fault(exc: BaseException, depth: int, walk: _Walk) -> Fault | None:
     return fault
 
 
+_NOT_SENT = frozenset({REFUSED, UNTRUSTED, NOT_STARTED_IN_TIME})
+"""Meanings of classes that say that the request was not sent. Others, such as a rate limit, repeat what an answer said."""
+
 _FAILED_CALLS = frozenset({"SERVICE_UNAVAILABLE", "TIMEOUT", "RATE_LIMITED", "OVERLOADED", "QUOTA_EXCEEDED"})
 """Codes of exceptions without a response that only a call to a service raises."""
 
@@ -140,7 +143,7 @@ def _read_details(
     fault = None if inner is None else _classify(inner, depth - 1, walk)
     if fault is None or fault == _UNKNOWN:
         return None
-    return _not_executed(fault) if meaning.executed is Executed.NO else fault
+    return _not_executed(fault) if meaning in _NOT_SENT else fault
 
 
 def _read(reader: Callable[[BaseException], Fault | None], exc: BaseException) -> Fault | None:

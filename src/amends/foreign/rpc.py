@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from amends.carriers.extraction import examine
 from amends.core.enums import Recovery
+from amends.core.executed import executed_as_proved
 from amends.core.fault import Fault
 from amends.foreign import codes
 from amends.foreign.outcomes import fault_of
@@ -88,7 +89,10 @@ def _with_details(fault: Fault, name: str, details: list[dict[str, object]]) -> 
     read = examine(response, "http", vendor="google")[1].fault
     if read is None:
         return fault
-    read = without_text(read)
+    # The number says whether the call was refused; the words of its details may be those of another service.
+    read = replace(
+        without_text(read), executed=executed_as_proved(read.executed, fault.executed, known=False)
+    )
     word = (read.details or {}).get("code")
     if (word is None or word == name) and read.recovery is fault.recovery:
         return replace(fault, retry_after=read.retry_after, field=read.field)

@@ -11,8 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from amends.carriers.extraction import examine
 from amends.carriers.objects import read_object
+from amends.core.enums import Executed
+from amends.core.executed import executed_as_proved, executed_by_status
 from amends.core.fault import Fault
 from amends.core.wire import plain
 from amends.foreign.attributes import body_of, headers_of, status_of, usual
@@ -20,6 +24,7 @@ from amends.foreign.converted import litellm_response
 from amends.foreign.safe_attr import attribute
 from amends.foreign.sdk_names import sdk_of
 from amends.foreign.without_text import without_text
+from amends.vendors.hosts import HOSTS, vendor_of_origin
 
 __all__ = ["sdk_fault"]
 
@@ -37,7 +42,25 @@ def sdk_fault(exc: BaseException, vendor: str | None = None) -> Fault | None:
     via = "http" if "status" in response else None
     document = response if via else response["body"]
     fault = examine(plain(document), via, vendor=own or vendor, in_success=root in _IN_SUCCESS)[1].fault
-    return None if fault is None else without_text(fault)
+    if fault is None:
+        return None
+    if vendor is None and own is not None and fault.executed is Executed.NO and _is_elsewhere(exc, own):
+        status = fault.status if via else None
+        executed = executed_as_proved(fault.executed, executed_by_status(status), known=False)
+        fault = replace(fault, executed=executed)
+    return without_text(fault)
+
+
+def _is_elsewhere(exc: BaseException, vendor: str) -> bool:
+    """
+    Return whether the request went to a host that is not the vendor's: an SDK can be given the address of another service.
+
+    False if the exception does not say where it went, or the vendor has no hosts of its own.
+    """
+    response = attribute(exc, "response")
+    holders = (attribute(exc, "request"), response, attribute(response, "request"))
+    url = next((found for each in holders if (found := attribute(each, "url")) is not None), None)
+    return url is not None and vendor in HOSTS.values() and vendor_of_origin(str(url)) != vendor
 
 
 _IN_SUCCESS = frozenset({"slack_sdk", "gql", "simple_salesforce", "elasticsearch"})

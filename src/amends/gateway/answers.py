@@ -170,13 +170,16 @@ def is_stream(response: aiohttp.ClientResponse) -> bool:
     return response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
 
 
-async def read_failure(response: aiohttp.ClientResponse, vendor: str | None) -> tuple[Fault, Answer]:
+async def read_failure(
+    response: aiohttp.ClientResponse, vendor: str | None, *, own: bool = False
+) -> tuple[Fault, Answer]:
     """Return the fault of a failed answer, and the answer with as much of its body as was needed."""
     data = await read_up_to(response, READ)
     whole = response.content.at_eof()
     body = _decoded(data, response.headers.get("Content-Encoding", "")) if whole else None
     headers = dict(response.headers)
-    fault = extract({"status": response.status, "headers": headers, "body": body}, "http", vendor=vendor)
+    document = {"status": response.status, "headers": headers, "body": body}
+    fault = extract(document, "http", vendor=vendor, own=own)
     return fault or Fault(code="INTERNAL_ERROR", status=response.status), Answer(response, data)
 
 

@@ -38,7 +38,7 @@ from amends.gateway.headers import BadRequest, RequestHeaders, request_headers, 
 from amends.gateway.refusals import FACTS, refusal, send_and_read_on, send_problem, send_whole
 from amends.gateway.stats import Stats, UpstreamStatus
 from amends.http.asgi_types import Receive, Scope, Send
-from amends.http.key_support import KeySupport, vendor_honours_keys
+from amends.http.key_support import KeySupport
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import arun_flow
 from amends.recovery.history import Attempt
@@ -203,7 +203,7 @@ class HttpUpstream:
             response = await self._request(method, url, headers, body)
             status = response.status
             if headers.key is not None:
-                self._note_proof(headers.key, rest, response)
+                self._note_proof(headers.key, rest, response, len(body.data))
             if status < 400 and self.config.vendor is None:
                 length = response.content_length
                 whole = await response.read() if length is not None and length <= SMALL else None
@@ -287,11 +287,9 @@ class HttpUpstream:
         """Return what is known about repeating a call: its method, and a key that the service honours."""
         key = call.headers.key
         # Clients add keys for services that may ignore them, so a key alone proves nothing.
-        honoured = self.config.keyed
-        if honoured is None and key is not None:
-            honoured = vendor_honours_keys(self.origin, call.method) or self.proofs.proved(
-                self.origin, call.path
-            )
+        honoured = key is not None and self.proofs.honours(
+            self.origin, call.path, call.method, key, size=len(call.body.data), said=self.config.keyed
+        )
         return replace(
             Operation.of_http(
                 call.method,
@@ -303,11 +301,11 @@ class HttpUpstream:
             binding="gateway",
         )
 
-    def _note_proof(self, key: str, rest: bytes, response: aiohttp.ClientResponse) -> None:
+    def _note_proof(self, key: str, rest: bytes, response: aiohttp.ClientResponse, size: int) -> None:
         """Note what an answer proves about idempotency keys."""
         succeeded = 200 <= response.status < 300
         path = rest.decode("latin-1")
-        self.proofs.answered(self.origin, path, key, response.headers, succeeded=succeeded)
+        self.proofs.answered(self.origin, path, key, response.headers, succeeded=succeeded, size=size)
 
     def _outcome(self, sent: float, error: Exception) -> Outcome:
         fault = error.fault if isinstance(error, FaultError) else from_exception(error)
@@ -353,7 +351,7 @@ class HttpUpstream:
         """Read as much of an answer as shows whether it failed."""
         vendor = self.config.vendor
         if response.status >= 400:
-            return await read_failure(response, vendor)
+            return await read_failure(response, vendor, own=self.config.own)
         if vendor is not None and is_stream(response):
             data = await first_event(response)
             return failure_in_stream(data, vendor), Answer(response, data)

@@ -263,6 +263,7 @@ def error_from_response(
     response: object,
     *,
     vendor: str | None = None,
+    own: bool = False,
 ) -> FaultError:
     """
     Return the typed error of a failed response.
@@ -272,10 +273,13 @@ def error_from_response(
         headers: the response's headers.
         body: the response's body, or None if it is too large or incomplete.
         response: the client library's response, which becomes the error's attribute `response`.
-        vendor: the service whose error format to expect, if known.
+        vendor: the service that was called, if it is known by its host or by the user's word.
+        own: whether it is part of the user's own system.
 
     """
-    found = extract({"status": status, "headers": dict(headers), "body": body}, "http", vendor=vendor)
+    found = extract(
+        {"status": status, "headers": dict(headers), "body": body}, "http", vendor=vendor, own=own
+    )
     fault = found or Fault(code="INTERNAL_ERROR", status=status)
     if fault.code == EFFECT_UNKNOWN:
         # Not repeated with its key, even if the service says so: the effect has to be verified first (M3).

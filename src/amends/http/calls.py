@@ -34,7 +34,7 @@ from amends.dialects.problem import MEDIA_TYPE
 from amends.effects.current import request_key
 from amends.errors.base import FaultError
 from amends.http.call_bodies import Service, error_from_response, is_effect_unknown, service_of
-from amends.http.key_support import KEY, KeySupport, shared_proofs, vendor_honours_keys
+from amends.http.key_support import KEY, KeySupport, shared_proofs
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.clock import CLOCK
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, route_scope, upstream_for
@@ -202,11 +202,10 @@ class Call:
 
     def _operation(self, around: Operation | None) -> Operation:
         """Return the operation given to recovery. It has the key only if the service is known to honour it."""
-        honoured = self.key is not None and self._honours_keys()
         declared = Operation.of_http(
             self.method,
             name=f"{self.method} {self.origin.partition('://')[2]}",
-            key=self.key if honoured else None,
+            key=self.key if self._honours_keys() else None,
             url=f"{self.origin}{self.path}",
             trace_id=self._begin_trace(),
         )
@@ -228,16 +227,20 @@ class Call:
 
     def _honours_keys(self) -> bool:
         """Return whether the service is known to honour keys; what the user says about it comes first."""
-        options = self.options
-        said = options.keyed
+        key, said = self.key, self.options.keyed
+        if key is None:
+            return False
         if said is None and self.upstream is not None:
             said = self.upstream.keyed
-        if said is not None and not (said and self._redirected):
-            return said
-        return (
-            (self._by_hand and not self._redirected)
-            or vendor_honours_keys(self.origin, self.method)
-            or options.support.proved(self.origin, self.path, self.size)
+        return self.options.support.honours(
+            self.origin,
+            self.path,
+            self.method,
+            key,
+            size=self.size,
+            said=said,
+            by_hand=self._by_hand,
+            redirected=self._redirected,
         )
 
     def recover_options(self, left: float | None = None) -> dict[str, Any]:
@@ -290,7 +293,7 @@ class Call:
         return added
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """Note what an answer, failed or not, proves about the service. `headers` are looked up without case."""
+        """Note what the headers of an answer say about the service. `headers` are looked up without case."""
         if self.key is not None:
             succeeded = 200 <= status < 300
             self.options.support.answered(
@@ -304,12 +307,13 @@ class Call:
     def error(
         self, status: int, headers: Mapping[str, str], body: bytes | None, response: object
     ) -> FaultError:
-        """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""
+        """Return the typed error of a failed response."""
         self._failed = response
-        error = error_from_response(status, headers, body, response, vendor=self.service.vendor)
-        if self.key is not None and error.fault.code == EFFECT_UNKNOWN:
-            self.options.support.prove(self.origin, self.path, size=self.size)
-        return error
+        vendor, own = (
+            self.service.vendor,
+            self.options.own or (self.upstream is not None and self.upstream.own),
+        )
+        return error_from_response(status, headers, body, response, vendor=vendor, own=own)
 
     def failure_inside(
         self, status: int, headers: Mapping[str, str], body: bytes, response: object
@@ -319,6 +323,8 @@ class Call:
         # A fault that is only a remark, such as one about a part of the answer, does not fail the call.
         if fault is None or fault.executed is Executed.YES:
             return None
+        if self.key is not None:
+            self.options.support.take_back(self.origin, self.path, self.key)
         error = FaultError.from_fault(fault)
         error.response = response  # type: ignore[attr-defined]
         return error

@@ -173,7 +173,8 @@ def after_failure(fault: Fault | None, status: int, content_type: str = "", body
     is repeated. "keep": it may have had its effect, and a repeat would fail again; repeats get the same response.
     """
     if fault is None and content_type.startswith(MEDIA_TYPE):
-        fault = extract({"status": status, "headers": {}, "body": body}, via="http")
+        # The application answers for itself.
+        fault = extract({"status": status, "headers": {}, "body": body}, via="http", own=True)
     facts: Any = fault or VOCABULARY.status_row(status)
     if facts.executed is Executed.NO:
         return "release"

@@ -115,8 +115,8 @@ class VendorVector(msgspec.Struct, frozen=True, kw_only=True):
     """`vendors/name-number`."""
     vendor: str | None
     """
-    A name of `amends.vendors.NAMES`. A reader has to give the same result with and without it. None: the service has no
-    table, and the general rules read it.
+    A name of `amends.vendors.NAMES`. A reader has to give the same result with and without it, except for `executed`: without
+    the name it is "no" only where the HTTP status says so. None: the service has no table, and the general rules read it.
     """
     source: str
     """Address of the published reference, SDK or issue that the shape follows."""

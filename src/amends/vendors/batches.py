@@ -62,7 +62,8 @@ def in_batch(body: dict[str, object], quoted: Waiter | None) -> Fault | None:
             found
             for item in entries[:1000]
             if isinstance(item, dict) and item.get(".tag") == "failure"
-            if (found := read(409, {}, {"error": item.get("failure")}, vendor="dropbox")) is not None
+            if (found := read(409, {}, {"error": item.get("failure")}, vendor="dropbox", known_by_shape=True))
+            is not None
         ]
         return _of_parts(faults, len(entries)) if faults else None
     failed, done = body.get("Failed"), body.get("Successful", [])
@@ -97,7 +98,7 @@ def in_collection(items: list[object]) -> Fault | None:
 def _refused(item: dict[str, object]) -> Fault:
     """Return the fault of a part that has a code word and no status."""
     ours = item.get("SenderFault") is not False
-    found = read(400 if ours else 500, {}, item, vendor="aws")
+    found = read(400 if ours else 500, {}, item, vendor="aws", known_by_shape=True)
     return found or build(None, 400, Evidence(), "aws", None, None, None)
 
 
@@ -144,7 +145,7 @@ def _part(status: int, body: object, wait: float | None) -> Fault:
         except Unreadable:
             body = None
     found = read(status, {}, body, wait=wait)
-    return found or build(None, status, Evidence(), None, None, wait, None)
+    return found or build(None, status, Evidence(answered=status), None, None, wait, None)
 
 
 _STATUS_LINE = re.compile(r"(?m)^HTTP/[\d.]+ ([1-5]\d\d)\b")

@@ -25,7 +25,7 @@ from amends.vendors.kinds import (
 from amends.vendors.meaning import by_words
 from amends.vendors.model import Kind
 from amends.vendors.reading import build
-from amends.vendors.registry import index
+from amends.vendors.registry import index, is_service
 
 __all__ = ["REGISTERED", "read_close"]
 
@@ -78,9 +78,10 @@ def read_close(code: int, reason: str = "", vendor: str | None = None) -> Fault 
         found = by_words([*reversed(reason.split(".")), reason], None, sender, known)
         if found is not None:
             kind, word = found
+    # A number of the protocol is the service's own word; one of its text may be another service's.
+    evidence = Evidence(proved=kind is None or is_service(vendor))
     if kind is None:
         kind = REGISTERED.get(code, LOST)
-    evidence = Evidence()
     evidence.message = reason[:_LONGEST]
     return build(kind, None, evidence, vendor, word, None, None, "close")
 

@@ -52,9 +52,13 @@ class Evidence:
     type: tuple[int, str] | None = None
     """(rank of the object, word) of the first `type`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, answered: int | None = None, proved: bool = False) -> None:
         self.ranked: list[tuple[int, str]] = []
         """(rank, word)."""
+        self.answered = answered
+        """The status that the service itself answered with; one that only the body names is not."""
+        self.proved = proved
+        """Whether the service is known by its host or by the user's word."""
 
     def kept(self, word: str) -> str:
         """Return the word to keep for one that decided: for a `type`, the `code` beside it, which says more."""

@@ -19,6 +19,8 @@ _NUMBERS = {
     # MCP: a person has to open a page, for example to sign in.
     -32042: SIGN_IN,
 }
+_REFUSED = frozenset({-32700, -32600, -32601, -32602, -32042})
+"""Numbers of the protocols with which a call is refused before it runs (M3)."""
 
 
 def read_error(error: dict[str, object]) -> Fault | None:
@@ -31,7 +33,7 @@ def read_error(error: dict[str, object]) -> Fault | None:
     code = error.get("code")
     if not isinstance(code, int) or isinstance(code, bool) or abs(code) > 10**9:
         return None
-    evidence = Evidence()
+    evidence = Evidence(proved=code in _REFUSED)
     message = error.get("message")
     evidence.message = message if isinstance(message, str) else ""
     return build(_NUMBERS.get(code, INTERNAL), None, evidence, "jsonrpc", str(code), None, None)

@@ -30,7 +30,7 @@ from amends.vendors.kinds import (
 from amends.vendors.model import Kind, Vendor
 from amends.vendors.registry import Index, index
 
-__all__ = ["NOT_SENT", "STATUSES", "by_form", "by_status", "by_words", "first_word", "is_known"]
+__all__ = ["STATUSES", "by_form", "by_status", "by_words", "first_word", "is_known"]
 
 _EDGE_NO = Kind("SERVICE_UNAVAILABLE", Recovery.TRANSIENT, Actor.CALLER, Executed.NO)
 
@@ -53,9 +53,6 @@ STATUSES: dict[int, Kind] = {
     530: UNAVAILABLE,
 }
 """Statuses outside the registered ones, or with a more exact meaning than their class."""
-
-NOT_SENT = frozenset({521, 523, 525, 526, 529})
-"""Statuses from 500 on for which the request had no effect (M3)."""
 
 _WAITING: dict[int, Kind] = {402: RATE, 403: RATE, 409: IN_PROGRESS, 413: RATE}
 """Refusals that name a wait: the same call succeeds later."""

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from amends.core.enums import Actor, Executed, Recovery
+from amends.core.enums import Actor, Recovery
+from amends.core.executed import executed_as_proved, executed_by_status
 from amends.core.fault import Fault, Origin
 from amends.core.instants import bounded, seconds_since_epoch, until
 from amends.core.vocabularies.http import VOCABULARY
 from amends.vendors import shapes
 from amends.vendors.evidence import Evidence, collect, token
 from amends.vendors.kinds import INVALID
-from amends.vendors.meaning import NOT_SENT, by_status, by_words, first_word
+from amends.vendors.meaning import by_status, by_words, first_word
 from amends.vendors.model import Kind, Vendor
-from amends.vendors.registry import index
+from amends.vendors.registry import index, is_service
 
 __all__ = ["beside", "build", "own_wait", "read", "read_bare", "sender_of", "trace_of"]
 
@@ -97,6 +98,7 @@ def read(
     now: Callable[[], float] | None = None,
     quoted: Waiter | None = None,
     specific: bool = False,
+    known_by_shape: bool = False,
 ) -> Fault | None:
     """
     Return the fault of a failed response in a vendor's format, or None.
@@ -110,9 +112,10 @@ def read(
         now: the clock, for a wait until a point in time.
         quoted: returns the wait of headers that a body quotes.
         specific: return None also if no word of the body is known.
+        known_by_shape: `vendor` was recognised by the answer itself, which proves nothing about its effect.
 
     """
-    evidence = Evidence()
+    evidence = Evidence(answered=status, proved=not known_by_shape and is_service(vendor))
     name = vendor
     guessed = False
     if isinstance(body, dict):
@@ -199,8 +202,13 @@ def read_bare(
     vendor: str | None = None,
     now: Callable[[], float] | None = None,
     quoted: Waiter | None = None,
+    known_by_shape: bool = False,
 ) -> Fault | None:
-    """Return the fault of a document without a status. It needs a known shape and a known word or status."""
+    """
+    Return the fault of a document without a status. It needs a known shape and a known word or status.
+
+    `known_by_shape`: `vendor` was recognised by the answer itself.
+    """
     if isinstance(body, dict):
         first: object = body
         name = vendor or shapes.vendor_of(body)
@@ -214,7 +222,7 @@ def read_bare(
     if vendor is None and len(first) > 3 and len(first.keys() - _BESIDE) > 1:
         # A resource that describes something that failed.
         return None
-    evidence = collect(first, Evidence())
+    evidence = collect(first, Evidence(proved=not known_by_shape and is_service(vendor)))
     words = evidence.words()
     known = index()
     sender = known.vendors.get(name) if name is not None else None
@@ -405,10 +413,10 @@ def build(
     path: str = "body",
 ) -> Fault:
     """Return the fault of a kind, or of the status if there is none."""
+    least = executed_by_status(evidence.answered)
     if kind is not None:
-        code, recovery, actor, executed = kind.code, kind.recovery, kind.actor, kind.executed
-        if executed is None:
-            executed = _executed(status)
+        code, recovery, actor = kind.code, kind.recovery, kind.actor
+        executed = least if kind.executed is None else kind.executed
         if wait is None:
             wait = kind.wait
     else:
@@ -416,9 +424,8 @@ def build(
         code, recovery, actor, executed = row.code, row.recovery, row.actor, row.executed
         if evidence.verdict is True and recovery is not Recovery.TRANSIENT:
             recovery, actor = Recovery.TRANSIENT, row.actor_under(Recovery.TRANSIENT)
+    executed = executed_as_proved(executed, least, known=evidence.proved)
     if evidence.verdict is False and (recovery is Recovery.TRANSIENT or recovery is Recovery.UNCERTAIN):
-        if recovery is Recovery.TRANSIENT:
-            executed = Executed.NO
         recovery, actor = Recovery.TERMINAL, Actor.OPERATOR
     if word is None or word[0] == "@":
         word = evidence.phrase
@@ -437,12 +444,3 @@ def build(
         executed=executed,
         origin=Origin(vendor or "vendor", path),
     )
-
-
-def _executed(status: int | None) -> Executed:
-    """M3: whether a call that failed with this status may have had its effect."""
-    if status is None:
-        return Executed.MAYBE
-    if status in NOT_SENT or (400 <= status < 500 and status not in {408, 499}):
-        return Executed.NO
-    return Executed.MAYBE

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from amends.core.validate import shown
 from amends.vendors.model import Kind, Vendor
 
-__all__ = ["NAMES", "Index", "check", "find", "index", "vendor"]
+__all__ = ["FORMATS", "NAMES", "Index", "check", "find", "index", "is_service", "vendor"]
 
 _NAMES = (
     "openai azure-openai",
@@ -36,6 +36,20 @@ _NAMES = (
 )
 NAMES: tuple[str, ...] = tuple(name for line in _NAMES for name in line.split())
 """The names of all vendors. Each has a module of its name in `tables`."""
+
+FORMATS = frozenset({"oauth", "grpc", "connect", "graphql", "soap", "x402", "edge"})
+"""Names that stand for the format of answers and not for one service."""
+
+
+def is_service(name: str | None) -> bool:
+    """
+    Return whether a name stands for one service, whose answers are believed if the user or the host names it.
+
+    >>> is_service("stripe"), is_service("graphql"), is_service(None)
+    (True, False, False)
+    """
+    return name is not None and name not in FORMATS
+
 
 _ALIASES = {
     "wecom": "wechat",

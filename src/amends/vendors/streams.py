@@ -19,6 +19,7 @@ from amends.vendors.grpc import read_trailers
 from amends.vendors.jsonrpc import read_error
 from amends.vendors.markup import is_error_document
 from amends.vendors.reading import read, read_bare
+from amends.vendors.registry import is_service
 
 __all__ = [
     "FAILED",
@@ -104,7 +105,7 @@ def fault_of(error: dict[str, object], vendor: str | None, now: Clock | None) ->
     if found is not None:
         return found
     # The event says that it is an error, but no word of it is known.
-    evidence = collect(error, Evidence())
+    evidence = collect(error, Evidence(proved=is_service(vendor)))
     from amends.vendors.kinds import INTERNAL
     from amends.vendors.meaning import first_word
     from amends.vendors.reading import build
@@ -247,7 +248,11 @@ def _event_stream(data: bytes, vendor: str | None) -> Fault | None:
     error = {**document, "__type": word}
     # A message starts with its length.
     delivered = int.from_bytes(data[:4]) <= place
-    return _in_stream(read_bare(error, vendor=vendor or "aws") or fault_of(error, "aws", None), delivered)
+    return _in_stream(
+        read_bare(error, vendor=vendor or "aws", known_by_shape=vendor is None)
+        or fault_of(error, "aws", None),
+        delivered,
+    )
 
 
 def _in_stream(fault: Fault | None, delivered: bool) -> Fault | None:

@@ -32,7 +32,7 @@ from amends.vendors.markup import is_error_document, part_failed
 from amends.vendors.meaning import by_words, first_word
 from amends.vendors.model import Kind
 from amends.vendors.reading import build, own_wait, read, read_bare, sender_of, trace_of
-from amends.vendors.registry import index
+from amends.vendors.registry import index, is_service
 from amends.vendors.streams import failure_in, read_binary, read_stream
 
 __all__ = ["read_success"]
@@ -102,7 +102,7 @@ def read_success(
     if not isinstance(body, dict):
         return None
     if isinstance(body.get("errors"), (list, bool)):
-        found = _with_errors(body, vendor or sender_of(fields), fields, now)
+        found = _with_errors(body, vendor, fields, now)
         if found is not None:
             return replace(found, trace_id=found.trace_id or trace_of(fields))
     batch = of_calls([body]) if "custom_id" in body else in_batch(body, quoted)
@@ -114,13 +114,13 @@ def read_success(
         if fault is None and (
             document is not body or "ok" in body or "success" in body or "jsonrpc" not in body
         ):
-            evidence = collect(document, Evidence())
+            evidence = collect(document, Evidence(proved=is_service(vendor)))
             words = evidence.words()
             fault = build(_default(body), evidence.status, evidence, vendor, first_word(words), None, None)
         return _with_phrase(_as_success(fault))
     if "jsonrpc" in body and isinstance(body.get("error"), dict):
         return read_error(body["error"])
-    wrong = _user_errors(body)
+    wrong = _user_errors(body, vendor)
     return None if wrong is None else replace(wrong, trace_id=trace_of(fields))
 
 
@@ -316,7 +316,7 @@ def _with_errors(
 
 
 def _problem_of_x(item: dict[str, object]) -> Fault:
-    found = read(400, {}, item, vendor="x")
+    found = read(400, {}, item, vendor="x", known_by_shape=True)
     return replace(found or build(INVALID, None, Evidence(), "x", None, None, None), status=None)
 
 
@@ -328,7 +328,8 @@ def _graphql_error(
 ) -> Fault:
     path = item.get("path")
     plain = {name: value for name, value in item.items() if name not in {"path", "locations"}}
-    evidence = collect(plain, Evidence())
+    evidence = collect(plain, Evidence(proved=is_service(vendor)))
+    vendor = vendor or sender_of(fields)
     words = evidence.words()
     known = index()
     found = by_words(words, None, known.vendors.get(vendor or "graphql"), known)
@@ -357,13 +358,14 @@ def _cost_wait(body: dict[str, object]) -> float | None:
     return bounded(max(0.0, (needed - available) / rate))
 
 
-def _user_errors(body: dict[str, object]) -> Fault | None:
+def _user_errors(body: dict[str, object], vendor: str | None) -> Fault | None:
     """Read Shopify's user errors: `data.<mutation>.userErrors`."""
     data = body.get("data")
     for value in data.values() if isinstance(data, dict) else ():
         errors = value.get("userErrors") if isinstance(value, dict) else None
         if isinstance(errors, list) and errors and isinstance(errors[0], dict) and "message" in errors[0]:
-            evidence = collect({"message": errors[0]["message"], "code": errors[0].get("code")}, Evidence())
+            said = {"message": errors[0]["message"], "code": errors[0].get("code")}
+            evidence = collect(said, Evidence(proved=is_service(vendor)))
             field = errors[0].get("field")
             if isinstance(field, list):
                 field = ".".join(str(part) for part in field)
