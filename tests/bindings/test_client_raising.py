@@ -69,6 +69,17 @@ def test_a_call_that_was_not_sent_has_no_exception_of_the_library(client, clock)
         assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    "asked", ["301", "99999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "9" * 40, "9223372036854775807"]
+)
+def test_too_long_a_wait_ends_the_call(client, clock, asked):  # noqa: F811
+    """A `Retry-After` above the waiting time ends the call after one request, however far above it is."""
+    with raw_server(answer(503, headers={"Retry-After": asked})) as server:
+        with pytest.raises(FaultError) as caught:
+            client.call("GET", server.url)
+        assert (caught.value.decision.reason, len(server.requests)) == ("wait-too-long", 1)
+
+
 # traceparent --------------------------------------------------------------------------------------------------------
 
 

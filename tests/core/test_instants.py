@@ -106,10 +106,19 @@ def test_dates(text, expected):
 
 @pytest.mark.parametrize(
     ("wait", "expected"),
-    [(None, None), (-0.1, None), (0, 0), (5.0, 5.0), (IMPOSSIBLE, IMPOSSIBLE), (IMPOSSIBLE + 1, None)],
+    [
+        (None, None),
+        (-0.1, None),
+        (0, 0),
+        (5.0, 5.0),
+        (IMPOSSIBLE, IMPOSSIBLE),
+        (IMPOSSIBLE + 1, IMPOSSIBLE),
+        (float("inf"), IMPOSSIBLE),
+        (float("nan"), None),
+    ],
 )
 def test_bounds(wait, expected):
-    """A wait that is negative or longer than a century counts as absent."""
+    """A negative wait counts as absent, one of more than a century as a century."""
     assert bounded(wait) == expected
     assert IMPOSSIBLE == 100 * 366 * 24 * 3600
 
@@ -174,9 +183,15 @@ def test_which_numbers_are_instants():
 
 
 def test_the_longest_wait_is_a_century():
-    """A longer or a negative one counts as absent."""
+    """A longer one is cut to it, and a negative one counts as absent."""
     century = 100 * 366 * 86400.0
-    assert [bounded(each) for each in (None, 0, century, century + 1, -0.1)] == [None, 0, century, None, None]
+    assert [bounded(each) for each in (None, 0, century, century + 1, -0.1)] == [
+        None,
+        0,
+        century,
+        century,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +201,11 @@ def test_the_longest_wait_is_a_century():
         ("0", {}, 0.0),
         ("-7", {}, None),
         ("7s", {}, 7.0),
-        ("9" * 31, {}, None),
+        ("9" * 31, {}, IMPOSSIBLE),
+        ("9" * 32, {}, IMPOSSIBLE),
+        ("9" * 33, {}, IMPOSSIBLE),
+        ("٩" * 33, {}, None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", {}, IMPOSSIBLE),
         ("1700000060", {}, 60.0),
         ("1699999999", {}, 0.0),
         ("1700000060000", {}, 60.0),

@@ -31,7 +31,7 @@ HEADERS = [
     ({"Retry-After": str(NOW + 30), **DATE}, 30.0),
     ({"Retry-After": str((NOW + 30) * 1000), **DATE}, 30.0),
     ({"Retry-After": "86400"}, 86400.0),
-    ({"Retry-After": "9999999999999999999"}, None),
+    ({"Retry-After": "9999999999999999999"}, 100 * 366 * 86400.0),
     ({"Retry-After": "-5"}, None),
     ({"Retry-After": "soon"}, None),
     ({"grpc-retry-pushback-ms": "250"}, 0.25),

@@ -2,7 +2,7 @@
 Waits as services write them: numbers, durations, instants.
 
 A number above 10**9 is an instant whatever the member or header is called: in seconds since the epoch, or in milliseconds
-above 10**12. A wait of more than a century cannot be meant and counts as absent.
+above 10**12. A wait of more than a century counts as a century: it is longer than anybody waits, and not absent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 IMPOSSIBLE = 100 * 366 * 86400.0
-"""Seconds. No service asks for a longer wait on purpose."""
+"""Seconds. A longer wait is cut to this one, which is too long for every policy."""
 
 _EPOCH = 1_000_000_000
 # In milliseconds, 10**12 is the year 2001; a smaller number would be seconds of a time centuries away.
@@ -33,6 +33,7 @@ _MICROSECONDS = 10**14
 _NANOSECONDS = 10**17
 
 _DIGITS = frozenset("0123456789.-+eE")
+_LONGEST_NUMBER = 32
 _UNITS = {
     "ms": 0.001,
     "s": 1.0,
@@ -54,7 +55,7 @@ _CLOCK = re.compile(r"(?:(\d{1,5})\.)?(\d{1,2}):([0-5]\d):([0-5]\d(?:\.\d+)?)")
 
 def number(value: str | None) -> float | None:
     """Return a plain finite decimal number, or None. float() accepts more ("1_0", "nan", "infinity")."""
-    if not value or len(value) > 32 or not _DIGITS.issuperset(value):
+    if not value or len(value) > _LONGEST_NUMBER or not _DIGITS.issuperset(value):
         return None
     try:
         found = float(value)
@@ -127,8 +128,8 @@ def date(value: str) -> float | None:
 
 
 def bounded(wait: float | None) -> float | None:
-    """Return a wait that can be meant, or None: not negative, and at most a century."""
-    return wait if wait is not None and 0 <= wait <= IMPOSSIBLE else None
+    """Return a wait of at most a century; None for a negative one."""
+    return None if wait is None or not wait >= 0 else min(wait, IMPOSSIBLE)
 
 
 def seconds_of(value: str, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
@@ -144,6 +145,8 @@ def seconds_of(value: str, headers: Mapping[str, str], now: Callable[[], float] 
     (90.0, 60.0)
 
     """
+    if len(value) > _LONGEST_NUMBER and value.isascii() and value.isdecimal():
+        return IMPOSSIBLE
     amount = number(value)
     if amount is not None:
         if is_instant(amount):
