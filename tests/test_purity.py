@@ -136,3 +136,12 @@ import amends
 amends.decide(amends.extract(b'{"isError": true, "structuredContent": {"adcp_error": {"code": "RATE_LIMITED"}}}'))
 """
     assert {name for name in IMPURE if name in loaded(code) - WITH_MSGSPEC} == set()
+
+
+@pytest.mark.parametrize("name", ["httpx", "requests", "aiohttp", "mcp", "fastmcp"])
+def test_clients_do_not_load_the_ledger(name):
+    """A client asks for the key of a running effect; the ledger and its stores are loaded with a ledger."""
+    found = loaded(f"import amends.bindings.{name}")
+    heavy = ("amends.effects", "amends.stores", "amends.durable", "psycopg", "sqlite3")
+    assert [each for each in found if each.startswith(heavy)] == []
+    assert f"amends.bindings.{name}" in found

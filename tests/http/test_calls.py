@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from amends import Fault, FaultError, Operation, Policy, Upstream, recover
-from amends.effects.current import running_as
 from amends.errors import RateLimitedError
 from amends.http.call_bodies import late_body_error
 from amends.http.calls import (
@@ -25,6 +24,7 @@ from amends.http.calls import (
 from amends.http.key_support import KEY, KeySupport
 from amends.http.request_info import RequestInfo
 from amends.http.responses import Settings, error_response
+from amends.recovery.effect_context import running_as
 from amends.recovery.scope import SCOPE, Scope
 from amends.serving.effect_unknown import EFFECT_UNKNOWN, EffectUnknownError
 from amends.testing import FakeClock

@@ -57,7 +57,6 @@ from amends.bindings.mcp.transport import default_http_client  # noqa: E402
 from amends.core.fault import Fault  # noqa: E402
 from amends.core.operation import Operation  # noqa: E402
 from amends.core.policy import Policy  # noqa: E402
-from amends.effects import Effects  # noqa: E402
 from amends.errors.base import FaultError  # noqa: E402
 from amends.recovery.origins import PER_ORIGIN, PerOrigin  # noqa: E402
 from amends.recovery.policies import ADCP  # noqa: E402
@@ -70,6 +69,8 @@ if TYPE_CHECKING:
     from fastmcp.client.client import CallToolResult
     from fastmcp.client.progress import ProgressHandler
     from fastmcp.utilities.versions import VersionSpec
+
+    from amends.effects import Effects
 
 __all__ = ["Client", "Recovering", "guard"]
 

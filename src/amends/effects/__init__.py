@@ -14,7 +14,6 @@ and the outcome is recorded after it. docs/effects.md has the whole picture.
 
 from __future__ import annotations
 
-from amends.effects.current import current_key
 from amends.effects.errors import (
     AlreadyDoneError,
     EffectRunningError,
@@ -26,6 +25,7 @@ from amends.effects.errors import (
 from amends.effects.ledger import Effects, Pending, Scope
 from amends.effects.records import Effect
 from amends.effects.similar import Similar
+from amends.recovery.effect_context import current_key
 
 __all__ = [
     "AlreadyDoneError",

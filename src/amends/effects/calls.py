@@ -15,13 +15,13 @@ from amends.effects.arguments import (
     key_text,
     row_name,
 )
-from amends.effects.current import current_scope
 from amends.effects.durations import seconds
 from amends.effects.flow import Request
 from amends.effects.outcomes import return_type
 from amends.effects.records import SHOWN, EffectRecord
 from amends.effects.similar import Similar
 from amends.errors import ValidationError
+from amends.recovery.effect_context import current_scope
 
 __all__ = ["AGAIN", "Tool"]
 

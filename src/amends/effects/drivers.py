@@ -11,8 +11,8 @@ from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, TypeVar
 
 from amends.durable.batch import in_background
-from amends.effects.current import running_as
 from amends.effects.flow import LOG, CallStep, EffectClaim, EffectKeys, Flow, StoreStep, VerifyStep, WaitStep
+from amends.recovery.effect_context import running_as
 from amends.serving.time_limit import call_within
 from amends.stores.errors import StoreError
 

@@ -26,12 +26,12 @@ from amends.core.fault import Fault
 from amends.core.json_value import json_value
 from amends.durable.keys import Claim, KeyInDoubt, KeyReused, KeyRunning, Keys, new_holder
 from amends.effects import errors
-from amends.effects.current import is_running
 from amends.effects.outcomes import encode_result, restore_result
 from amends.effects.records import EffectRecord, free
 from amends.effects.similar import Similar, find_similar
 from amends.errors.base import FaultError
 from amends.recovery.classify import fault_of
+from amends.recovery.effect_context import is_running
 from amends.serving.server_errors import is_about_a_part
 from amends.stores.errors import StoreError
 

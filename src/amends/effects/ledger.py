@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from amends.durable.keys import Claim, KeyRunning
 from amends.effects import errors
 from amends.effects.calls import AGAIN, Tool
-from amends.effects.current import within_scope
 from amends.effects.drivers import Waiters, drive, drive_plain
 from amends.effects.durations import seconds
 from amends.effects.flow import EffectKeys, ask_about_similar, perform
@@ -36,6 +35,7 @@ from amends.effects.records import Effect, effect_of, free
 from amends.effects.similar import Similar
 from amends.errors import ConflictError as NotInDoubtError
 from amends.errors import NotFoundError
+from amends.recovery.effect_context import within_scope
 from amends.stores import Clock, Store
 
 __all__ = ["Effects", "Pending", "Scope", "decide"]

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from amends.durable.keys import same_request
 from amends.effects import errors
-from amends.effects.current import running_as
 from amends.effects.flow import Request, hand_out, reopening, wire_key
 from amends.effects.outcomes import encode_result
 from amends.effects.records import TABLE, EffectRecord
+from amends.recovery.effect_context import running_as
 
 __all__ = ["run_inside", "run_inside_plain"]
 

@@ -31,12 +31,12 @@ from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_flag, check_kind
 from amends.dialects.problem import MEDIA_TYPE
-from amends.effects.current import request_key
 from amends.errors.base import FaultError
 from amends.http.call_bodies import Service, error_from_response, is_effect_unknown, service_of
 from amends.http.key_support import KEY, KeySupport, shared_proofs
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.clock import CLOCK
+from amends.recovery.effect_context import request_key
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, route_scope, upstream_for
 from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left

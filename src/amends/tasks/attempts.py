@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.operation import Operation
-from amends.effects.current import within_scope
 from amends.errors.base import FaultError
 from amends.errors.task import TaskGraphCycleError
 from amends.recovery.drivers import arecover
+from amends.recovery.effect_context import within_scope
 from amends.serving.tracing import handling
 from amends.stores.contract import Transaction
 from amends.tasks.agent import Agent

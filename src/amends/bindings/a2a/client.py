@@ -52,10 +52,10 @@ from amends.bindings.a2a.traces import traced
 from amends.core.decision import decide
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.effects.current import request_key
 from amends.errors import ConflictError
 from amends.errors.base import FaultError
 from amends.http.raising import check_raises, return_or_raise
+from amends.recovery.effect_context import request_key
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
 from amends.recovery.scope import current_operation
 from amends.recovery.streams import arecover_stream

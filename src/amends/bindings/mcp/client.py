@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
 import mcp
@@ -52,16 +52,18 @@ from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.effects import Effects, current_key
-from amends.effects.current import request_key
 from amends.errors.base import FaultError
 from amends.http.raising import check_raises, return_or_raise
+from amends.recovery.effect_context import current_key, request_key
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.policies import ADCP
 from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
 from amends.serving.deadlines import Deadlines, Limit
 from amends.serving.tracing import incoming
+
+if TYPE_CHECKING:
+    from amends.effects import Effects
 
 __all__ = ["Client"]
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 from mcp.server import Server
@@ -49,9 +49,11 @@ from amends.bindings.mcp.tool_declarations import (
 )
 from amends.bindings.mcp.tool_effects import ToolEffects
 from amends.core.fault import Fault
-from amends.effects import Effects
 from amends.serving import tracing
 from amends.serving.server_errors import Failure, OwnErrors, classify_safely, fault_for, with_executed
+
+if TYPE_CHECKING:
+    from amends.effects import Effects
 
 __all__ = ["TOOL", "FindMissing", "Guard", "guard"]
 

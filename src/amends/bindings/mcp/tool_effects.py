@@ -9,7 +9,7 @@ call for the server; without a key the server derives one from the caller, the t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -19,11 +19,12 @@ from pydantic import BaseModel
 
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
-from amends.effects import AlreadyDoneError, Effects
-from amends.effects.arguments import owned_key
-from amends.effects.calls import AGAIN
-from amends.effects.current import current_scope
 from amends.errors.base import FaultError
+from amends.recovery.effect_context import current_scope
+
+if TYPE_CHECKING:
+    # Loaded with the ledger that is given: a client or a server without one needs none of it.
+    from amends.effects import Effects
 
 __all__ = ["AGAIN_KEY", "META_KEY", "ToolEffects", "changes_something", "check_tools", "restore"]
 
@@ -88,6 +89,9 @@ class ToolEffects:
         run: Callable[[CallToolRequestParams], Awaitable[HandlerResult]],
     ) -> HandlerResult:
         """Run a covered tool once. `run` raises what the tool raised; an error that the tool returned is returned."""
+        from amends.effects.arguments import owned_key
+        from amends.effects.calls import AGAIN
+
         arguments = dict(params.arguments or {})
         meta: Mapping[str, object] = {**ctx.meta} if ctx.meta else {}
         key, again = meta.get(META_KEY), meta.get(AGAIN_KEY)
@@ -150,6 +154,8 @@ def restore(result: object) -> BaseModel | dict[str, Any]:
     if isinstance(result, dict) and "content" in result:
         return CallToolResult.model_validate(result)
     if result is None:
+        from amends.effects.errors import AlreadyDoneError
+
         raise AlreadyDoneError("It happened before; its result is not known")
     text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
     structured = result if isinstance(result, dict) else {"result": result}

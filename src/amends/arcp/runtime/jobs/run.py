@@ -21,9 +21,9 @@ from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.outcome import error_of, error_outcome, is_typed, result_outcome
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.core import recording
-from amends.effects.current import enter_scope
 from amends.errors import FaultError
 from amends.errors import arcp as errors
+from amends.recovery.effect_context import enter_scope
 
 __all__ = ["Runner"]
 

@@ -6,7 +6,7 @@ import httpx2
 
 from amends.bindings.httpx import Transport
 from amends.effects import Effects, current_key
-from amends.effects.current import current_scope, enter_scope, request_key, running_as, within_scope
+from amends.recovery.effect_context import current_scope, enter_scope, request_key, running_as, within_scope
 
 
 def test_scopes_nest():
