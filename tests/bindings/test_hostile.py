@@ -66,10 +66,13 @@ def model_for(name, form, seen):
     """Return a model that calls the tool once, and keeps what it gets."""
 
     def respond(messages, info):
-        last = messages[-1].parts[-1]
-        if last.part_kind == "user-prompt":
+        # pydantic-ai adds a prompt of its own behind some results.
+        results = [part for part in messages[-1].parts if part.part_kind != "user-prompt"]
+        if not results:
             return ModelResponse([ToolCallPart("sell", {"name": name, "form": form})])
-        seen.append((last.outcome, last.content if isinstance(last.content, str) else repr(last.content)))
+        for result in results:
+            text = result.content if isinstance(result.content, str) else repr(result.content)
+            seen.append((result.outcome, text))
         return ModelResponse([TextPart("done")])
 
     return FunctionModel(respond)
