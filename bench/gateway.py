@@ -101,7 +101,7 @@ def cpu_of(pid: int) -> float:
 
 async def load(port: int, calls: int) -> None:
     """Make the calls over kept connections, with as little code as possible."""
-    request = b"GET /orders/17?x=1 HTTP/1.1\r\nhost: shop\r\naccept: */*\r\nauthorization: Bearer x\r\nuser-agent: bench\r\n\r\n"
+    request = b"GET /orders/17?x=1 HTTP/1.1\r\nhost: localhost\r\naccept: */*\r\nauthorization: Bearer x\r\nuser-agent: bench\r\n\r\n"
 
     async def one(count: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -198,7 +198,7 @@ SECONDS = 2.0
 
 async def timed_calls(port: int, path: str, callers: int, pause: float) -> list[float]:
     """Call for some seconds with pauses, and return how long each call took."""
-    request = f"GET {path} HTTP/1.1\r\nhost: a\r\n\r\n".encode()
+    request = f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
     end = time.perf_counter() + SECONDS
     times: list[float] = []
 
@@ -224,7 +224,7 @@ async def one(number):
     await asyncio.sleep(number / 20)
     while True:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(f"GET /bad/{kind} HTTP/1.1\\r\\nhost: a\\r\\nconnection: close\\r\\n\\r\\n".encode())
+        writer.write(f"GET /bad/{kind} HTTP/1.1\\r\\nhost: localhost\\r\\nconnection: close\\r\\n\\r\\n".encode())
         # A slow reader: about 1 MB per second.
         while await reader.read(65536):
             await asyncio.sleep(0.06)
@@ -372,7 +372,7 @@ def page_latency() -> None:
     """Seconds from the answer of a failed call to its event on the page's live stream."""
     upstream, gateway = free_port(), free_port()
     scratch = tempfile.mkdtemp()
-    record = {"AMENDS_RECORD": f"sqlite:///{scratch}/record.db"}
+    record = {"AMENDS_RECORD": f"sqlite:///{scratch}/record.db", "AMENDS_PAGE_TOKEN": "of-this-measurement"}
     processes = [
         start("-c", FAILING, str(upstream)),
         start(
@@ -388,7 +388,9 @@ def page_latency() -> None:
 
     async def run() -> list[float]:
         reader, writer = await asyncio.open_connection("127.0.0.1", gateway)
-        writer.write(b"GET /_amends/live HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        writer.write(
+            b"GET /_amends/live HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer of-this-measurement\r\n\r\n"
+        )
         await reader.readuntil(b"retry: 2000")
         await asyncio.sleep(1.5)
         found = []
@@ -396,7 +398,7 @@ def page_latency() -> None:
             name = f"/call-{number}-{os.getpid()}"
             caller, to = await asyncio.open_connection("127.0.0.1", gateway)
             to.write(
-                f"POST {name} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode()
+                f"POST {name} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode()
             )
             await caller.read()
             began = time.perf_counter()

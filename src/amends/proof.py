@@ -84,6 +84,8 @@ class Proof(StrEnum):
     """A token, or a cookie that was given for one, compared in constant time."""
     SOCKET = "the socket says it"
     """The address of the socket's other end, in a request without a header that a proxy adds."""
+    BROWSER = "the browser says it"
+    """`Host`, `Origin` and `Sec-Fetch-Site`, which the browser writes and no page can set."""
     PROCESS = "the operating system says it"
     """A process id with its start time, an exit status, the owner and mode of a file."""
     CORRELATED = "the answer belongs to our request"

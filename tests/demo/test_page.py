@@ -10,8 +10,9 @@ from amends.demo.page import demo_page
 from amends.recorder import current_recorder
 
 
-def test_the_page_of_the_demo():
+def test_the_page_of_the_demo(monkeypatch):
     """It shows what this process records, and nothing stays."""
+    monkeypatch.setenv("AMENDS_PAGE_TOKEN", "t0ken")
     before = os.environ.get("AMENDS_RECORD")
     with demo_page() as address:
         recorder = current_recorder()
@@ -19,7 +20,8 @@ def test_the_page_of_the_demo():
         assert os.environ["AMENDS_RECORD"] == recorder.url
         recording.emit("http client", "gave-up", Fault(code="CONFLICT"), name="GET /prices")
         recorder.flush()
-        with urllib.request.urlopen(address, timeout=30) as answer:
+        request = urllib.request.Request(address, headers={"authorization": "Bearer t0ken"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
             assert b"GET /prices" in answer.read()
         assert file.exists()
     assert not file.exists()

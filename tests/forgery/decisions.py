@@ -20,6 +20,15 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
         "tests/bindings/test_client_keys.py::test_a_failed_answer_proves_nothing",
     ),
     "amends.http.key_support:KeySupport.honours": ("tests/http/test_key_support.py::test_the_users_word",),
+    "amends.gateway.sites:Sites._answers_for": ("tests/gateway/test_sites.py",),
+    "amends.gateway.sites:Sites._may_send": ("tests/gateway/test_sites.py",),
+    "amends.page.access:is_local": ("tests/page/test_access.py::test_what_counts_as_local",),
+    "amends.page.access:Access.opens": ("tests/page/test_access.py::test_the_one_time_address",),
+    "amends.page.access:Access.signed_in": (
+        "tests/page/test_access.py::test_behind_a_plain_proxy_nothing_is_shown",
+        "tests/page/test_app.py::test_every_request_needs_the_token",
+    ),
+    "amends.page.access:Access.may_act": ("tests/page/test_tasks.py::test_tasks",),
     "amends.carriers.report:_may_repeat": (
         "tests/commands/test_decode.py::test_a_wire_that_states_executed_maybe",
         "tests/commands/test_decode.py::test_the_decision_depends_on_whether_a_repeat_is_safe",

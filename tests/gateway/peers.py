@@ -10,6 +10,8 @@ from amends.gateway import Gateway
 from amends.gateway.config import GatewayConfig, UpstreamConfig
 from amends.gateway.server import GatewayServer, listening_socket
 
+HOSTS = ("a", "b", "g")
+"""The hosts that raw requests of these tests name."""
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
@@ -85,6 +87,7 @@ class Upstream:
 @contextlib.asynccontextmanager
 async def serving(*upstreams, page=None, **options):
     """Run a gateway, and yield it; its `port` is where it listens."""
+    options.setdefault("hosts", HOSTS)
     config = GatewayConfig(upstreams=upstreams, listen="127.0.0.1:0", **options)
     gateway = Gateway(config, page=page)
     bound = listening_socket(config.listen)
@@ -130,7 +133,7 @@ async def raw(gateway, request, *, until=None):
 
 def get(path="/", *headers, method="GET", body=b""):
     """Return the bytes of a request that closes its connection."""
-    lines = [f"{method} {path} HTTP/1.1".encode(), b"host: gateway", b"connection: close", *headers]
+    lines = [f"{method} {path} HTTP/1.1".encode(), b"host: localhost", b"connection: close", *headers]
     if body or method == "POST":
         lines.append(b"content-length: %d" % len(body))
     return b"\r\n".join([*lines, b"", b""]) + body

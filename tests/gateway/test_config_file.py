@@ -74,6 +74,9 @@ def test_the_documented_example():
             "[upstream.a]\nurl='http://x'\ntimeout=0\ntranslate='x'",
             [(3, 9, "timeout is"), (4, 11, "translate is")],
         ),
+        ("hosts = 'x.example'\n[upstream.a]\nurl='http://x'", [(1, 9, "hosts is a list")]),
+        ("hosts = ['https://x.example']\n[upstream.a]\nurl='http://x'", [(1, 9, "hosts is a list")]),
+        ("hosts = ['*']\n[upstream.a]\nurl='http://x'", [(1, 9, "hosts is a list")]),
         ("upstream = 3", [(1, 12, "an upstream is a table")]),
         ("listen='x'\nrecord='y'\n[upstream.a]\nurl='http://x'", [(1, 8, "listen is"), (2, 8, "record is")]),
         (
@@ -91,6 +94,14 @@ def test_mistakes(text, problems):
     assert found == [(line, column) for line, column, _ in problems], caught.value
     for each, (_, _, message) in zip(caught.value.problems, problems, strict=True):
         assert each.message.startswith(message)
+
+
+def test_hosts():
+    """Names and addresses, without ports."""
+    text = (
+        "hosts = ['Gateway.example', 'host.docker.internal', '10.0.0.7', '::1']\n[upstream.a]\nurl='http://x'"
+    )
+    assert read_config(text).hosts == ("Gateway.example", "host.docker.internal", "10.0.0.7", "::1")
 
 
 def test_anything_else_is_a_config_error():

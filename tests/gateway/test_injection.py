@@ -238,7 +238,8 @@ async def test_large_bodies_and_many_connections_in_constant_memory(tmp_path):
             await asyncio.gather(*(busy() for _ in range(200)))
             reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
             writer.write(
-                b"POST /large HTTP/1.1\r\nhost: g\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % size
+                b"POST /large HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+                % size
             )
 
             async def upload():

@@ -95,7 +95,7 @@ async def use(gateway):
         await raw(gateway, get(target, *headers, method="POST", body=CALL))
     for target in (f"/nowhere/{path}?token={query}", f"/shop/../x?token={query}"):
         await raw(gateway, get(target, *headers))
-    local = b"GET %b HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    local = b"GET %b HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer tokenR4e3W2\r\n\r\n"
     async with asyncio.timeout(30):
         while b"nowhere" not in (pages := await raw(gateway, local % b"/_amends/")):
             await asyncio.sleep(0.05)

@@ -118,7 +118,7 @@ async def test_the_command_serves_and_stops(tmp_path):
     port, path = free_port(), tmp_path / "gateway.toml"
     async with Upstream(answer(503, b"{}", b"retry-after: 0"), OK) as up:
         path.write_text(f"listen = '127.0.0.1:{port}'\n[upstream.shop]\nurl = '{up.url}'\nprefix = ''\n")
-        env = {**os.environ, "AMENDS_RECORD": f"sqlite:///{tmp_path}/r.db"}
+        env = {**os.environ, "AMENDS_RECORD": f"sqlite:///{tmp_path}/r.db", "AMENDS_PAGE_TOKEN": "t0ken"}
         process = subprocess.Popen([*AMENDS, "gateway", str(path)], stderr=subprocess.PIPE, env=env)
         try:
             first = await asyncio.to_thread(process.stderr.readline)

@@ -20,6 +20,7 @@ from amends.gateway.stats import UpstreamStatus
 from amends.page import Page, access
 from amends.page.models import upstream_rows
 from amends.recorder import Event
+from tests.page.conftest import TOKEN
 
 SECRET = "sk-live-4eC39HqLyjWDarjtT1zdp7dc"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -60,10 +61,11 @@ def store(tmp_path):
 
 
 @asynccontextmanager
-async def client(app, host="127.0.0.1", base="http://localhost"):
-    """Return a client of the app that calls from a host."""
+async def client(app, host="127.0.0.1", base="http://localhost", *, token=TOKEN):
+    """Return a client of the app that calls from a host, with the token."""
     transport = httpx.ASGITransport(app, client=(host, 1234))
-    async with httpx.AsyncClient(transport=transport, base_url=base) as found:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with httpx.AsyncClient(transport=transport, base_url=base, headers=headers) as found:
         yield found
     if isinstance(app, Page):
         await app.close()
@@ -146,17 +148,20 @@ async def test_headers_forbid_everything_but_our_own_files(store):
         assert script.count("\n") <= 150
 
 
-async def test_only_loopback_views_without_a_token(store):
-    """Another client address, another Host, and a forwarded request need the token; a wrong one is refused."""
+async def test_every_request_needs_the_token(store):
+    """Of this machine, too: a proxy on it forwards the requests of others. A wrong token is refused."""
     page = amends.dashboard(store, token="t0ken")
     outside = [
+        ("127.0.0.1", "http://localhost", {}),
+        ("127.0.0.1", "http://127.0.0.1:8700", {}),
+        ("::1", "http://[::1]", {}),
         ("10.0.0.7", "http://localhost", {}),
         ("127.0.0.1", "http://evil.example", {}),
         ("127.0.0.1", "http://localhost", {"x-forwarded-for": "10.0.0.7"}),
         ("not an address", "http://localhost", {}),
     ]
     for host, base, headers in outside:
-        async with client(page, host, base) as browser:
+        async with client(page, host, base, token=None) as browser:
             for path in ("/", "/live", f"/trace/{TRACE}", "/nothing"):
                 answer = await browser.get(path, headers=headers)
                 assert answer.status_code == 401, (host, base, path)
@@ -166,15 +171,12 @@ async def test_only_loopback_views_without_a_token(store):
             ).status_code == 401
             seen = await browser.get("/", headers={**headers, "authorization": "Bearer t0ken"})
             assert "RATE_LIMITED" in seen.text
-    async with client(amends.dashboard(store), "10.0.0.7") as browser:
-        answer = await browser.get("/", headers={"authorization": "Bearer "})
-        assert answer.status_code == 401
-        assert "none is set" in answer.text
 
 
 async def test_sign_in(store):
     """The form takes the token and sets a cookie that scripts cannot read; a foreign origin cannot sign in."""
-    async with client(amends.dashboard(store, token="t0ken"), "10.0.0.7", "http://page.example") as browser:
+    page = amends.dashboard(store, token="t0ken")
+    async with client(page, "10.0.0.7", "http://page.example", token=None) as browser:
         assert (await browser.post("/sign-in", data={"token": "no"})).status_code == 403
         foreign = {"origin": "http://evil.example"}
         assert (await browser.post("/sign-in", data={"token": "t0ken"}, headers=foreign)).status_code == 403
@@ -261,7 +263,7 @@ async def test_a_new_failure_comes_over_the_live_stream(store):
         "path": "/live",
         "query_string": b"",
         "root_path": "",
-        "headers": [(b"host", b"localhost")],
+        "headers": [(b"host", b"localhost"), (b"authorization", b"Bearer " + TOKEN.encode())],
         "client": ("127.0.0.1", 1),
         "asgi": {"version": "3.0", "spec_version": "2.3"},
     }
@@ -323,7 +325,7 @@ def test_a_wrong_source_is_refused():
 async def test_wrong_tokens_are_limited(store):
     """Five a minute from one address, by form or header; others are not affected, and a sign-in goes on."""
     page = amends.dashboard(store, token="t0ken")
-    async with client(page, host="192.0.2.1", base="http://page.example") as browser:
+    async with client(page, host="192.0.2.1", base="http://page.example", token=None) as browser:
         await browser.post("/sign-in", data={"token": "t0ken"})
         for _ in range(4):
             assert (await browser.post("/sign-in", data={"token": "no"})).status_code == 403
@@ -334,7 +336,7 @@ async def test_wrong_tokens_are_limited(store):
         assert 0 < int(answer.headers["retry-after"]) <= 60
         assert (await stranger.get("/", headers={"authorization": "Bearer t0ken"})).status_code == 401
         assert (await browser.get("/")).status_code == 200
-    async with client(page, host="192.0.2.2", base="http://page.example") as browser:
+    async with client(page, host="192.0.2.2", base="http://page.example", token=None) as browser:
         assert (await browser.post("/sign-in", data={"token": "t0ken"})).status_code == 303
 
 

@@ -27,7 +27,9 @@ async def shown(tmp_path, **options):
     fill(url)
     page = Page(url, upstreams=FakeGateway(), **options)
     async with browser() as tab, serving(page) as port:
-        yield tab, f"http://127.0.0.1:{port}/", url
+        address = f"http://127.0.0.1:{port}/"
+        await tab.go(f"{address}sign-in?once={page._access.new_address()}")
+        yield tab, address, url
         await tab.send("Page.navigate", url="about:blank")
     await page.close()
 

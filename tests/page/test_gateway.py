@@ -1,6 +1,7 @@
 """The page at `/_amends/` of a running `amends gateway`."""
 
 import asyncio
+import os
 import sys
 
 import httpx
@@ -16,17 +17,20 @@ async def test_a_gateway_serves_its_page(tmp_path):
             *(sys.executable, "-m", "amends", "gateway", upstream.url),
             *("--listen", "127.0.0.1:0", "--record", f"sqlite:///{tmp_path}/failures.db"),
             stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "AMENDS_PAGE_TOKEN": "t0ken"},
         )
         try:
             async with asyncio.timeout(60):
                 url = (await process.stderr.readline()).split()[0].decode()
-                async with httpx.AsyncClient(base_url=url) as browser:
+                headers = {"authorization": "Bearer t0ken"}
+                async with httpx.AsyncClient(base_url=url, headers=headers) as browser:
                     called = await browser.get("/prices?key=hidden-value")
                     assert called.status_code == 200
                     while "recovered after 2 tries" not in (text := (await browser.get("/_amends/")).text):
                         await asyncio.sleep(0.02)
                     trace = (await browser.get(f"/_amends/trace/{called.headers['amends-trace']}")).text
                     outside = await browser.get("/_amends/", headers={"host": "evil.example"})
+                    unsigned = await browser.get("/_amends/", headers={"authorization": ""})
                     health = await browser.get("/_amends/health")
         finally:
             process.terminate()
@@ -36,6 +40,7 @@ async def test_a_gateway_serves_its_page(tmp_path):
     assert 'data-name="Calls">1<' in text
     assert "GET /prices" in trace
     assert "hidden-value" not in text + trace
-    assert outside.status_code == 401
+    assert outside.status_code == 403
+    assert unsigned.status_code == 401
     assert health.json()["status"] == "ok"
     assert len(upstream.requests) == 2

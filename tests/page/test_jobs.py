@@ -32,7 +32,8 @@ async def test_jobs(tmp_path):
         async with asyncio.timeout(30):
             await running.wait()
         page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", jobs=runtime, token="t0ken")
-        async with client(page) as browser:
+        async with client(page, token=None) as browser:
+            await browser.post("/sign-in", data={"token": "t0ken"})
             # The child's cost is deducted from its parent's budget when its end is written.
             async with asyncio.timeout(30):
                 while "4.25 of 5.00 USD" not in (text := (await browser.get("/jobs")).text):
@@ -70,7 +71,7 @@ async def test_jobs_are_cancelled_by_their_store(tmp_path):
             await running.wait()
         second = await session.submit("wait", 2)
         page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", jobs=url, token="t0ken")
-        async with client(page) as browser:
+        async with client(page, token=None) as browser:
             await browser.post("/sign-in", data={"token": "t0ken"})
             csrf = re.search(r'name="csrf" value="(\w+)"', (await browser.get("/jobs")).text)[1]
             for job in (second, first):

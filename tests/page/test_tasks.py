@@ -4,6 +4,7 @@ import re
 
 import amends
 from amends.tasks import Agent, Orchestrator
+from tests.page.conftest import TOKEN
 from tests.page.test_app import SECRET, client
 
 cook = Agent("cooking-agent")
@@ -24,18 +25,21 @@ async def test_tasks(tmp_path):
         two = await orchestrator.submit("find_recipe", "soup")
         await orchestrator.drain()
         page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", tasks=orchestrator, token="t0ken")
-        async with client(page) as browser:
+        async with client(page, token=None) as browser:
+            assert (await browser.get("/tasks")).status_code == 401
+            assert one.id not in (await browser.get(f"/tasks/{one.id}")).text
+            path = f"/tasks/{one.id}/answer"
+            assert (await browser.post(path, data={"answer": "x"})).status_code == 401
+            await browser.post("/sign-in", data={"token": "t0ken"})
             listed = (await browser.get("/tasks")).text
             assert one.id in listed
             assert "input required" in listed
             shown = (await browser.get(f"/tasks/{one.id}")).text
             assert "Which recipe for ratatouille?" in shown
-            assert "Sign in" in shown
+            assert "Sign out" in shown
             assert SECRET not in listed + shown
             assert "<script>" not in (listed + shown).replace("<script src", "")
-            answer = f"/tasks/{one.id}/answer"
-            assert (await browser.post(answer, data={"answer": "x"})).status_code == 403
-            await browser.post("/sign-in", data={"token": "t0ken"})
+            answer = path
             csrf = re.search(r'name="csrf" value="(\w+)"', (await browser.get(f"/tasks/{one.id}")).text)[1]
             for wrong in ({}, {"csrf": "0" * 64}):
                 assert (await browser.post(answer, data={"answer": "x", **wrong})).status_code == 403
@@ -59,6 +63,7 @@ async def test_tasks(tmp_path):
             browser.cookies.clear()
             assert (await browser.post(f"/tasks/{two.id}/cancel", headers=bearer)).status_code == 303
     page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", tasks=url)
-    async with client(page) as browser:
+    async with client(page, token=None) as browser:
+        await browser.post("/sign-in", data={"token": TOKEN})
         assert one.id in (await browser.get("/tasks")).text
         assert (await browser.post(f"/tasks/{two.id}/retry")).status_code == 403

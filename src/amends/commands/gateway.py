@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -147,7 +148,10 @@ def _serve(config: GatewayConfig, path: Path | None) -> int:
 
     def ready(url: str) -> None:
         names = ", ".join(f"{each.prefix or '/'} → {each.name}" for each in config.upstreams)
-        sys.stderr.write(f"{url}  {names}\nfailures live: {url}{PAGE}/\n")
+        sys.stderr.write(f"{url}  {names}\n")
+        if config.token or os.environ.get("AMENDS_PAGE_TOKEN"):
+            # Without a token the page prints its address itself, once it is loaded.
+            sys.stderr.write(f"failures live: {url}{PAGE}/\n")
         sys.stderr.flush()
 
     try:

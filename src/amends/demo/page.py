@@ -40,14 +40,17 @@ def _serving(url: str) -> Iterator[str]:
     from amends.page import Page
 
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(Page(url), log_config=None, lifespan="on", timeout_graceful_shutdown=1)
+    page = Page(url)
+    config = uvicorn.Config(page, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(
         target=server.run, kwargs={"sockets": [listening]}, name="amends-page", daemon=True
     )
     thread.start()
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    page.announce(address)
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        yield address
     finally:
         server.should_exit = True
         thread.join(10)

@@ -18,6 +18,7 @@ from amends.core.wire import compact
 from amends.gateway.config import PAGE, GatewayConfig, UpstreamConfig
 from amends.gateway.http_upstream import HttpUpstream
 from amends.gateway.refusals import FACTS, refusal, send_problem, send_whole
+from amends.gateway.sites import Sites
 from amends.gateway.stats import UpstreamStatus
 from amends.http.asgi_types import App, Receive, Scope, Send
 from amends.serving.tracing import trace_id
@@ -90,6 +91,7 @@ class Gateway:
             prefix = each.prefix.rstrip("/").encode()
             routes.append((prefix, prefix + b"/", upstream))
         self._routes = tuple(sorted(routes, key=lambda route: -len(route[0])))
+        self._sites = Sites(config.listen, config.hosts)
 
     async def close(self) -> None:
         """Close the connections of all upstreams, and the stores of the page."""
@@ -121,6 +123,10 @@ class Gateway:
                 if path.startswith(below) or path == prefix:
                     if self.stopping or (below == b"/" and _is_own(path)):
                         break
+                    foreign = self._sites.refusal(scope, local_pages=upstream.local_pages)
+                    if foreign:
+                        await self._refuse(scope, send, refusal(403, foreign), close=True)
+                        return
                     self.in_flight += 1
                     client = scope["client"]
                     self.active[client] = asyncio.current_task()  # type: ignore[assignment]
@@ -141,6 +147,10 @@ class Gateway:
 
     async def _own(self, scope: Scope, receive: Receive, send: Send, path: bytes) -> None:
         """Answer a request that belongs to no upstream: the gateway's pages, a stop, or an unknown path."""
+        foreign = self._sites.refusal(scope)
+        if foreign:
+            await self._refuse(scope, send, refusal(403, foreign), close=True)
+            return
         if _is_own(path):
             await self._serve_page(scope, receive, send, path)
             return
@@ -181,6 +191,10 @@ class Gateway:
         from amends.gateway.websocket import relay
 
         path: bytes = scope.get("raw_path") or scope["path"].encode()
+        if self._sites.refusal(scope):
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+            return
         for prefix, below, upstream in self._routes:
             if (path.startswith(below) or path == prefix) and not self.stopping and not _is_own(path):
                 self.in_flight += 1

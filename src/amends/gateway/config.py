@@ -52,7 +52,9 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     record: str = ""
     """The recorder's store; empty: `amends.recorder.default_url()`."""
     token: str = ""
-    """Needed to view the page beyond loopback, and for its actions."""
+    """Needed to view the page, and for its actions; empty: a one-time address on the terminal."""
+    hosts: tuple[str, ...] = ()
+    """Further names that callers may give as `Host` while the gateway listens on loopback, and the hosts of pages that may call it."""
     grace: float = 30.0
     """Seconds that calls in flight have to end when the gateway stops."""
 

@@ -132,6 +132,17 @@ def _listen(value: object) -> str:
     return "" if found and int(found[1]) < 65536 else 'is an address: "127.0.0.1:8700"'
 
 
+def _hosts(value: object) -> str:
+    right = isinstance(value, list) and all(
+        isinstance(each, str)
+        and re.fullmatch(
+            r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9_])?|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", each
+        )
+        for each in value
+    )
+    return "" if right else 'is a list of host names without scheme and port: ["gateway.example"]'
+
+
 def _store(value: object) -> str:
     from amends.stores.address import parse
 
@@ -142,7 +153,13 @@ def _store(value: object) -> str:
     return ""
 
 
-_TOP: dict[str, Check] = {"listen": _listen, "record": _store, "token": _text, "grace": _seconds}
+_TOP: dict[str, Check] = {
+    "listen": _listen,
+    "record": _store,
+    "token": _text,
+    "grace": _seconds,
+    "hosts": _hosts,
+}
 _ADDRESSES: dict[str, Check] = {"url": _url, "mcp": _url, "a2a": _url, "command": _command}
 _UPSTREAM: dict[str, Check] = {
     **_ADDRESSES,
@@ -188,6 +205,7 @@ class _Reader:
                 self._wrong(("upstream", each.name), "prefix", f"prefix is the same as that of {other}")
         if self._problems:
             raise ConfigError(sorted(self._problems))
+        top["hosts"] = tuple(top.get("hosts", ()))
         return GatewayConfig(upstreams=tuple(upstreams), **top)
 
     def _upstream(self, name: str, table: dict[str, object]) -> UpstreamConfig:

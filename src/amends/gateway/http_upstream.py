@@ -86,6 +86,9 @@ class Call:
 class HttpUpstream:
     """Forwards calls to one address. It owns its connections, so that other upstreams are not affected by it."""
 
+    local_pages = False
+    """Whether only pages of this machine may call it, whatever address the gateway listens on."""
+
     def __init__(self, config: UpstreamConfig) -> None:
         self.config = config
         self.stats = Stats()

@@ -17,7 +17,7 @@ import uvicorn
 from msgspec.structs import replace
 
 from amends.gateway.app import Gateway
-from amends.gateway.config import GatewayConfig
+from amends.gateway.config import PAGE, GatewayConfig
 from amends.gateway.config_file import ConfigError, read_config
 from amends.gateway.protocol import GatewayProtocol
 from amends.http.asgi_types import App, Receive, Scope, Send
@@ -186,8 +186,16 @@ class LazyPage:
     Its libraries take a third of the time that a start needs.
     """
 
-    def __init__(self, gateway: Gateway, recorder: Recorder) -> None:
+    def __init__(self, gateway: Gateway, recorder: Recorder, url: str = "") -> None:
+        """
+        Args:
+            gateway: the application that has the page.
+            recorder: whose events it shows.
+            url: where the gateway listens, for the address that is printed.
+
+        """
         self._gateway = gateway
+        self._url = url
         self._recorder = recorder
         self._page: Page | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -207,7 +215,12 @@ class LazyPage:
     def _import(self) -> Page:
         from amends.page.app import Page
 
-        return Page(self._recorder, upstreams=self._gateway, token=self._gateway.config.token)
+        page = Page(self._recorder, upstreams=self._gateway, token=self._gateway.config.token)
+        if self._url:
+            # Every address of this machine: a browser needs one.
+            shown = self._url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+            page.announce(f"{shown}{PAGE}/")
+        return page
 
     def renew(self) -> None:
         """Make the page anew at the next request, with the configuration's present token."""
@@ -250,11 +263,12 @@ def run(
     bound = listening_socket(config.listen)
     with record(config.record or default_url()) as recorder:
         gateway = Gateway(config, page=page)
-        if page is None:
-            gateway.page = LazyPage(gateway, recorder)
         host, port = bound.getsockname()[:2]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        if page is None:
+            gateway.page = LazyPage(gateway, recorder, url)
         if ready is not None:
-            ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+            ready(url)
         try:
             GatewayServer(gateway, path).run(sockets=[bound])
         finally:

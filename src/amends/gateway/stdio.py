@@ -13,7 +13,6 @@ import contextlib
 from collections import OrderedDict
 from time import monotonic
 from typing import NamedTuple
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import msgspec
@@ -63,7 +62,6 @@ _INITIALIZED: Message = {
 }
 _ALIVE = 15.0
 _JSON = [(b"content-type", b"application/json")]
-_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Queue = asyncio.Queue[Message]
 
@@ -141,6 +139,8 @@ class _Session:
 class StdioUpstream(HttpUpstream):
     """Serves one command."""
 
+    local_pages = True
+
     def __init__(self, config: UpstreamConfig) -> None:
         super().__init__(config)
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
@@ -168,10 +168,6 @@ class StdioUpstream(HttpUpstream):
             return
         except (TooLarge, TooSlow, CallerGone) as error:
             await self.refuse_body(scope, receive, send, error)
-            return
-        if not _may_call(headers):
-            # A page of any site could otherwise call the command through its visitor's browser.
-            await self.refuse(send, scope, refusal(403, "The origin of this request may not call the server"))
             return
         id = _header(headers, SESSION)
         session = self._sessions.get(id) if id else None
@@ -503,15 +499,6 @@ def _name(rpc: Request) -> str:
 
 def _header(headers: RequestHeaders, wanted: str) -> str:
     return next((value for name, value in headers.sent if name == wanted), "")
-
-
-def _may_call(headers: RequestHeaders) -> bool:
-    """Return whether a request comes from a program, or from a page of this machine."""
-    origin = _header(headers, "origin")
-    try:
-        return not origin or urlsplit(origin).hostname in _LOCAL
-    except ValueError:
-        return False
 
 
 async def _left(receive: Receive) -> None:

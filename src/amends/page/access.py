@@ -1,4 +1,9 @@
-"""Who may view the page and act on it: loopback views; beyond loopback, and for every action, a token is needed."""
+"""
+Who may view the page and act on it: who has the token, or opened the one-time address that is printed on this program's terminal.
+
+That a request comes from this machine is no proof: a proxy on this machine forwards the requests of others, and a plain one
+adds no header that would say so.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,17 @@ import hashlib
 import hmac
 import ipaddress
 import math
+import secrets
+import sys
 import time
+from typing import TextIO
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection, Request
 
-__all__ = ["COOKIE", "Access", "is_loopback"]
+from amends.proof import Claim, Proof, rests_on
+
+__all__ = ["COOKIE", "Access", "is_local", "same_origin", "terminal"]
 
 COOKIE = "amends_page"
 _LASTS = 12 * 3600
@@ -20,19 +30,35 @@ _TRIES, _PERIOD = 5, 60.0
 """Wrong tokens of one address, and the seconds in which they are counted."""
 _ADDRESSES = 10_000
 _CHECKED = "amends.page.bearer"
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+_PROXY = frozenset(
+    {
+        "forwarded",
+        "via",
+        "x-real-ip",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-original-forwarded-for",
+        "true-client-ip",
+    }
+    | {"cf-connecting-ip", "cf-connecting-ipv6", "cf-ray", "cdn-loop", "fastly-client-ip", "fly-client-ip"}
+)
+"""Headers that proxies add, beside those that begin with X-Forwarded. One of them means another machine."""
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_OPEN = 600.0
+"""Seconds in which a one-time address can be opened."""
 
 
-def is_loopback(connection: HTTPConnection) -> bool:
+@rests_on(Claim.LOCAL, Proof.SOCKET)
+def is_local(connection: HTTPConnection) -> bool:
     """
-    Return whether a request comes from this machine and was meant for it.
+    Return whether a request comes from this machine and was meant for it, as far as can be seen.
 
     A proxy on this machine forwards requests of others, and a page elsewhere can let its name resolve to 127.0.0.1.
-    So the `Host` must be a local name, and no header may say that the request was forwarded.
+    So the `Host` must be a local name, and no header may say that the request was forwarded. A proxy that adds none is not
+    seen: this is a condition beside a secret, and never enough.
     """
     client = connection.client
-    if client is None or any(name in connection.headers for name in _FORWARDED):
+    if client is None or any(name in _PROXY or name.startswith("x-forwarded") for name in connection.headers):
         return False
     try:
         if not ipaddress.ip_address(client.host).is_loopback:
@@ -63,22 +89,56 @@ class Attempts:
             del self._wrong[next(iter(self._wrong))]
 
 
+def terminal() -> TextIO | None:
+    """Return the terminal that this program writes its errors to; None if they go to a file, a pipe or nowhere."""
+    try:
+        return sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None
+    except ValueError:
+        return None
+
+
 class Access:
-    """Checks requests against a token. Without a token only loopback may view, and there are no actions."""
+    """Checks requests against a token, or without one against the one-time addresses that were printed on the terminal."""
 
     def __init__(self, token: str | None) -> None:
         """
         Args:
-            token: the secret that people sign in with.
+            token: the secret that people sign in with; None: one-time addresses, for requests of this machine only.
 
         """
         self._token = token.encode() if token else b""
+        self._key = self._token or secrets.token_bytes(32)
+        self._address: tuple[bytes, float] | None = None
+        """The digest of the one-time value that is not used yet, and until when it is valid."""
         self.attempts = Attempts()
 
     @property
     def has_token(self) -> bool:
-        """Whether people can sign in."""
+        """Whether people can sign in with a token."""
         return bool(self._token)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether nobody can get in: without a token and without a terminal."""
+        return not self.has_token and terminal() is None
+
+    def new_address(self) -> str | None:
+        """Return the value of a new one-time address; None while the last one can be opened."""
+        if self._address is not None and time.monotonic() < self._address[1]:
+            return None
+        value = secrets.token_urlsafe(24)
+        self._address = _digest(value.encode()), time.monotonic() + _OPEN
+        return value
+
+    @rests_on(Claim.OURS, Proof.SECRET)
+    def opens(self, connection: HTTPConnection, value: str) -> bool:
+        """Return whether this is the value of the one-time address. It opens the page once, from this machine."""
+        if self._address is None or not is_local(connection) or time.monotonic() >= self._address[1]:
+            return False
+        if not hmac.compare_digest(_digest(value.encode("utf-8", "replace")), self._address[0]):
+            return False
+        self._address = None
+        return True
 
     def accepts(self, token: str) -> bool:
         """Return whether this is the token."""
@@ -86,21 +146,22 @@ class Access:
             _digest(token.encode("utf-8", "replace")), _digest(self._token)
         )
 
-    def may_view(self, connection: HTTPConnection) -> bool:
-        """Return whether the page is shown."""
-        return is_loopback(connection) or self.signed_in(connection)
-
+    @rests_on(Claim.OURS, Proof.SECRET)
     def signed_in(self, connection: HTTPConnection) -> bool:
-        """Return whether the request carries the token, or the cookie of a sign-in."""
+        """Return whether the request carries the token, or the cookie of a sign-in; then the page is shown."""
+        if not self.has_token and not is_local(connection):
+            return False
         return self._bearer(connection) or self._session_valid(connection.cookies.get(COOKIE, ""))
 
+    @rests_on(Claim.OURS, Proof.SECRET)
     def may_act(self, request: Request, csrf: str) -> bool:
         """Return whether an action is performed: signed in, sent by our own page, with the page's CSRF value."""
         if self._bearer(request):
             return True
         session = request.cookies.get(COOKIE, "")
         return (
-            self._session_valid(session)
+            self.signed_in(request)
+            and self._session_valid(session)
             and same_origin(request)
             and hmac.compare_digest(csrf.encode("utf-8", "replace"), self._csrf(session).encode())
         )
@@ -137,7 +198,7 @@ class Access:
 
     def _session_valid(self, session: str) -> bool:
         issued, _, signature = session.partition(".")
-        if not self.has_token or not issued.isascii() or not issued.isdigit() or len(issued) > 12:
+        if not issued.isascii() or not issued.isdigit() or len(issued) > 12:
             return False
         signed = hmac.compare_digest(
             signature.encode("utf-8", "replace"), self._sign("session", issued).encode()
@@ -148,7 +209,7 @@ class Access:
         return self._sign("csrf", session)
 
     def _sign(self, purpose: str, value: str) -> str:
-        return hmac.new(self._token, f"{purpose}:{value}".encode(), hashlib.sha256).hexdigest()
+        return hmac.new(self._key, f"{purpose}:{value}".encode(), hashlib.sha256).hexdigest()
 
 
 def same_origin(request: Request) -> bool:

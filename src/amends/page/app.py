@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
@@ -16,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from amends.core.redaction import redact
 from amends.errors.base import FaultError
-from amends.page.access import COOKIE, Access, same_origin
+from amends.page.access import COOKIE, Access, is_local, same_origin, terminal
 from amends.page.jobs import JobSource, cancel_job, list_jobs
 from amends.page.live import live_response
 from amends.page.models import UpstreamFigures
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from amends.tasks import Orchestrator
 
 __all__ = ["PREFIX", "Page", "dashboard"]
+
+_log = logging.getLogger("amends.page")
 
 PREFIX = "/_amends"
 TOKEN = "AMENDS_PAGE_TOKEN"  # noqa: S105 - the name of a variable
@@ -77,7 +80,8 @@ def dashboard(
         upstreams: a gateway, whose figures are shown. A gateway as `source` shows its own.
         tasks: an orchestrator, or the URL of its store: lists tasks, with their timelines and actions.
         jobs: an ARCP runtime, or the URL of its store: lists jobs, with their delegations and budgets, and cancels them.
-        token: needed to view the page beyond loopback, and for actions. Default: AMENDS_PAGE_TOKEN.
+        token: needed to view the page, and for actions. Default: AMENDS_PAGE_TOKEN; without it, a one-time address is
+            printed on this program's terminal.
 
     Raises:
         ValueError: `source` is a text that is not a store URL.
@@ -132,12 +136,13 @@ class Page:
             upstreams: a gateway.
             tasks: an orchestrator, or the URL of its store.
             jobs: an ARCP runtime, or the URL of its store.
-            token: needed to view the page beyond loopback, and for actions.
+            token: needed to view the page, and for actions.
 
         """
         self._records = RecordSource(source)
         self._upstreams = upstreams
         self._access = Access(token or os.environ.get(TOKEN))
+        self._said_off = False
         self._watching = 0
         routes = [
             Route("/", self._overview),
@@ -183,14 +188,42 @@ class Page:
         if not path:
             await RedirectResponse(f"{root}/", headers=HEADERS)(scope, receive, send)
         elif (
-            path.startswith("/static/") or path in {"/sign-in", "/sign-out"} or self._access.may_view(request)
+            path.startswith("/static/")
+            or path in {"/sign-in", "/sign-out"}
+            or self._access.signed_in(request)
         ):
             try:
                 await self._app(scope, receive, send)
             except StoreError:
                 await self._unavailable(request)(scope, receive, send)
         else:
+            if is_local(request):
+                self.announce(_address(request))
             await self._sign_in_page(request, 401)(scope, receive, send)
+
+    def announce(self, address: str) -> None:
+        """
+        Print where the page is, without a token as a one-time address on the terminal; or log once that it is off.
+
+        Args:
+            address: where the page is served. It must not come from a request's headers.
+
+        """
+        if self._access.is_off:
+            if not self._said_off:
+                self._said_off = True
+                _log.warning(
+                    "the page is off: it has no token, and this program has no terminal to print a one-time address on. "
+                    "Set token in the gateway's configuration, dashboard(token=...) or %s",
+                    TOKEN,
+                )
+            return
+        shown = terminal()
+        value = None if self._access.has_token or shown is None else self._access.new_address()
+        if shown is not None and value is not None:
+            # Never by logging: log files are read by others.
+            shown.write(f"failures live, opens once: {address}sign-in?once={value}\n")
+            shown.flush()
 
     def closing(self, send: Send) -> Send:
         """Return `send`, which closes the page before it reports the end of the application."""
@@ -330,6 +363,11 @@ class Page:
 
     async def _sign_in(self, request: Request) -> Response:
         if request.method != "POST":
+            # A program that only looks at a link asks with HEAD.
+            if request.method == "GET" and self._access.opens(request, request.query_params.get("once", "")):
+                return self._signed_in(request)
+            if is_local(request):
+                self.announce(_address(request))
             return self._sign_in_page(request, 200)
         form = await read_form(request)
         if not same_origin(request):
@@ -341,6 +379,10 @@ class Page:
             answer = self._message(request, 429, "Too many tries", f"Try again in {wait} s.")
             answer.headers["retry-after"] = str(wait)
             return answer
+        return self._signed_in(request)
+
+    def _signed_in(self, request: Request) -> Response:
+        """Return the answer of a sign-in: the page, with the cookie of a session."""
         answer = RedirectResponse(_root(request), 303, headers=HEADERS)
         answer.set_cookie(
             COOKIE,
@@ -361,9 +403,10 @@ class Page:
         return answer
 
     def _sign_in_page(self, request: Request, status: int, *, wrong: bool = False) -> Response:
-        frame = self._frame(request, sections=[], wrong=wrong)
+        once = not self._access.has_token and not self._access.is_off
+        frame = self._frame(request, sections=[], wrong=wrong, once=once, local=is_local(request))
         answer = page_response("sign_in.html", frame, status)
-        if status == 401:
+        if status == 401 and self._access.has_token:
             answer.headers["www-authenticate"] = "Bearer"
         return answer
 
@@ -407,6 +450,13 @@ class _Counted(Response):
             await self._response(scope, receive, send)
         finally:
             self._page.watch(-1)
+
+
+def _address(request: Request) -> str:
+    """Return where the page is served, by the socket: the `Host` is written by the caller."""
+    host, port = request.scope.get("server") or ("127.0.0.1", None)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{request.url.scheme}://{shown}{f':{port}' if port else ''}{_root(request)}"
 
 
 def _root(request: Request) -> str:
