@@ -240,7 +240,7 @@ def test_which_failures_are_logged_with_a_traceback(raised, logged, caplog):
         (404, "", False),
         (404, None, False),
         (500, "No seat 7", False),
-        (501, "No seat 7", True),
+        (502, "No seat 7", True),
         (404, "x" * 500, True),
         (404, "x" * 501, False),
         (799, "No seat 7", True),
@@ -260,3 +260,60 @@ def test_a_request_that_its_client_ended():
         408,
         "INTERNAL_ERROR",
     )
+
+
+class Refusal(Exception):
+    """What a framework answers with a status, as Starlette's `HTTPException`."""
+
+
+def refused_because(words, cause, how="from"):
+    try:
+        try:
+            raise cause
+        except Exception as error:
+            if how == "from":
+                raise Refusal(words) from error
+            if how == "none":
+                raise Refusal(words) from None
+            raise Refusal(words)  # noqa: B904 - the context alone has to do
+    except Refusal as raised:
+        return raised
+
+
+@pytest.mark.parametrize(
+    ("words", "cause", "kept"),
+    [
+        ("The stock list is being rebuilt", OSError("no route to 10.0.0.5"), True),
+        ("no route to 10.0.0.5", OSError("no route to 10.0.0.5"), False),
+        ("Failed: no route to 10.0.0.5!", OSError("no route to 10.0.0.5"), False),
+        ("Ask the people of db.internal", OSError(111, "refused by db.internal:5432"), False),
+        ("Look for svc_orders", OSError("password of svc_orders is wrong"), False),
+        ("the password of the service", OSError("the password of the service is wrong"), False),
+        ("OperationalError", type("OperationalError", (Exception,), {})(), False),
+        ("No seat 7", KeyError(7), False),
+        ("The seat is taken", KeyError("seat"), False),
+        ("The seats are taken", KeyError("seat"), True),
+        ("It went wrong", OSError("x" * 70000), False),
+        ("It went wrong", OSError(), True),
+    ],
+)
+@pytest.mark.parametrize("how", ["from", "context", "none"])
+def test_the_words_of_a_failed_server(words, cause, kept, how):
+    """An author's words for a 5xx are sent, unless they repeat what the exception behind them says."""
+    raised = refused_because(words, cause, how)
+    assert (fault_from_status(500, words, raised).message == words) is kept
+    assert (fault_from_status(502, words, raised).message == words) is kept
+    assert fault_from_status(400, words, raised).message == words
+
+
+def test_words_of_an_exception_further_behind():
+    """Also of one behind another, of a part of a group, of a circle of exceptions, and behind too many."""
+    inner = refused_because("one", OSError("no route to 10.0.0.5"))
+    assert fault_from_status(500, "to 10.0.0.5", refused_because("x", inner)).message != "to 10.0.0.5"
+    group = ExceptionGroup("g", [ValueError("a"), ExceptionGroup("h", [OSError("at 10.0.0.5")])])
+    assert fault_from_status(500, "at 10.0.0.5", refused_because("x", group)).message != "at 10.0.0.5"
+    inner.__cause__.__cause__ = inner
+    assert fault_from_status(500, "The shop is closed", inner).message == "The shop is closed"
+    for _ in range(100):
+        inner = refused_because("x", inner)
+    assert fault_from_status(500, "The shop is closed", inner).message != "The shop is closed"

@@ -26,6 +26,7 @@ from amends.foreign.groups import single
 from amends.http.application_errors import (
     fault_for,
     has_code,
+    states,
 )
 from amends.http.asgi import FAULT, LATE, exception_answer, header, request_info, send_response
 from amends.http.asgi_types import App, Message, Receive, Scope, Send
@@ -163,11 +164,13 @@ class _Failure(msgspec.Struct):
                 self.phase = _PASSING
                 await self.forward(message)
                 return
-            if message["status"] == 500:
-                self.behind = handled_exception(self.around)
-                if self.behind is not None and self._is_typed(self.behind):
+            if message["status"] >= 500:
+                exc = handled_exception(self.around)
+                if exc is not None and (message["status"] == 500 or states(exc, message["status"])):
+                    self.behind = exc
+                if message["status"] == 500 and exc is not None and self._is_typed(exc):
                     self.phase = _REPLACED
-                    await self._send_error(self.behind, _decoded(message["headers"]))
+                    await self._send_error(exc, _decoded(message["headers"]))
                     return
             if self._may_rewrite(message):
                 self.phase, self.start = _HOLDING, message

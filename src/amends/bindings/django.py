@@ -236,7 +236,7 @@ def exception_handler(exc: Exception, context: dict[str, object]) -> Any:
         fault = fault_from_validation(serializer_mistakes(exc), status)
     else:
         own = isinstance(exc.detail, str) and exc.detail != exc.default_detail
-        fault = fault_from_status(status, str(exc.detail) if own else None)
+        fault = fault_from_status(status, str(exc.detail) if own else None, exc)
     headers: list[tuple[str, str]] = []
     challenge = getattr(exc, "auth_header", None)
     if challenge:

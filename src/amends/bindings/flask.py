@@ -86,7 +86,9 @@ def install(
         # werkzeug's default descriptions are written for pages; the code's own message replaces them.
         detail = exc.description if exc.description != type(exc).description else None
         headers = [(name, value) for name, value in exc.get_headers() if name.lower() != "content-type"]
-        fault = with_header_wait(fault_from_status(status, detail), dict(headers))
+        fault = with_header_wait(
+            fault_from_status(status, detail, exc if original is None else None), dict(headers)
+        )
         request.environ[FAULT] = fault
         return _response(
             error_response(fault, request_info(request.environ), settings, headers=headers, cause=original)

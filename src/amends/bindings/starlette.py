@@ -30,6 +30,7 @@ from amends.bindings.asgi import Problems
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
+    details_from,
     fault_from_status,
     has_code,
     with_header_wait,
@@ -78,9 +79,10 @@ def install(
         if exc.status_code < 400 or exc.status_code in {204, 304}:
             return Response(status_code=exc.status_code, headers=exc.headers)
         detail: object = exc.detail  # in FastAPI any value, in Starlette a string
-        fault = fault_from_status(exc.status_code, detail if isinstance(detail, str) else None)
-        if isinstance(detail, dict | list) and detail:
-            fault = replace(fault, details=detail if isinstance(detail, dict) else {"detail": detail})
+        fault = fault_from_status(exc.status_code, detail if isinstance(detail, str) else None, exc)
+        details = details_from(exc.status_code, detail, exc)
+        if details is not None:
+            fault = replace(fault, details=details)
         headers = (exc.headers or {}).items()
         return respond(request, with_header_wait(fault, exc.headers), settings, headers=headers)
 

@@ -66,13 +66,13 @@ def completed(fault: Fault, meta: Mapping[str, object], docs: str | None = None)
     """
     from msgspec.structs import replace
 
-    from amends.core.crosswalk import source_row
+    from amends.core.crosswalk import suggestion_for
 
     changes: dict[str, object] = {
         name: meta[name] for name in ("trace_id", "attempt", "max_attempts") if meta.get(name) is not None
     }
     if not fault.suggestions:
-        changes["suggestions"] = tuple(filter(None, (_next_step(fault) or source_row(fault).suggestion,)))
+        changes["suggestions"] = tuple(filter(None, (_next_step(fault) or suggestion_for(fault),)))
     if docs:
         from amends.core.explanation import slug
 

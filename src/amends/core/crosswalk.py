@@ -22,6 +22,7 @@ __all__ = [
     "default_wait",
     "original",
     "source_row",
+    "suggestion_for",
     "transfer",
     "transfer_plainly",
 ]
@@ -120,6 +121,18 @@ def source_row(fault: Fault) -> Row:
     """Return the row of the code that a fault was raised with, also if it was translated since."""
     name, code = original(fault) or (fault.vocabulary, fault.code)
     return row_for(name, code, fault.status)
+
+
+def suggestion_for(fault: Fault) -> str:
+    """
+    Return what the caller of a fault without suggestions can do. It never contradicts the recovery class.
+
+    >>> suggestion_for(Fault(code="SERVICE_UNAVAILABLE"))
+    'Try again later, waiting longer each time'
+    >>> suggestion_for(Fault(code="SERVICE_UNAVAILABLE", recovery=Recovery.TERMINAL))
+    'Do not repeat it; report it to the operator of the service'
+    """
+    return source_row(fault).suggestion_under(fault.recovery)
 
 
 # Seconds to wait before a retry, by everyday code, if the author and the row name no wait.

@@ -35,7 +35,7 @@ def user_message(fault: Fault, catalogue: Mapping[str, str] | None = None) -> st
     if fault.user_message is not None:
         return fault.user_message
     row = source_row(fault)
-    text = (catalogue or {}).get(row.code, row.user_message)
+    text = (catalogue or {}).get(row.code, row.user_message_under(fault.recovery))
     return text.replace("{name}", _name(fault))
 
 

@@ -67,6 +67,32 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
             return Actor.OPERATOR if self.actor is Actor.CALLER else self.actor
         return Actor.CALLER
 
+    def suggestion_under(self, recovery: Recovery) -> str:
+        """
+        Return what the caller can do, for a recovery class that may differ from the row's.
+
+        "Try again later" is no advice for a failure that no repeat helps. What is asked for in a terminal row, such as more
+        rights, is what has to change where the failure is correctable; one careful repeat fits "transient" too.
+        """
+        fits = recovery is self.recovery or (self.recovery, recovery) in _COMPATIBLE
+        return self.suggestion if fits else _STEPS[recovery]
+
+    def user_message_under(self, recovery: Recovery) -> str:
+        """Return the message for the end user; it does not ask for another try where no repeat helps."""
+        invites = self.recovery in {Recovery.TRANSIENT, Recovery.UNCERTAIN}
+        return _LASTING if invites and recovery is Recovery.TERMINAL else self.user_message
+
+
+_COMPATIBLE = frozenset({(Recovery.TERMINAL, Recovery.CORRECTABLE), (Recovery.UNCERTAIN, Recovery.TRANSIENT)})
+_STEPS = {
+    Recovery.TRANSIENT: "Try again later, waiting longer each time",
+    Recovery.CORRECTABLE: "Change the request before it is sent again",
+    Recovery.TERMINAL: "Do not repeat it; report it to the operator of the service",
+    Recovery.UNCERTAIN: "Find out whether it took effect, then try once more where a repeat is safe",
+}
+"""What a caller can do in general, by the recovery class."""
+_LASTING = "That didn't work, and another try won't help. Please report it."
+
 
 class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
     """The codes of one specification, and the row for unknown codes."""

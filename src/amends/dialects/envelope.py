@@ -224,7 +224,7 @@ def _error(fault: Fault) -> dict[str, Any]:
         # C3: a rate limit always has a wait. Readers use the same default.
         wait = milliseconds(VOCABULARY.rows["RATE_LIMITED"].wait)
     retryable, correctable = _retryable(fault), recovery is Recovery.CORRECTABLE
-    steps = fault.suggestions or ((row.suggestion,) if correctable else ())
+    steps = fault.suggestions or ((row.suggestion_under(recovery),) if correctable else ())
     written: dict[str, Any] = {
         "code": fault.code,
         "message": fault.message,

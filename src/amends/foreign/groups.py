@@ -110,7 +110,7 @@ def combine(parts: Sequence[Fault], otherwise: tuple[str, str] = ("INTERNAL_ERRO
 
     If all have the same recovery, so has the result; otherwise it is terminal if any is, and correctable if none is
     (M1). The code is that of the first part with this recovery, or `otherwise`, a code and its vocabulary. `executed` is
-    the worst of all, `retry_after` the longest. Parts with the same code keep it, with the first field and all suggestions.
+    the worst of all, `retry_after` the longest. Parts with the same code keep it, with the first field and the suggestions of the parts with this recovery.
     """
     kinds = {part.recovery for part in parts}
     if len(kinds) == 1:
@@ -122,7 +122,9 @@ def combine(parts: Sequence[Fault], otherwise: tuple[str, str] = ("INTERNAL_ERRO
     more: dict[str, Any] = {}
     if len({(part.vocabulary, part.code) for part in parts}) == 1:
         code, vocabulary = parts[0].code, parts[0].vocabulary
-        suggestions = dict.fromkeys(each for part in parts for each in part.suggestions)
+        suggestions = dict.fromkeys(
+            each for part in parts if part.recovery is recovery for each in part.suggestions
+        )
         more = {name: getattr(parts[0], name) for name in _SAME if _is_shared(name, parts)}
         more["field"] = next((part.field for part in parts if part.field is not None), None)
         more["suggestions"] = tuple(suggestions)[:_MAX_SUGGESTIONS]

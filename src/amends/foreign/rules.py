@@ -106,7 +106,11 @@ RULES = _Defaults(
             fixable=True,
         ),
         # Waiting does not change a refusal, and our caller cannot change the request that was refused (M9).
-        Rule(statuses=frozenset({501, 505, 526}), recovery=Recovery.TERMINAL, executed=Executed.NO),
+        Rule(
+            statuses=frozenset({501, 505, 508, 510, 511, 526}),
+            recovery=Recovery.TERMINAL,
+            executed=Executed.NO,
+        ),
         Rule(recoveries=_LASTING, recovery=Recovery.TERMINAL, executed=Executed.NO),
         Rule(),
     )

@@ -28,10 +28,12 @@ from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_exception, from_upstream
 from amends.foreign.bugs import is_bug
+from amends.foreign.echo import repeats_cause
 from amends.foreign.groups import joined, parts_of, single
 from amends.foreign.local import is_client_error
 from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.registry import registered_fault
+from amends.foreign.safe_attr import attribute
 from amends.http.request_info import RequestInfo
 from amends.http.responses import RawResponse, Settings, error_response
 
@@ -39,11 +41,13 @@ __all__ = [
     "CLIENT_DISCONNECTED",
     "INTERNAL",
     "PHRASES",
+    "details_from",
     "exception_response",
     "fault_for",
     "fault_from_status",
     "has_code",
     "is_expected",
+    "states",
     "with_header_wait",
 ]
 
@@ -170,16 +174,27 @@ def _from_upstream(exc: BaseException, method: str) -> Fault:
     return fault
 
 
-def fault_from_status(status: int, detail: str | None = None) -> Fault:
+def fault_from_status(status: int, detail: str | None = None, raised: BaseException | None = None) -> Fault:
     """
     Return the fault for a status that a framework answered with, and the author's text if there is one.
 
-    The code's own message replaces the detail of a 500, a detail longer than 500 characters, and a bare status phrase
-    such as "Not Found".
+    The code's own message replaces a detail longer than 500 characters and a bare status phrase such as "Not Found". It
+    replaces the detail of a 5xx that repeats what the exceptions behind `raised` say, and of a 500 that was not raised.
+
+    Args:
+        status: the status.
+        detail: the author's text.
+        raised: the exception that the application raised to answer with this status, such as an `HTTPException`.
+
     """
     status = int(status)
     row = VOCABULARY.status_row(status)
-    if not detail or status == 500 or len(detail) > _MAX_DETAIL or _is_phrase(status, detail):
+    if (
+        not detail
+        or len(detail) > _MAX_DETAIL
+        or _is_phrase(status, detail)
+        or _is_foreign(status, detail, raised)
+    ):
         detail = row.message
     return Fault(
         code=row.code,
@@ -190,6 +205,33 @@ def fault_from_status(status: int, detail: str | None = None) -> Fault:
         executed=row.executed,
         actor=row.actor,
     )
+
+
+def _is_foreign(status: int, detail: str, raised: BaseException | None) -> bool:
+    """Return whether the text of a failure of the server may be that of a library: `HTTPException(500, str(error))`."""
+    if status < 500:
+        return False
+    return status == 500 if raised is None else repeats_cause(detail, raised)
+
+
+def states(exc: BaseException, status: int) -> bool:
+    """
+    Return whether an exception is a framework's way to answer with this status, such as Litestar's `HTTPException`.
+
+    It is matched by its name, so that no framework need be installed.
+    """
+    if not any(cls.__name__ == "HTTPException" for cls in type(exc).__mro__):
+        return False
+    return status in {attribute(exc, "status_code"), attribute(exc, "code")}
+
+
+def details_from(status: int, detail: object, raised: BaseException) -> dict[str, Any] | None:
+    """Return the `details` of a framework's exception whose detail is an object or a list; None if it may be foreign."""
+    if not isinstance(detail, dict | list) or not detail:
+        return None
+    if status >= 500 and repeats_cause(repr(detail), raised):
+        return None
+    return detail if isinstance(detail, dict) else {"detail": detail}
 
 
 def _is_phrase(status: int, detail: str) -> bool:

@@ -37,7 +37,9 @@ def problems(*errors: type[FaultError] | int) -> dict[int | str, dict[str, Any]]
         if row.message not in response["description"]:
             response["description"] += f"; {row.message}"
         content = response["content"][MEDIA_TYPE]
-        example = encode(Fault(code=row.code, vocabulary=name, message=row.message, status=status))
+        example = encode(
+            Fault(code=row.code, vocabulary=name, message=row.message, recovery=row.recovery, status=status)
+        )
         content.setdefault("examples", {})[row.code] = {"summary": row.suggestion, "value": example}
     return found
 

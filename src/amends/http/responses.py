@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from amends.core import recording
-from amends.core.crosswalk import default_wait, source_row
+from amends.core.crosswalk import default_wait, source_row, suggestion_for
 from amends.core.fault import Fault
 from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
@@ -188,7 +188,7 @@ def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: s
     if fault.instance is None and request.path:
         changes["instance"] = quote_path(request.root + request.path)
     if not fault.suggestions and fault.origin is None:
-        changes["suggestions"] = (source_row(fault).suggestion,)
+        changes["suggestions"] = (suggestion_for(fault),)
     changes |= _missing_waits(fault)
     # `replace` would check every field again: an error response would take 2.1 of the framework's time, not 2.0 (bench http).
     completed = copy(fault)

@@ -286,5 +286,5 @@ def _path(pointer: str) -> str:
 def _standard(code: str, **more: Any) -> Fault:
     row = VOCABULARY.rows[code]
     more.setdefault("message", row.message)
-    more.setdefault("suggestions", (row.suggestion,))
+    more.setdefault("suggestions", (row.suggestion_under(more.get("recovery", row.recovery)),))
     return Fault(code=code, vocabulary=VOCABULARY.name, **more)

@@ -34,6 +34,23 @@ def _correctable(
     )
 
 
+def _unsupported(
+    status: int, code: str, message: str, suggestion: str, user_message: str, actor: Actor = Actor.OPERATOR
+) -> Row:
+    """Return the row of a 5xx that no repeat changes: the request was not carried out."""
+    return Row(
+        code=code,
+        recovery=Recovery.TERMINAL,
+        everyday="SERVICE_UNAVAILABLE",
+        message=message,
+        suggestion=suggestion,
+        user_message=user_message,
+        executed=Executed.NO,
+        actor=actor,
+        status=status,
+    )
+
+
 ROWS = (
     *(_everyday(code) for code in EVERYDAY.rows if code != "CANCELLED"),
     # S1: the same request may succeed. It may also have had its effect (`executed` is maybe).
@@ -108,6 +125,42 @@ ROWS = (
         actor=Actor.PROVIDER,
         status=502,
     ),
+    _unsupported(
+        501,
+        "NOT_IMPLEMENTED",
+        "The service cannot do this",
+        "Do without it, or use another service",
+        "That service can't do this.",
+    ),
+    _unsupported(
+        505,
+        "HTTP_VERSION_NOT_SUPPORTED",
+        "This version of HTTP is not supported",
+        "Use another version of HTTP",
+        "That service and I don't use the same version of HTTP. Its operator has to look at it.",
+    ),
+    _unsupported(
+        508,
+        "LOOP_DETECTED",
+        "The request leads in a circle",
+        "Do not repeat it; report the circle to the operator of the service",
+        "That service is set up in a circle. Its operator has to repair it.",
+    ),
+    _unsupported(
+        510,
+        "NOT_EXTENDED",
+        "The service needs an extension that the request does not have",
+        "Do without it, or use a client that has the extension",
+        "That service needs something I don't have.",
+    ),
+    _unsupported(
+        511,
+        "NETWORK_AUTHENTICATION_REQUIRED",
+        "The network asks for a sign-in before it passes requests on",
+        "Have a person sign in to the network; the service itself did not get the request",
+        "The network asks for a sign-in first. Please sign in to it.",
+        Actor.USER,
+    ),
     Row(
         code="PARTIAL_FAILURE",
         recovery=Recovery.CORRECTABLE,
@@ -126,7 +179,15 @@ _BY_CODE = table(ROWS)
 def _at_status(status: int, code: str, executed: Executed, recovery: Recovery = Recovery.TRANSIENT) -> Row:
     """Return the row of a status that has no code of its own."""
     row = _BY_CODE[code]
-    return replace(row, status=status, executed=executed, recovery=recovery, actor=row.actor_under(recovery))
+    return replace(
+        row,
+        status=status,
+        executed=executed,
+        recovery=recovery,
+        actor=row.actor_under(recovery),
+        suggestion=row.suggestion_under(recovery),
+        user_message=row.user_message_under(recovery),
+    )
 
 
 _NO, _MAYBE = Executed.NO, Executed.MAYBE
