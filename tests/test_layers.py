@@ -7,14 +7,15 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "amends"
 
-PURE = {"core", "dialects", "carriers", "vendors", "proof"}
+PURE = {"core", "dialects", "carriers", "vendors", "proof", "logs"}
 BASE = PURE | {"errors", "foreign", "recovery", "stores", "schemas", "_version"}
 # Modules of the package import from the defining module, not from the top-level package.
 MAY = {
     "proof": set(),
     "core": {"proof"},
+    "logs": {"core"},
     "errors": {"core", "proof"},
-    "dialects": {"core", "proof"},
+    "dialects": {"core", "proof", "logs"},
     "vendors": {"core", "proof"},
     "carriers": {"core", "dialects", "vendors", "proof"},
     "schemas": {"core", "carriers"},
@@ -22,7 +23,7 @@ MAY = {
     "foreign": PURE | {"errors"},
     "recovery": PURE | {"errors", "foreign"},
     "stores": {"proof"},
-    "durable": {"stores", "proof"},
+    "durable": {"stores", "proof", "logs"},
     "http": BASE | {"serving", "durable", "effects"},
     "effects": BASE | {"serving", "durable"},
     "cli": BASE,

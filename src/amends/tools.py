@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 from collections.abc import Callable, Collection
 from typing import Any, ParamSpec
 
@@ -27,11 +26,12 @@ from amends.core.fence import for_llm
 from amends.dialects.outgoing import outgoing
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
+from amends.logs import logger
 from amends.serving.server_errors import is_about_a_part
 
 __all__ = ["failure_text", "reporting"]
 
-LOG = logging.getLogger("amends.tools")
+LOG = logger("amends.tools")
 
 P = ParamSpec("P")
 

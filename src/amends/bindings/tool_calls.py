@@ -14,7 +14,6 @@ A binding makes one `ToolCalls`, gets a `Run` for each run of an agent, and pass
 from __future__ import annotations
 
 import inspect
-import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -26,6 +25,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors import CancelledError
+from amends.logs import logger
 from amends.recovery import arecover, recover
 from amends.recovery.async_library import within
 from amends.serving.time_limit import call_within
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OneRun", "Options", "Run", "ToolCalls", "ToolFailure"]
 
-LOG = logging.getLogger("amends.tools")
+LOG = logger("amends.tools")
 
 CLOSED_AFTER = 5
 """Failures of one kind in a row after which a tool is closed for the run."""

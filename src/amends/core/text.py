@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["decoded", "strip", "truncate", "uncoloured"]
+__all__ = ["decoded", "one_line", "strip", "truncate", "uncoloured"]
 
 # A20 lists U+0000 to 001F, U+200B to 200F and U+202A to 202E. The others are as dangerous: they are invisible but read by
 # a model (hidden instructions), reorder the visible text, break a line inside a fence, or make an encoder raise. The set
@@ -107,3 +107,21 @@ def truncate(text: str, limit: int) -> str:
     'na'
     """
     return text.encode("utf-8", "ignore")[: max(limit, 0)].decode("utf-8", "ignore")
+
+
+_LINE = 200
+
+
+def one_line(text: str, limit: int = _LINE) -> str:
+    r"""
+    Return a received text as a part of a log line, a note or a terminal's line: without invisible characters, and cut.
+
+    >>> one_line("RATE_LIMITED\nERROR paid\x1b[2K")
+    'RATE_LIMITEDERROR paid[2K'
+    """
+    if len(text) <= limit and text.isascii() and text.isprintable():
+        return text
+    # The pattern is not run over a text that is cut anyway.
+    cleaned = strip(text[: 4 * limit])
+    short = truncate(cleaned, limit)
+    return short if len(text) <= 4 * limit and short == cleaned else f"{short}…"

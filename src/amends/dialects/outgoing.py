@@ -27,6 +27,7 @@ from amends.core.crosswalk import ORIGINAL
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.json_value import json_value
+from amends.logs import logger
 
 __all__ = ["FORMATS", "check_adcp_details", "outgoing", "outgoing_code"]
 
@@ -195,11 +196,7 @@ def check_adcp_details(fault: Fault) -> None:
     from amends.core.details import check_details
 
     for warning in check_details(fault.code, fault.details):
-        import logging
-
-        logging.getLogger("amends").warning(
-            "AdCP details of %s: %s", _clean_text(fault.code, _CREDENTIALS), warning
-        )
+        logger("amends").warning("AdCP details of %s: %s", _clean_text(fault.code, _CREDENTIALS), warning)
 
 
 def _warn_of_leaks(fault: Fault, format: str) -> None:
@@ -214,9 +211,7 @@ def _warn_of_leaks(fault: Fault, format: str) -> None:
         texts.append((compact(json_value(details)) or b"").decode("utf-8", "replace"))
     kinds = sorted({leak.kind for text in texts if text for leak in find(text)})
     if kinds:
-        import logging
-
-        logging.getLogger("amends").warning(
+        logger("amends").warning(
             "a %s error with code %s carries what looks like: %s",
             format,
             _clean_text(fault.code, _CREDENTIALS),

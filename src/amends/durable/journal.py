@@ -21,7 +21,6 @@ skips the entries in between.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ import msgspec
 
 from amends.durable.batch import Batch
 from amends.durable.index import IndexRow
+from amends.logs import logger
 from amends.stores.contract import Lease, Store, Transaction
 from amends.stores.errors import ConflictError, DamagedStoreError, LeaseLostError, StoreUnavailableError
 from amends.stores.values import Entry
@@ -46,7 +46,7 @@ __all__ = [
     "read_records",
 ]
 
-_log = logging.getLogger("amends.durable")
+_log = logger("amends.durable")
 _PAGE = 256
 """Entries that are read with one call."""
 _PAUSE = 0.05

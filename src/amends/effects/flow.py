@@ -13,7 +13,6 @@ The generator neither waits nor calls anything itself, so plain functions and co
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
@@ -30,6 +29,7 @@ from amends.effects.outcomes import encode_result, restore_result
 from amends.effects.records import EffectRecord, free
 from amends.effects.similar import Similar, find_similar
 from amends.errors.base import FaultError
+from amends.logs import logger
 from amends.recovery.classify import fault_of
 from amends.recovery.effect_context import is_running
 from amends.serving.server_errors import is_about_a_part
@@ -49,7 +49,7 @@ __all__ = [
     "wire_key",
 ]
 
-LOG = logging.getLogger("amends.effects")
+LOG = logger("amends.effects")
 
 T = TypeVar("T")
 EffectKeys: TypeAlias = Keys[EffectRecord]

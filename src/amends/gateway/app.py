@@ -8,7 +8,6 @@ upstream that is gone closes its connections after its last call.
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from msgspec.structs import replace
 
@@ -21,11 +20,12 @@ from amends.gateway.refusals import FACTS, refusal, send_problem, send_whole
 from amends.gateway.sites import Sites
 from amends.gateway.stats import UpstreamStatus
 from amends.http.asgi_types import App, Receive, Scope, Send
+from amends.logs import logger
 from amends.serving.tracing import trace_id
 
 __all__ = ["Gateway"]
 
-_log = logging.getLogger("amends.gateway")
+_log = logger("amends.gateway")
 
 
 _OWN = PAGE.encode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 import socket
 import sys
@@ -21,6 +20,7 @@ from amends.gateway.config import PAGE, GatewayConfig
 from amends.gateway.config_file import ConfigError, read_config
 from amends.gateway.protocol import GatewayProtocol
 from amends.http.asgi_types import App, Receive, Scope, Send
+from amends.logs import logger
 
 if TYPE_CHECKING:
     from amends.page.app import Page
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GatewayServer", "LazyPage", "listening_socket", "run"]
 
-_log = logging.getLogger("amends.gateway")
+_log = logger("amends.gateway")
 
 _WATCH = 1.0
 """Seconds between two looks at the configuration file."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 from collections import deque
@@ -13,10 +12,11 @@ from collections.abc import Callable
 import msgspec
 
 from amends.gateway.rpc import Message, read_members
+from amends.logs import logger
 
 __all__ = ["Gone", "StdioProcess", "Take"]
 
-_log = logging.getLogger("amends.gateway")
+_log = logger("amends.gateway")
 
 _LONGEST = 16 * 1024 * 1024
 """Bytes of one message."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.decision import REASONS
+from amends.core.text import one_line
 from amends.errors.base import FaultError
 
 __all__ = ["RAISES", "check_raises", "original_of", "return_or_raise"]
@@ -79,11 +80,11 @@ def _library_error(error: FaultError) -> BaseException | None:
 
 def _note(error: FaultError) -> str:
     """Return one line for the traceback: the code, the decision, the number of attempts."""
-    decision = error.decision
+    decision, code = error.decision, one_line(error.fault.code)
     if decision is None:
-        return f"amends: {error.fault.code}"
+        return f"amends: {code}"
     attempts = len(error.history)
     return (
-        f"amends: {error.fault.code}, decision: {decision.action.value} "
+        f"amends: {code}, decision: {decision.action.value} "
         f"({REASONS.get(decision.reason, decision.reason)}), attempts: {attempts}"
     )

@@ -26,6 +26,7 @@ from amends.dialects.problem import EFFECT_UNKNOWN, MEDIA_TYPE, document
 from amends.foreign.registry import Known, known_errors
 from amends.http.pages import html_document, page, page_url, unknown_page
 from amends.http.request_info import CONTENT_TYPES, HTML, JSON, RequestInfo, preferred_form
+from amends.logs import logger
 from amends.serving import tracing
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ __all__ = [
     "with_wait",
 ]
 
-LOG = logging.getLogger("amends.http")
+LOG = logger("amends.http")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

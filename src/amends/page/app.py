@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
@@ -17,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from amends.core.redaction import redact
 from amends.errors.base import FaultError
+from amends.logs import logger
 from amends.page.access import COOKIE, Access, is_local, same_origin, terminal
 from amends.page.jobs import JobSource, cancel_job, list_jobs
 from amends.page.live import live_response
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PREFIX", "Page", "dashboard"]
 
-_log = logging.getLogger("amends.page")
+_log = logger("amends.page")
 
 PREFIX = "/_amends"
 TOKEN = "AMENDS_PAGE_TOKEN"  # noqa: S105 - the name of a variable

@@ -8,7 +8,6 @@ is full, or the store cannot be written, events are dropped and counted, and a w
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import threading
 from collections import deque
@@ -18,13 +17,14 @@ from typing import Self
 
 from amends.core import recording
 from amends.core.fault import Fault
+from amends.logs import logger
 from amends.recorder.event import Event
 from amends.recorder.thread import Note, WriterThread
 from amends.stores.address import parse
 
 __all__ = ["Recorder", "current_recorder", "record"]
 
-_log = logging.getLogger("amends.recorder")
+_log = logger("amends.recorder")
 
 _MOST = 10_000
 """Notes that wait to be written. A burst of more is dropped; a note is about 1 KB."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from amends.core.fault import Fault
+from amends.logs import logger
 from amends.recorder.clean import event_of
 from amends.recorder.event import Event, encode_event, join_events
 from amends.recorder.retention import Retention
@@ -24,7 +24,7 @@ __all__ = ["LOG", "Note", "WriterThread", "open_store"]
 LOG = "amends-events"
 """The name of the log in the store."""
 
-_log = logging.getLogger("amends.recorder")
+_log = logger("amends.recorder")
 
 _COLLECT = 0.025
 """Seconds in which notes are collected after the first one, and …"""

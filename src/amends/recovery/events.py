@@ -19,6 +19,7 @@ from amends.core import recording
 from amends.core.enums import Recovery
 from amends.core.operation import Operation
 from amends.dialects.outgoing import outgoing
+from amends.logs import logger
 from amends.recovery.stepper import Stepper
 
 __all__ = [
@@ -158,7 +159,7 @@ def make_event(kind: str, stepper: Stepper, now: float) -> Event:
     )
 
 
-_log = logging.getLogger("amends.recovery")
+_log = logger("amends.recovery")
 
 
 LONG_WAIT = 2.0

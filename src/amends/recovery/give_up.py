@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from amends.core.decision import REASONS, Decision
 from amends.core.enums import Actor, Executed
 from amends.core.fault import Fault
+from amends.core.text import one_line
 from amends.core.vocabulary import vocabulary
 from amends.errors.base import FaultError
 from amends.recovery.events import describe_call, request_facts
@@ -71,6 +72,9 @@ def with_fault(original: BaseException, error: FaultError) -> BaseException:
     return original
 
 
+_LONGEST = 1000
+"""Bytes of an address in a note."""
+
 ADVICE: Mapping[str, str] = {
     "attempts": "call again later, allow more calls with policy=Policy(attempts=…), or give a fallback=",
     "verdict": "the service asked for no further call: act on the failure itself, or give a fallback=",
@@ -105,9 +109,10 @@ def notes_for(stepper: Stepper) -> list[str]:
     )
     status = "" if fault.status is None else f" (HTTP {fault.status})"
     trace = fault.trace_id or stepper.operation.trace_id
-    called = f"amends: called {describe_call(stepper.operation.name, method, url)}, got {fault.code}{status}"
+    what = one_line(describe_call(stepper.operation.name, method, url), _LONGEST)
     return [
-        called + (f", trace id {trace}" if trace else ""),
+        f"amends: called {what}, got {one_line(fault.code)}{status}"
+        + (f", trace id {one_line(trace)}" if trace else ""),
         f"amends: {_tries(stepper)}; gave up: {REASONS.get(stepper.decision.reason, stepper.decision.reason)}",
         f"amends: to do: {_advice(fault, stepper.decision)}",
         f"amends: read: {_where(fault)}",
@@ -144,7 +149,7 @@ def _where(fault: Fault) -> str:
     """Return where the failure is explained: the documentation it names, and the command that explains its code."""
     known = fault.code in vocabulary(fault.vocabulary).rows if fault.vocabulary in _EXPLAINED else False
     command = f"amends explain {fault.code} --vocabulary {fault.vocabulary}" if known else "docs/recovery.md"
-    return command if fault.doc_uri is None else f"{fault.doc_uri}, {command}"
+    return command if fault.doc_uri is None else f"{one_line(fault.doc_uri, _LONGEST)}, {command}"
 
 
 _EXPLAINED = frozenset({"everyday", "http", "cli", "task", "adcp", "arcp"})

@@ -9,6 +9,7 @@ import msgspec
 
 from amends.core.decision import Decision
 from amends.core.fault import Fault
+from amends.core.text import one_line
 
 __all__ = ["Attempt", "History"]
 
@@ -76,7 +77,8 @@ class History(tuple[Attempt, ...]):
 def _row(attempt: Attempt) -> tuple[str, str, str, str, str]:
     """Return the cells of one attempt. They contain no text of the failing service."""
     fault, decision = attempt.fault, attempt.decision
-    failure = "-" if fault is None else fault.code if fault.status is None else f"{fault.code} {fault.status}"
+    code = "-" if fault is None else one_line(fault.code)
+    failure = code if fault is None or fault.status is None else f"{code} {fault.status}"
     waited = attempt.wait + attempt.parked
     return (
         str(attempt.number),

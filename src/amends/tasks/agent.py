@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from amends.errors import CancelledError
 from amends.errors.base import FaultError
 from amends.errors.task import AgentBusyError, CapabilityNotFoundError
 from amends.errors.task import TimeoutError as TaskTimeoutError
+from amends.logs import logger
 from amends.serving.server_errors import is_about_a_part
 from amends.tasks.capability import Capability, Hook, input_type
 from amends.tasks.connections import Connections
@@ -44,7 +44,7 @@ __all__ = ["Agent"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_log = logging.getLogger("amends.tasks")
+_log = logger("amends.tasks")
 _BUSY_SECONDS = 1.0
 """`retry_after` if all threads of the agent are in use."""
 

@@ -22,6 +22,7 @@ from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.dialects.outgoing import outgoing_code
+from amends.logs import logger
 from amends.serving.tracing import id_of, incoming
 from amends.tasks.documents import stamp
 from amends.tasks.entries import Asked, Ended, Failed, Finished, Record, Submitted
@@ -43,7 +44,7 @@ __all__ = [
     "submit_scope",
 ]
 
-_log = logging.getLogger("amends.tasks")
+_log = logger("amends.tasks")
 
 Kind = Literal[
     "submitted",

@@ -7,8 +7,6 @@ translated into the task vocabulary; its context is added and its original code 
 
 from __future__ import annotations
 
-import logging
-
 from msgspec.structs import replace
 
 from amends.core.crosswalk import transfer
@@ -21,6 +19,7 @@ from amends.dialects import task as dialect
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.foreign.groups import join, parts_of
+from amends.logs import logger
 from amends.serving.tracing import id_of, incoming
 from amends.tasks.entries import Failed
 from amends.tasks.state import TaskState
@@ -38,7 +37,7 @@ __all__ = [
     "workers_lost",
 ]
 
-_log = logging.getLogger("amends.tasks")
+_log = logger("amends.tasks")
 _SHARED = frozenset({"TIMEOUT", "RATE_LIMITED", "INTERNAL_ERROR"})
 
 STOPPED = Decision(action=Action.ESCALATE, delay=None, reason="terminal")

@@ -8,19 +8,19 @@ appended to the task's log as a verification, as a user could do.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 
 from amends.core.enums import Executed
 from amends.errors.base import FaultError
+from amends.logs import logger
 from amends.stores.errors import StoreError
 from amends.tasks.journal import TaskNotFoundError
 from amends.tasks.values import to_json_value
 
 __all__ = ["LateResults"]
 
-_log = logging.getLogger("amends.tasks")
+_log = logger("amends.tasks")
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds between two attempts to record an outcome: the doubt itself may not be recorded yet."""
 

@@ -7,10 +7,9 @@ to the queue. That was not acknowledged, but the task is listed, so it is put on
 
 from __future__ import annotations
 
-import logging
-
 from amends.durable.index import write_row
 from amends.durable.retention import delete_subject
+from amends.logs import logger
 from amends.stores.contract import Store
 from amends.stores.errors import DamagedStoreError
 from amends.tasks.documents import ENDED
@@ -21,7 +20,7 @@ from amends.tasks.submit import keys_of
 
 __all__ = ["MAINTENANCE", "forget", "maintain"]
 
-_log = logging.getLogger("amends.tasks")
+_log = logger("amends.tasks")
 
 MAINTENANCE = f"{SEPARATOR}maintenance"
 """The key of the message that starts a run of the maintenance. It is given back to the queue with a delay after each run."""

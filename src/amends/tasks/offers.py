@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from amends.durable.workers import Workers
 from amends.errors.task import CapabilityNotFoundError
+from amends.logs import logger
 from amends.stores.contract import Queue, Store
 from amends.stores.errors import StoreError
 from amends.tasks.plan import Step
@@ -23,7 +23,7 @@ from amends.tasks.registry import Registry
 
 __all__ = ["Offers"]
 
-_log = logging.getLogger("amends.tasks")
+_log = logger("amends.tasks")
 _EXPIRES = 30.0
 """Seconds after which a worker's row expires."""
 

@@ -7,7 +7,6 @@ delivers the task's message again at that time.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.vocabulary import row_for
+from amends.logs import logger
 from amends.recovery.clock import CLOCK
 from amends.recovery.plan import hook_arguments
 from amends.recovery.policies import from_retry_policy
@@ -31,7 +31,7 @@ from amends.tasks.values import to_json_value
 
 __all__ = ["StepRecovery", "overridden"]
 
-_log = logging.getLogger("amends.tasks")
+_log = logger("amends.tasks")
 _REASONS = {"setup": "set-up", "refresh": "refreshed"}
 _MCP_MISSING = frozenset({"MCP_NOT_CONNECTED", "MCP_AUTH_FAILED"})
 

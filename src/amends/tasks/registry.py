@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 
 from amends.core.policy import Policy
 from amends.errors.task import AgentNotFoundError, CapabilityNotFoundError
+from amends.logs import logger
 from amends.recovery.policies import TASK
 from amends.stores.contract import Queue
 from amends.stores.errors import StoreClosedError, StoreError
@@ -24,7 +24,7 @@ from amends.tasks.state import TaskState
 
 __all__ = ["Registry"]
 
-_log = logging.getLogger("amends.tasks")
+_log = logger("amends.tasks")
 _SYNCHRONIZED = 30.0
 """Seconds for which the difference of the clocks is used."""
 _TOLERANCE = 0.25

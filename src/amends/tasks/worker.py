@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable
 
 from amends.durable.index import write_row
 from amends.durable.journal import Snapshot
 from amends.durable.worker import Worker as MessageWorker
+from amends.logs import logger
 from amends.stores.contract import Lease, Queue, Store
 from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreError
 from amends.tasks.documents import AT_REST
@@ -28,7 +28,7 @@ from amends.tasks.state import TaskState
 
 __all__ = ["Worker"]
 
-_log = logging.getLogger("amends.tasks")
+_log = logger("amends.tasks")
 
 _TICK = 0.25
 """Seconds between two checks of the leases."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, field
 from random import random
 
@@ -14,10 +13,11 @@ from amends.arcp.client.settings import Settings
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
+from amends.logs import logger
 
 __all__ = ["Reconnect"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 
 _WINDOW = 600.0
 """Seconds, if the welcome contains no window: the example in v1.0."""

@@ -9,7 +9,6 @@ the session cannot be resumed, everything that waits fails with the reason.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -41,10 +40,11 @@ from amends.arcp.wire import (
 from amends.arcp.wire import messages as m
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.logs import logger
 
 __all__ = ["Session"]
 
-_logger = logging.getLogger("amends.arcp")
+_logger = logger("amends.arcp")
 
 _DEFAULT_INTERVAL = 30.0
 _MAX_MALFORMED = 16

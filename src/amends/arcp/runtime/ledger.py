@@ -13,7 +13,6 @@ everything else: the node that creates it may start the job's log, and a node th
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 
@@ -37,6 +36,7 @@ from amends.durable.batch import Batch
 from amends.durable.keys import Owner, Owners
 from amends.durable.retention import delete_subject
 from amends.errors.arcp import DuplicateKeyError, InternalError
+from amends.logs import logger
 from amends.stores import ConflictError, Entry, Store, TrimmedError
 
 __all__ = ["Ledger", "key_conflict", "may_rerun", "read_entry", "summary_of"]
@@ -46,7 +46,7 @@ _read_spec = msgspec.json.Decoder(JobSpec).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
 _PAGE = 512
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _UNREADABLE = JobEntry("unreadable", 0, 0, "", 0.0)
 _UNKNOWN_NODE = "?"
 """The node of a job whose newest entries cannot be read. No node has this id, so the job is taken over or ends in doubt."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import islice
@@ -22,11 +21,12 @@ from amends.arcp.runtime.server.session import Session
 from amends.arcp.tokens import environment_tokens
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
+from amends.logs import logger
 from amends.stores import ConflictError, Store, StoreError
 
 __all__ = ["Runtime"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from amends.durable.batch import run_without_waiting
+from amends.logs import logger
 
 __all__ = ["Tasks"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _RESTART_PAUSE = 1.0
 """Seconds before a supervised task that failed is restarted."""
 

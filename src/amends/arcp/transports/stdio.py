@@ -11,7 +11,6 @@ printed before are ignored.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,10 +18,11 @@ from typing import Any
 
 from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
 from amends.arcp.wire.envelope import MAX_FRAME
+from amends.logs import logger
 
 __all__ = ["LineConnection", "command", "serve"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 
 _EXIT_TIMEOUT = 5.0
 """Seconds for a child to exit after its stdin was closed, and again after SIGTERM."""

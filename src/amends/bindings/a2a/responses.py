@@ -7,7 +7,6 @@ message has the same parts, because a client of a stream reads the events one by
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -35,6 +34,7 @@ from amends.carriers.a2a import MIME_TYPE
 from amends.core import travel
 from amends.core.fault import Fault
 from amends.dialects.adcp import KEY, parts_beside
+from amends.logs import logger
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.reporting import report
 from amends.serving.server_errors import (
@@ -57,7 +57,7 @@ __all__ = [
     "traceparent_of",
 ]
 
-LOG = logging.getLogger("amends.a2a")
+LOG = logger("amends.a2a")
 
 ARTIFACT_ID = "error-result"
 

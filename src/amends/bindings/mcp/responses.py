@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-
 from amends.carriers.mcp import result
 from amends.core import travel
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.dialects.adcp import KEY, parts_beside
+from amends.logs import logger
 from amends.serving import reporting
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.server_errors import Failure
 
 __all__ = ["ERRORS_BESIDE_SCHEMA", "INTERNAL", "INVALID", "LOG", "report", "rpc_error", "tool_result"]
 
-LOG = logging.getLogger("amends.mcp")
+LOG = logger("amends.mcp")
 
 INTERNAL, INVALID = -32603, -32602
 ERRORS_BESIDE_SCHEMA = "2026-07-28"

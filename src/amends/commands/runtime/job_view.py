@@ -98,7 +98,9 @@ class _TextView(View):
         parent = f", child of {strip(accepted.parent_job_id)}" if accepted.parent_job_id else ""
         budget = f", budget {text}" if (text := budget_text(accepted.budget)) else ""
         agent = strip(handle.agent or "")
-        self._line(depth, f"{self._paint('accepted', 'green')} {agent} as {handle.job_id}{parent}{budget}")
+        self._line(
+            depth, f"{self._paint('accepted', 'green')} {agent} as {strip(handle.job_id)}{parent}{budget}"
+        )
 
     def event(self, event: Event, depth: int = 0) -> None:
         at = strip(event.ts or "")[11:19]
@@ -109,7 +111,7 @@ class _TextView(View):
         )
 
     def end(self, handle: Handle, result: object, depth: int = 0) -> None:
-        job = f" {strip(handle.agent or '')} {handle.job_id}" if depth else ""
+        job = f" {strip(handle.agent or '')} {strip(handle.job_id)}" if depth else ""
         summary = f"  {strip(handle.summary)}" if handle.summary else ""
         self._line(depth, self._paint("success", "bold", "green") + job + summary)
         if result is not None and not depth:

@@ -15,6 +15,7 @@ from amends.commands.console import wants_json
 from amends.commands.numbers import positive_seconds
 from amends.commands.runtime import add_client_options, open_client
 from amends.commands.runtime.job_view import print_json_line, show_job
+from amends.core.text import one_line, strip
 
 if TYPE_CHECKING:
     from amends.arcp import Client, Handle
@@ -94,7 +95,7 @@ async def _detach(args: argparse.Namespace, client: Client, handle: Handle) -> i
     if wants_json(args):
         print_json_line({"job_id": handle.job_id, "agent": handle.agent, "status": "accepted"})
     else:
-        sys.stdout.write(f"{handle.job_id}\n")
+        sys.stdout.write(f"{one_line(handle.job_id)}\n")
     return 0
 
 
@@ -102,7 +103,9 @@ def _print_result(args: argparse.Namespace, result: object) -> int:
     if wants_json(args):
         print_json_line({"status": "success", "result": result})
     else:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(result)).decode() + "\n")
+        text = msgspec.json.encode(result).decode()
+        # What the agent returned stays whole for a program, and writes nothing but text on a terminal.
+        sys.stdout.write(msgspec.json.format(strip(text) if sys.stdout.isatty() else text) + "\n")
     return 0
 
 

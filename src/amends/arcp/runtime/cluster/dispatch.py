@@ -8,7 +8,6 @@ that node for as long as the node renews its own row, so no lease has to be rene
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,11 +21,12 @@ from amends.arcp.runtime.jobs.cancel import Cancellation, cancellation
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs, restore
+from amends.logs import logger
 from amends.stores import ConflictError, Lease, LeaseLostError, Queue, StoreError
 
 __all__ = ["Dispatcher"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _WAIT = 5.0
 _AGENTS_POLL = 5.0
 """Seconds between checks for agents registered by another thread; other registrations wake the dispatcher at once."""

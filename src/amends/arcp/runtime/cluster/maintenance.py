@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 from dataclasses import dataclass
 
 from amends.arcp.runtime.cluster.membership import Membership
@@ -14,11 +13,12 @@ from amends.arcp.runtime.cluster.takeover import Takeover
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.server.sessions import Sessions
+from amends.logs import logger
 from amends.stores import StoreError
 
 __all__ = ["Maintenance"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _FULL_SCAN = 9
 """Every so many rounds the jobs of all nodes are checked; the jobs of a dead node are checked as soon as it is noticed."""
 

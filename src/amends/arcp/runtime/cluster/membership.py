@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -11,10 +10,11 @@ from dataclasses import dataclass, field
 from amends.arcp.runtime.agents import Agents, Offer, merge_offers
 from amends.arcp.runtime.entries import NodeRow
 from amends.durable.workers import Workers
+from amends.logs import logger
 
 __all__ = ["Membership"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _FRESH = 1.0
 """Seconds for which the rows of other nodes are used without reading them again."""
 

@@ -8,7 +8,6 @@ job never runs again by itself.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -23,11 +22,12 @@ from amends.arcp.runtime.jobs.outcome import in_doubt, status_of
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.errors.arcp import ARCPError
+from amends.logs import logger
 from amends.stores import ConflictError
 
 __all__ = ["Takeover", "waiting"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 
 
 def waiting(rows: Iterable[Summary]) -> dict[str, tuple[int, float]]:

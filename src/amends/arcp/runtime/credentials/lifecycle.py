@@ -9,7 +9,6 @@ succeeds. A row belongs to one run: the next run revokes the credentials of the 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Container
 from dataclasses import dataclass, field
@@ -24,11 +23,12 @@ from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
 from amends.errors.arcp import InternalError
+from amends.logs import logger
 from amends.stores import ConflictError, StoreError, Table
 
 __all__ = ["CredentialLifecycle"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _TRIES = 8
 _read = msgspec.json.Decoder(Outstanding).decode

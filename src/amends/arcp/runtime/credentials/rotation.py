@@ -9,7 +9,6 @@ job the credential is revoked with every value it ever had.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -30,11 +29,12 @@ from amends.arcp.runtime.entries import CREDENTIALS, encode
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.tasks import Tasks
 from amends.errors.arcp import ARCPError, InternalError
+from amends.logs import logger
 from amends.stores import ConflictError, Store, StoreError
 
 __all__ = ["Rotation"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _TRIES = 8
 _MINT_TIMEOUT = 60.0

@@ -11,7 +11,6 @@ Cancel a job (section 7.4) that runs here, runs on another node, or waits in a q
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,12 +25,13 @@ from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.errors.arcp import ARCPError, CancelledError, InvalidRequestError
+from amends.logs import logger
 from amends.stores import ConflictError, Log, StoreError, TrimmedError
 from amends.stores.signal import Signal
 
 __all__ = ["Cancellation", "cancel_in_store", "cancellation", "follow_control"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _read_control = msgspec.json.Decoder(Control).decode
 _CONTROL_KEPT = 1_000
 _CONTROL_PAUSE = 0.02

@@ -9,7 +9,6 @@ that finds another node's entry at its position means that the job was taken ove
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -27,13 +26,14 @@ from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Event
 from amends.errors.arcp import ARCPError, InvalidRequestError
+from amends.logs import logger
 from amends.stores import ConflictError, StoreError, StoreUnavailableError
 
 __all__ = ["ENDED", "ENDING", "RUNNING", "Follower", "Host", "Job"]
 
 RUNNING, ENDING, ENDED = "running", "ending", "ended"
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _PAUSE = 0.05
 _NO_LEASE, _NO_BUDGET = Lease(), Budget()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from amends.dialects.translation import translate
 from amends.errors import FaultError
 from amends.errors.arcp import InternalError, InvalidRequestError
 from amends.foreign.groups import join, parts_of, single
+from amends.logs import logger
 from amends.serving.server_errors import came_from_a_call
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
     "status_of",
 ]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 
 _NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, BufferError, msgspec.MsgspecError)
 """What encoding a value of an agent may raise."""

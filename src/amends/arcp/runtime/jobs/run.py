@@ -8,7 +8,6 @@ takes precedence over anything that the agent returns or raises later.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,11 +22,12 @@ from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.core import recording
 from amends.errors import FaultError
 from amends.errors import arcp as errors
+from amends.logs import logger
 from amends.recovery.effect_context import enter_scope
 
 __all__ = ["Runner"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _EXPIRY_SLACK = 0.5
 """Seconds in which an agent can notice the end of its lease before it is cancelled (9.5)."""
 

@@ -9,7 +9,6 @@ Only a malformed frame, a hello in an open session or a frame for another sessio
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -35,10 +34,11 @@ from amends.errors.arcp import (
     JobNotFoundError,
     PermissionDeniedError,
 )
+from amends.logs import logger
 
 __all__ = ["Handler", "Server"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 _POLICY, _TRY_LATER = 1008, 1013
 
 

@@ -13,7 +13,6 @@ session and its jobs go on.
 from __future__ import annotations
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -29,11 +28,12 @@ from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import VERSION, Envelope, message_id, write
 from amends.durable.batch import Batch, run_without_waiting
+from amends.logs import logger
 from amends.stores import ConflictError, Store, StoreError
 
 __all__ = ["Attached", "Delivery", "Detached", "QueuedEvent", "SessionLog", "Subscription", "session_entries"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 
 _SNAPSHOT_EVERY = 128
 """Number of entries between two snapshots."""

@@ -8,7 +8,6 @@ are bounded in total and per address, so that silent ones cannot lock others out
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -37,11 +36,12 @@ from amends.arcp.wire import (
 from amends.arcp.wire.messages import Auth, Capabilities, Hello, Peer, Resume, Welcome
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError, UnauthenticatedError
+from amends.logs import logger
 from amends.stores import StoreError
 
 __all__ = ["Handshake", "Handshakes", "Waiting", "address_of"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 
 _ULID = 26
 _TYPESCRIPT = ["agent_versions", "model.use", "provisioned_credentials"]

@@ -8,7 +8,6 @@ The first task never waits for the store or for a client, so that no dead connec
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.server.session import Session
@@ -16,11 +15,12 @@ from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import message_id, now_text
 from amends.arcp.wire.messages import Error, Ping
+from amends.logs import logger
 from amends.stores import StoreError
 
 __all__ = ["ping_sessions", "renew_sessions"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 
 
 async def ping_sessions(sessions: Sessions, limits: Limits, tasks: Tasks) -> None:

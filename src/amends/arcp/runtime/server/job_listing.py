@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -20,13 +19,14 @@ from amends.arcp.runtime.server.session import SUBMITTED, Feed, Session
 from amends.arcp.wire import Envelope, seconds_of, text_of
 from amends.arcp.wire.messages import Filter, JobEntry, ListJobs, Subscribe, Subscribed, Unsubscribe
 from amends.errors.arcp import InvalidRequestError, JobNotFoundError, PermissionDeniedError
+from amends.logs import logger
 
 __all__ = ["JobListing", "MayObserve"]
 
 MayObserve = Callable[[str, str], bool | Awaitable[bool]]
 """Whether one principal may see another's jobs: `(observer, owner) -> bool`."""
 
-_audit = logging.getLogger("amends.arcp.audit")
+_audit = logger("amends.arcp.audit")
 _ANSWER_SEEN = 0.1
 """Seconds within which a client has read the answer to its request."""
 _PAGE, _LARGEST = 100, 1_000

@@ -10,7 +10,6 @@ the queue of an exclusive store needs no task, because only this node can start 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -27,12 +26,13 @@ from amends.arcp.runtime.server.delivery import Attached, Delivery, Detached, Qu
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Accepted
 from amends.errors.arcp import ARCPError, JobNotFoundError
+from amends.logs import logger
 from amends.stores import StoreError
 from amends.stores.signal import Signal
 
 __all__ = ["OUTCOME", "SUBMITTED", "Feed", "Session"]
 
-_log = logging.getLogger("amends.arcp")
+_log = logger("amends.arcp")
 
 SUBMITTED = 1
 """The session submitted the job (or repeated its key), and may cancel it."""
