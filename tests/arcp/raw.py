@@ -65,17 +65,26 @@ class Raw:
         return await self.until(lambda m: m["payload"].get("request_id") == request, within)
 
     async def hello(
-        self, token: str | None = "alice-token", *, features: Any = FEATURES, resume: Any = None
+        self,
+        token: str | None = "alice-token",
+        *,
+        features: Any = FEATURES,
+        resume: Any = None,
+        name: str = "raw",
+        id: str | None = None,
+        more: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
+        """Send a hello; `name`, `id` and `more` members are those of an SDK to imitate."""
         payload: dict[str, Any] = {
-            "client": {"name": "raw", "version": "1"},
+            "client": {"name": name, "version": "1"},
             "capabilities": {"encodings": ["json"], "features": list(features)},
         }
         if token is not None:
             payload["auth"] = {"scheme": "bearer", "token": token}
         if resume is not None:
             payload["resume"] = resume
-        await self.send("session.hello", payload, session_id=None)
+        payload |= more or {}
+        await self.send("session.hello", payload, session_id=None, id=id)
         message = await self.receive()
         assert message is not None
         if message["type"] == "session.welcome":

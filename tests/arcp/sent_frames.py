@@ -23,13 +23,13 @@ class Provider:
         pass
 
 
-async def sent_frames(begin, features=FEATURES):
+async def sent_frames(begin, features=FEATURES, id=None):
     """Run jobs of every kind for a client with these features; returns all frames that the runtime sent."""
     runtime = await begin(limits={"heartbeat": 1.0, "unacknowledged": 20}, credentials=Provider())
     frames = []
     wrong = dial(runtime)
     await wrong.hello("wrong-token")
-    raw = await connected(runtime, features=features)
+    raw = await connected(runtime, features=features, id=id)
     other = await connected(runtime)
     for agent, given in (
         ("echo", {"a": [1, None]}),
@@ -93,6 +93,8 @@ TYPESCRIPT = (
     "provisioned_credentials",
 )
 """The features in the hello of the TypeScript SDK, in its order."""
+TYPESCRIPT_ID = "msg_01JABCDEFGHJKMNPQRSTVWXYZ0"
+"""An id as that SDK writes it."""
 CODES = (
     "INVALID_REQUEST",
     "UNAUTHENTICATED",

@@ -4,25 +4,26 @@ from arcp._envelope import Envelope
 from arcp._messages import PAYLOAD_REGISTRY, parse_payload
 
 from tests.arcp.raw import connected, dial
-from tests.arcp.sent_frames import CODES, TYPESCRIPT, sent_frames
+from tests.arcp.sent_frames import CODES, TYPESCRIPT, TYPESCRIPT_ID, sent_frames
 
 BUDGET = {"cost.budget": ["USD:5.00"]}
 
 
-async def test_refusals_name_a_job(begin):
-    """A refused submission has the id of no job; other refusals have the id of the job they are about."""
+async def test_refusals_name_the_request(begin):
+    """A refused submission has no job id and the id of its request; other refusals have the id of the job they are about."""
     raw = await connected(await begin())
     running = (await raw.submit("waiting"))["job_id"]
     submitted = await raw.submit("nobody")
     assert submitted["type"] == "job.error"
-    assert submitted["job_id"].startswith("job_")
-    assert submitted["job_id"] != running
+    assert "job_id" not in submitted
+    assert submitted["id"] == submitted["payload"]["request_id"]
+    assert running not in str(submitted)
     for type, wanted in (("job.subscribe", "job_x"), ("job.cancel", "job_y")):
         payload = {"job_id": wanted} if type == "job.subscribe" else {}
         answer = await raw.answer(await raw.send(type, payload, job_id=wanted))
         assert (answer["type"], answer["job_id"]) == ("job.error", wanted)
     listed = await raw.answer(await raw.send("session.list_jobs", {"limit": -1}))
-    assert listed["type"] == "job.error"
+    assert (listed["type"], listed["id"]) == ("job.error", listed["payload"]["request_id"])
     await raw.close()
 
 
@@ -128,7 +129,7 @@ async def test_the_frames_fit_the_python_sdk(begin):
 
 async def test_errors_for_the_typescript_sdk(begin):
     """Its client discards other codes, and INTERNAL_ERROR that is not retryable: it would wait for ever."""
-    frames = await sent_frames(begin, TYPESCRIPT)
+    frames = await sent_frames(begin, TYPESCRIPT, TYPESCRIPT_ID)
     assert all("session_id" in frame for frame in frames)
     ends = [frame["payload"] for frame in frames if frame["type"] == "job.error"]
     assert {error["code"] for error in ends} == set(CODES)

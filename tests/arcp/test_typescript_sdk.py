@@ -6,15 +6,16 @@ from functools import partial
 
 import pytest
 
-from amends.arcp import connect
+from amends.arcp import Limits, Runtime, connect
 from amends.arcp.client.dial import UrlDial
+from amends.errors.arcp import ARCPError, InternalError, PermissionDeniedError
 from tests.arcp.client.test_sent_frames import sent_frames as client_frames
 from tests.arcp.conftest import begin  # noqa: F401 - a fixture
-from tests.arcp.sent_frames import TYPESCRIPT, sent_frames
-from tests.arcp.typescript.agents import EXAMPLES, runtime_for
+from tests.arcp.sent_frames import TYPESCRIPT, TYPESCRIPT_ID, sent_frames
+from tests.arcp.typescript.agents import EXAMPLES, TOKEN, runtime_for
 from tests.arcp.typescript.cases import CASES, SETTINGS
 from tests.arcp.typescript.recording import NOT_RECORDED, Recorder, recording, write
-from tests.arcp.typescript.sdk import checkout, invalid_frames, run_client, sdk_runtime
+from tests.arcp.typescript.sdk import checkout, client_lines, invalid_frames, run_client, sdk_runtime
 
 pytestmark = pytest.mark.soak
 
@@ -31,6 +32,49 @@ async def test_an_example_client_on_our_runtime(sdk, example):
     async with runtime, runtime.listen(port=0) as listening:
         code, output = await run_client(sdk, example, listening.url)
     assert code == 0, output
+
+
+@pytest.mark.parametrize(
+    "features", [(), ("ack", "progress"), ("progress", "ack", "subscribe")], ids=["all", "some", "unordered"]
+)
+async def test_no_call_of_its_client_hangs(sdk, features):
+    """With the SDK's list of features, with some of them, and with some in another order, which makes it an unknown client."""
+    runtime = Runtime(tokens={TOKEN: "alice"}, limits=Limits(drain=0.0, cancel_grace=0.1))
+
+    @runtime.register_agent("echo")
+    async def echo(given, ctx):
+        return given
+
+    @runtime.register_agent("denied")
+    async def denied(given, ctx):
+        raise PermissionDeniedError("no")
+
+    @runtime.register_agent("own")
+    async def own(given, ctx):
+        raise ARCPError("SEAT_TAKEN", "The seat is taken", retryable=False)
+
+    @runtime.register_agent("doubtful")
+    async def doubtful(given, ctx):
+        raise InternalError("It may have been paid", retryable=False)
+
+    @runtime.register_agent("slow")
+    async def slow(given, ctx):
+        await asyncio.sleep(60)
+
+    async with runtime, runtime.listen(port=0) as listening:
+        lines = await client_lines(sdk, listening.url, *features)
+    assert lines == [
+        'result {"n":5}',
+        "unknown agent AGENT_NOT_AVAILABLE",
+        "unknown version AGENT_VERSION_NOT_AVAILABLE",
+        "failure PERMISSION_DENIED",
+        "own code CANCELLED",
+        "in doubt CANCELLED",
+        "key 1",
+        "conflicting key DUPLICATE_KEY",
+        "time limit TIMEOUT",
+        "after all that 1",
+    ]
 
 
 async def test_our_client_on_its_runtime(sdk):
@@ -54,7 +98,7 @@ async def test_our_client_on_its_runtime(sdk):
 
 async def test_the_frames_of_our_runtime_fit_its_schemas(sdk, begin):  # noqa: F811
     """All but `session.closed`, which the specification has and the SDK has not, and a tool's code that an agent chose."""
-    frames = [json.dumps(frame) for frame in await sent_frames(begin, TYPESCRIPT)]
+    frames = [json.dumps(frame) for frame in await sent_frames(begin, TYPESCRIPT, TYPESCRIPT_ID)]
     frames = [frame for frame in frames if '"tool_result"' not in frame or "NOT_OURS" not in frame]
     assert await invalid_frames(sdk, frames, "session.closed") == []
 

@@ -58,6 +58,42 @@ async def test_a_member_of_a_wrong_type_does_not_hide_the_result():
     assert await ended("job.result", {"final_status": "success", "result": 1, "summary": 5}) == 1
 
 
+@pytest.mark.parametrize(
+    ("payload", "result"),
+    [
+        ({"output": {"a": 1}}, {"a": 1}),
+        ({"output": None}, None),
+        ({"result": None}, None),
+        ({"rows": 3, "cost": 0.5}, {"rows": 3, "cost": 0.5}),
+        ({"result": 1, "output": 2}, 1),
+    ],
+)
+async def test_the_specification_names_no_member_for_a_result(payload, result, caplog):
+    """ "Inline in the payload" (8.4): the Go SDK writes `output`. A result that is null is one."""
+    done = {"final_status": "success", "completed_at": "2026-01-01T00:00:00Z", "summary": "s"}
+    assert await ended("job.result", {**done, **payload}) == result
+    assert not caplog.records
+
+
+async def test_a_success_without_a_result_is_none_and_a_warning(caplog):
+    """A TypeScript agent that returns nothing sends exactly that."""
+    assert await ended("job.result", {"final_status": "success"}) is None
+    assert [record.getMessage() for record in caplog.records] == [
+        "job job_1 succeeded, and its job.result has no result: it is None"
+    ]
+
+
+@pytest.mark.parametrize("reference", [5, ["r1"], {"id": 1}])
+async def test_a_reference_that_cannot_be_read_raises(reference):
+    """The job succeeded, so its effect happened."""
+    job = Job("job_1", None, Settings())
+    job.finish(received("job.result", {"final_status": "success", "result_id": reference}))
+    with pytest.raises(FaultError) as caught:
+        await job.outcome
+    assert caught.value.fault.executed == "yes"
+    assert not caught.value.retryable
+
+
 def test_repeated_messages_are_not_new():
     job = Job("job_1", None, Settings())
     assert [job.is_new(received("job.event", {}, seq)) for seq in (1, 2, 2, 1, 3)] == [

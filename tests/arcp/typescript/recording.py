@@ -1,7 +1,7 @@
 """
-Recordings of our client's sessions on the TypeScript SDK's runtime, replayed to our client without that SDK.
+Recordings of our client's sessions on another SDK's runtime, replayed to our client without that SDK.
 
-Record them again with `ARCP_TYPESCRIPT_RECORD=1 make soak`. A connection is a list of frames, each with who sent it; of
+Record them again with `ARCP_TYPESCRIPT_RECORD=1 make soak`, or `AMENDS_GO_RECORD=1` for the Go SDK. A connection is a list of frames, each with who sent it; of
 the client's frames the type and the id. Heartbeats and acknowledgements are left out, because their number depends on the time.
 """
 
@@ -77,15 +77,15 @@ class _Recorded:
             self._frames.append([side, message])
 
 
-def write(recorded):
+def write(recorded, file=FILE):
     """Write the connections of all cases: name → connections."""
     lines = [json.dumps({"case": name, "connections": made}) for name, made in sorted(recorded.items())]
-    FILE.write_text("\n".join(lines) + "\n")
+    file.write_text("\n".join(lines) + "\n")
 
 
-def read():
+def read(file=FILE):
     """Return name → connections."""
-    entries = map(json.loads, FILE.read_text().splitlines())
+    entries = map(json.loads, file.read_text().splitlines())
     return {entry["case"]: entry["connections"] for entry in entries}
 
 

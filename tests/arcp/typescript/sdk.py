@@ -67,6 +67,14 @@ async def run_client(sdk, example, url):
     return await _finish(await _start(command, sdk, {"ARCP_DEMO_URL": url}))
 
 
+async def client_lines(sdk, url, *features):
+    """Run client.mjs against a runtime, with the SDK's list of features or another one; returns its lines."""
+    child = await _start(("client.mjs", *features), Path(sdk) / "packages" / "sdk", {"ARCP_DEMO_URL": url})
+    code, output = await _finish(child, within=120)
+    assert code == 0, output
+    return output.splitlines()
+
+
 async def invalid_frames(sdk, frames, *unknown):
     """Return what the SDK's schemas say about frames (as text) that do not fit, one line each; `unknown` types have none."""
     child = await _start(("check_frames.mjs", *unknown), Path(sdk) / "packages" / "sdk")

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Generator
 from typing import Any
 
+import msgspec
+
 from amends.arcp.client.events import Event, Events
 from amends.arcp.client.session_faults import error_of, reported_fault, result_unusable
 from amends.arcp.client.settings import Settings
@@ -13,12 +15,16 @@ from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m
 from amends.arcp.wire.chunks import Assembly
 from amends.core.fault import Fault
+from amends.logs import logger
 
 __all__ = ["Job", "Outcome"]
 
 # The statuses that peers use for success. No status counts as success, because job.result reports a success.
 _SUCCESS = frozenset({None, "success", "succeeded", "completed", "ok"})
 _NOTHING: object = object()
+_NO_RESULT = frozenset({*m.Result.__struct_fields__, "job_id", "request_id", "reply_to", "agent", "trace_id"})
+"""Members of a `job.result` that are no result."""
+_logger = logger("amends.arcp")
 
 
 class Job:
@@ -93,11 +99,14 @@ class Job:
         result = read_payload(message)
         if isinstance(result, Malformed):
             # A member of a wrong type must not make the result unreadable.
-            payload = payload_of(message) or {}
+            payload = payload_of(message)
+            if payload is None or not isinstance(payload.get("result_id"), str | None):
+                self.fail(result_unusable("unreadable", self.trace_id))
+                return
             result = m.Result(
                 final_status=_text(payload.get("final_status")),
                 status=_text(payload.get("status")),
-                result=payload.get("result"),
+                result=payload.get("result", msgspec.UNSET),
                 result_id=_text(payload.get("result_id")),
                 summary=_text(payload.get("summary")),
                 error=payload.get("error"),
@@ -112,10 +121,28 @@ class Job:
                 payload = {**payload, "final_status": "error"}
             self.fail(reported_fault("job.result", payload, message.trace_id or self.trace_id))
             return
-        value = result.result if result.result_id is None else self._assemble(result)
+        if result.result_id is not None:
+            value = self._assemble(result)
+        else:
+            value = result.result if result.result is not msgspec.UNSET else self._other_result(message)
         if value is not _NOTHING:
             self.outcome.succeed(value)
             self._end_events()
+
+    def _other_result(self, message: Envelope) -> Any:
+        """
+        Return the result of a payload without `result`: the specification has it "inline in the payload", under no name.
+
+        The Go SDK names it `output`. Members that mean nothing else are the result together.
+        """
+        members = {
+            name: value for name, value in (payload_of(message) or {}).items() if name not in _NO_RESULT
+        }
+        if "output" in members:
+            return members["output"]
+        if not members:
+            _logger.warning("job %s succeeded, and its job.result has no result: it is None", self.job_id)
+        return members or None
 
     def _assemble(self, result: m.Result) -> Any:
         chunks = self._chunks or Assembly(self._settings.max_result)

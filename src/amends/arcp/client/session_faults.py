@@ -122,7 +122,7 @@ def result_unusable(reason: str, trace_id: str | None, **details: object) -> Fau
     return Fault(
         code="INTERNAL_ERROR",
         vocabulary="arcp",
-        message="The result of the job cannot be assembled from its chunks",
+        message="The job succeeded, and its result cannot be read",
         recovery=Recovery.TERMINAL,
         executed=Executed.YES,
         details={"reason": reason, **details},

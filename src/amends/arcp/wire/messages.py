@@ -117,6 +117,8 @@ class Hello(Message):
     """session.hello"""
 
     client: Peer | None = None
+    client_name: str | None = None
+    """*peer*: the Ruby SDK sends this instead of `client`."""
     auth: Auth | None = None
     capabilities: Capabilities | None = None
     resume: Resume | None = None
@@ -270,7 +272,8 @@ class Result(Message):
     """job.result; a published peer also ends failed jobs with it."""
 
     final_status: str | None = None
-    result: object = None
+    result: object = msgspec.UNSET
+    """Written also if it is null; absent if the result was sent in chunks."""
     result_id: str | None = None
     result_size: int | None = None
     summary: str | None = None

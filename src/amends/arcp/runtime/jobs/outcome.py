@@ -30,7 +30,6 @@ __all__ = [
     "error_outcome",
     "in_doubt",
     "is_typed",
-    "readable_error",
     "refusal",
     "result_outcome",
     "status_of",
@@ -150,27 +149,6 @@ def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:
     encoded.pop("details", None)
     encoded["message"] = encoded["message"][:1000]
     return Outcome("error", encode(encoded), status, code)
-
-
-def readable_error(entry: JobEntry, sdk: str) -> JobEntry:
-    """
-    Replace what the client of a published SDK does not read; it would wait for the end of the job for ever.
-
-    The Python SDK's reads no other `final_status` than error. The TypeScript SDK's discards codes that section 12 does not
-    have, and INTERNAL_ERROR that is not retryable. It gets a code that it reads, with the same `retryable`; the code that was
-    raised is in `details.code`.
-    """
-    if entry.kind != "error":
-        return entry
-    error = msgspec.json.decode(entry.payload)
-    code = error["code"]
-    if sdk == "python":
-        error["final_status"] = "error"
-    elif code not in VOCABULARY.rows or (code == "INTERNAL_ERROR" and not error["retryable"]):
-        # A job in doubt must not look retryable. CANCELLED is not, and says of the effect only "maybe", too.
-        error["details"] = {**(error.get("details") or {}), "code": code}
-        error["code"] = "INTERNAL_ERROR" if error["retryable"] else "CANCELLED"
-    return replace(entry, payload=msgspec.Raw(encode(error)))
 
 
 def status_of(entry: JobEntry) -> str:

@@ -51,6 +51,8 @@ __all__ = [
 _TRIES = 16
 _LONGEST_KEY = 256
 _NO_LEASE = Lease()
+_ACCEPTANCE_SEEN = 0.02
+"""Seconds after which a client has read that its job was accepted, where it loses the handle of a job that ends before."""
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -218,9 +220,12 @@ def _send_accepted(
     else:
         session.subscribe(feed)
     credentials = None if issued is None else issued.wire()
-    payload = accepted_payload(spec, message.id, credentials, amounts_as_text=session.sdk == "python")
+    payload = accepted_payload(spec, message.id, credentials, amounts_as_text=session.peer.amounts_as_text)
     session.send_message("job.accepted", payload, job_id=spec.job_id, trace=spec.trace)
-    feed.begin(waiting=waiting)
+    if session.peer.loses_early_ends:
+        session.jobs.tasks.loop.call_later(_ACCEPTANCE_SEEN, feed.begin)
+    else:
+        feed.begin(waiting=waiting)
 
 
 async def spec_from_request(

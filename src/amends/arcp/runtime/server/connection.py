@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from amends.arcp.runtime.cluster.quota import Capacity
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.outcome import refusal
@@ -21,6 +23,7 @@ from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.jobs.submit import Submissions
 from amends.arcp.runtime.server.handshake import Handshake, Handshakes
 from amends.arcp.runtime.server.job_listing import JobListing
+from amends.arcp.runtime.server.peers import Refusal, use_specified_code
 from amends.arcp.runtime.server.session import SUBMITTED, Session
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.transports import Connection, ConnectionLost
@@ -186,22 +189,30 @@ async def _handle(handler: Handler, session: Session, message: Envelope, request
 
 
 def _refuse(session: Session, message: Envelope, request: object, error: ARCPError) -> None:
+    """Answer a request with a failure, in the form that the client of the session's SDK matches to its request."""
     job_id: str | None = message.job_id or getattr(request, "job_id", None)
-    if message.type == "job.submit":
-        # An id that no job has, for clients that look for one.
-        job_id = new_id("job")
-    if session.sdk == "python" and message.type in _ANSWERS:
-        _refuse_for_python(session, message, getattr(request, "agent", None), error, job_id or "")
+    peer = session.peer
+    if peer.refusal is Refusal.ACCEPTED_THEN_ERROR and message.type in _ANSWERS:
+        _accept_and_fail(session, message, getattr(request, "agent", None), error, job_id or new_id("job"))
         return
-    payload = refusal(error, request_id=message.id)
-    session.send_message("job.error", payload, job_id=job_id, trace=message.trace_id)
+    payload = msgspec.to_builtins(refusal(error, request_id=message.id))
+    if peer.specified_codes:
+        use_specified_code(payload)
+    if peer.refusal is Refusal.SESSION_ERROR:
+        # Without the id of a job, which would end the job for a refused cancellation.
+        session.send_message("session.error", payload, trace=message.trace_id)
+        return
+    if peer.refusal is Refusal.JOB_ERROR_OF_A_JOB and message.type == "job.submit":
+        job_id = new_id("job")
+    id = None if job_id else message.id
+    session.send_message("job.error", payload, job_id=job_id, trace=message.trace_id, id=id)
 
 
-def _refuse_for_python(
+def _accept_and_fail(
     session: Session, message: Envelope, agent: str | None, error: ARCPError, job_id: str
 ) -> None:
     """
-    Refuse a request of the published Python SDK's client, which reads `job.error` only as the end of a job that it knows.
+    Refuse a request of a client that reads `job.error` only as the end of a job that it knows.
 
     A submission and a subscription are answered, and the job ends with the error; without that the client would wait, for
     the second one for ever. It does not wait for the answer to a cancellation, which must not end a job that it follows.
@@ -212,7 +223,10 @@ def _refuse_for_python(
         more = {"accepted_at": now_text(), "current_status": "error", "subscribed_from": 0, "replayed": False}
         session.send_message(_ANSWERS[message.type], facts | more, job_id=job_id, trace=message.trace_id)
         end = partial(session.send_message, job_id=job_id, trace=message.trace_id)
-        asyncio.get_running_loop().call_later(_ANSWER_SEEN, end, "job.error", refusal(error, of_job=True))
+        payload = msgspec.to_builtins(refusal(error, of_job=True))
+        if session.peer.specified_codes:
+            use_specified_code(payload)
+        asyncio.get_running_loop().call_later(_ANSWER_SEEN, end, "job.error", payload)
 
 
 _ANSWERS = {"job.submit": "job.accepted", "job.subscribe": "job.subscribed", "job.cancel": ""}

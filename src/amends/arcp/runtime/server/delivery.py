@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import msgspec
 
 from amends.arcp.runtime.entries import FRAME_TYPES, STREAMED, JobEntry, SessionEntry, encode, session_log
-from amends.arcp.runtime.jobs.outcome import readable_error
 from amends.arcp.runtime.jobs.result_stream import with_whole_result
 from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.server.peers import SPECIFICATION, Peer, readable, with_ids
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import VERSION, Envelope, message_id, write
 from amends.durable.batch import Batch, run_without_waiting
@@ -157,9 +157,8 @@ class Delivery(ABC):
         self.connection = connection
         self.next_event = next_event
         self.closing = False
-        self.sdk = ""
-        """The published SDK that the client is of (python, typescript), if it is one: it does not read all that is valid, for example
-        budgets only as text, though 7.1 has numbers."""
+        self.peer: Peer = SPECIFICATION
+        """What the client's SDK reads differently."""
         self.assembles = False
         """Whether streamed results are sent as a whole, because the client did not negotiate `result_chunk`."""
         self._immediate = jobs.tasks.immediate
@@ -206,10 +205,18 @@ class Delivery(ABC):
             self._loop.call_soon(self._flush)
 
     def send_message(
-        self, type: str, payload: object, *, job_id: str | None = None, trace: str | None = None
+        self,
+        type: str,
+        payload: object,
+        *,
+        job_id: str | None = None,
+        trace: str | None = None,
+        id: str | None = None,
     ) -> None:
-        """Encode and queue a message that has no number."""
-        frame = write(Envelope(VERSION, message_id(), type, self.id, trace, job_id, None, payload))
+        """Encode and queue a message that has no number; `id` is its id if it must have a certain one."""
+        if self.peer.payload_ids:
+            payload = with_ids(payload, job_id)
+        frame = write(Envelope(VERSION, id or message_id(), type, self.id, trace, job_id, None, payload))
         self.enqueue(frame, len(frame))
 
     @property
@@ -336,8 +343,8 @@ class Delivery(ABC):
 
     def encode_entry(self, job_id: str, trace: str, entry: JobEntry, number: int) -> bytes:
         """Encode an entry of a job's log as a message that this session's client reads, with its event number."""
-        if self.sdk:
-            entry = readable_error(entry, self.sdk)
+        if self.peer.rewrites_ends:
+            entry = readable(entry, job_id, self.peer)
         type = FRAME_TYPES[entry.kind]
         return write(Envelope(VERSION, message_id(), type, self.id, trace, job_id, number, entry.payload))
 

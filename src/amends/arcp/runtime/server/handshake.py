@@ -17,6 +17,7 @@ from amends.arcp.runtime.agents import inventory
 from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.jobs.outcome import refusal
 from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.server.peers import identify
 from amends.arcp.runtime.server.resume import replay, trace_and_owner
 from amends.arcp.runtime.server.session import Session
 from amends.arcp.runtime.server.sessions import Sessions
@@ -42,10 +43,6 @@ from amends.stores import StoreError
 __all__ = ["Handshake", "Handshakes", "Waiting", "address_of"]
 
 _log = logger("amends.arcp")
-
-_ULID = 26
-_TYPESCRIPT = ["agent_versions", "model.use", "provisioned_credentials"]
-"""How the list of features of the TypeScript SDK ends; the specification has another order."""
 
 
 @dataclass(eq=False)
@@ -114,7 +111,7 @@ class Handshake:
             session, token, replayed = await self._sessions.resume(
                 principal, wanted, None if named is None else features, connection
             )
-        session.sdk = _sdk(message.id, capabilities)
+        session.peer = identify(message.id, hello)
         await self._send_welcome(session, token, replayed)
         return session
 
@@ -159,15 +156,6 @@ class Handshake:
 def _whole_seconds(seconds: float) -> float:
     """Convert whole seconds to int, because the published client reads only integers."""
     return int(seconds) if seconds == int(seconds) else seconds
-
-
-def _sdk(id: str, capabilities: Capabilities | None) -> str:
-    """Return the published SDK that sent a hello, if it is one. Only the Python SDK names agents, in an empty list."""
-    if capabilities is None:
-        return ""
-    if capabilities.agents == [] and len(id) == _ULID:
-        return "python"
-    return "typescript" if (capabilities.features or [])[-3:] == _TYPESCRIPT else ""
 
 
 async def _send_refusal(connection: Connection, error: FaultError) -> None:

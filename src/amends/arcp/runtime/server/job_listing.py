@@ -167,7 +167,7 @@ class JobListing:
                 spec.agent,
                 lease.wire(),
                 lease.constraints(),
-                counters_on_wire(budget, as_text=session.sdk == "python"),
+                counters_on_wire(budget, as_text=session.peer.amounts_as_text),
                 None if issued is None else issued.wire(),
                 spec.parent,
                 spec.trace,
@@ -186,7 +186,7 @@ class JobListing:
         session.subscribe(feed)
         if session.closing:
             return
-        if session.sdk == "python":
+        if session.peer.answers_slowly:
             # Its client drops events, and the end, that arrive before it has seen the answer.
             self._jobs.tasks.loop.call_later(_ANSWER_SEEN, feed.begin)
         else:

@@ -258,7 +258,7 @@ class Session(Delivery):
             feed = Feed(self, child.job_id, child.trace_id or "", 2, SUBMITTED)
             self.subscribe(feed)
             payload: Accepted | msgspec.Raw = msgspec.Raw(accepted)
-            if child.budget and self.sdk == "python":
+            if child.budget and self.peer.amounts_as_text:
                 child.budget = Budget.read(child.budget).counters()
                 payload = child
             self.send_message("job.accepted", payload, job_id=child.job_id, trace=child.trace_id)
