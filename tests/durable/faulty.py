@@ -10,11 +10,14 @@ HOWS = ("fails before", "fails after", "cancelled before", "cancelled after")
 
 
 async def end_lease(table, name):
-    """Let the lease of a key end, as it does when its process died: its row has only the time left for which it is kept."""
+    """Let the lease of a key end, and the time limit of its call, as they do some time after its process died."""
     row = await table.get(name)
     record = {} if row is None else json.loads(row.value)
     if record.get("holder"):
-        await table.put(name, row.value, expires_in=record["kept"])
+        for deadline in (record["lease"], record["call"]):
+            if deadline is not None:
+                deadline[1] = 0.0
+        await table.put(name, json.dumps(record).encode(), expires_in=row.expires_in)
 
 
 class Faulty:
@@ -38,6 +41,10 @@ class Faulty:
 
     def queue(self, name, **options):
         return _Faulty(self, self._store.queue(name, **options))
+
+    @property
+    def clock(self):
+        return self._store.clock
 
     @property
     def url(self):

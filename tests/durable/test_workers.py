@@ -5,8 +5,11 @@ import logging
 
 import msgspec
 
+from amends import stores
 from amends.durable.workers import Workers
-from amends.stores import StoreClosedError, StoreUnavailableError
+from amends.stores import StoreClosedError, StoreUnavailableError, Traits
+from amends.stores.clock import SystemClock
+from tests.stores.clocks import SetClock
 
 LOG = logging.getLogger("tests.workers")
 
@@ -53,6 +56,20 @@ async def test_a_lapse(store, caplog):
     await store.close()
     async with asyncio.timeout(20):
         await keeping
+
+
+async def test_a_step_of_the_wall_clock_ends_no_worker():
+    """Two days forwards or backwards: the worker is alive until its time on the clock since boot is over, and then removed."""
+    clock = SetClock()
+    async with await stores.open("memory:", clock=clock) as store:
+        workers = Workers(store, "w", Row, expires_in=30)
+        await workers.announce("one", Row(["a"]))
+        for step in (2 * 86_400.0, -5 * 86_400.0):
+            clock.now += step
+            assert (await workers.alive())["one"].expires_in == 30
+        clock.up += 30
+        assert await workers.alive() == {}
+        assert await store.table("w").get("one") is None
 
 
 async def test_a_row_that_does_not_expire(store):
@@ -120,6 +137,9 @@ def store_without_rows():
     """A store of which only the table is made."""
 
     class OnlyTables:
+        clock = SystemClock()
+        traits = Traits("object", False, True, False, True, False)
+
         def table(self, name):
             return None
 

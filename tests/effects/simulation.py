@@ -52,7 +52,7 @@ class Process:
 
     def __init__(self, store, dies_at, after):
         self._store, self._left, self._after = store, dies_at, after
-        self.traits, self.url, self.dead = store.traits, store.url, False
+        self.traits, self.url, self.clock, self.dead = store.traits, store.url, store.clock, False
 
     def table(self, name):
         return _Table(self, self._store.table(name))

@@ -29,6 +29,15 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
         "tests/page/test_app.py::test_every_request_needs_the_token",
     ),
     "amends.page.access:Access.may_act": ("tests/page/test_tasks.py::test_tasks",),
+    "amends.durable.deadlines:Deadlines.left": ("tests/durable/test_deadlines.py",),
+    "amends.durable.keys:Keys.lease_left": (
+        "tests/durable/test_deadlines.py::test_a_step_of_the_wall_clock_frees_no_key",
+        "tests/durable/test_deadlines.py::test_a_process_that_is_proved_to_have_ended_has_no_lease",
+    ),
+    "amends.durable.keys:Keys.call_left": (
+        "tests/durable/test_deadlines.py::test_no_is_not_believed_before_the_time_limit",
+        "tests/effects/test_time_limits.py",
+    ),
     "amends.carriers.report:_may_repeat": (
         "tests/commands/test_decode.py::test_a_wire_that_states_executed_maybe",
         "tests/commands/test_decode.py::test_the_decision_depends_on_whether_a_repeat_is_safe",

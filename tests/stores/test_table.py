@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from amends import stores
 from amends.stores import ConflictError
+from tests.stores.clocks import SetClock
 from tests.stores.odd import ODD_KEYS
 
 
@@ -216,3 +218,25 @@ async def test_discard_accepts_an_absent_key(store):
     assert await table.get("k") is None
     assert await table.create("k", b"2") > 0
     assert (await table.get("k")).value == b"2"
+
+
+async def test_expired_rows_of_a_memory_store_are_removed_by_later_writes():
+    """Rows that expire unread leave no memory behind; a row that was written again stays."""
+    clock = SetClock()
+    async with await stores.open("memory:", clock=clock) as store:
+        table = store.table("t")
+        await table.put("renewed", b"1", expires_in=1)
+        await table.put("renewed", b"2", expires_in=1e6)
+        await table.put("permanent", b"1", expires_in=1)
+        await table.put("permanent", b"2")
+        for number in range(3000):
+            clock.pass_(0.1)
+            await table.put(str(number), b"x" * 100, expires_in=1)
+        rows = store._engine._rows.tables["t"]
+        assert len(rows._cells) < 20
+        assert len(rows._expiries) < 120
+        for _ in range(500):
+            await table.put("renewed", b"3", expires_in=1e6)
+        assert len(rows._expiries) < 120
+        assert (await table.get("renewed")).value == b"3"
+        assert (await table.get("permanent")).value == b"2"

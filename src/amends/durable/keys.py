@@ -9,9 +9,13 @@ A key is stored with a fingerprint of the request, to detect a key that is used 
   the earlier process died during the work. The work may run again only if its effect was to be committed together with the
   record; otherwise the key is in doubt until `verify` finds out whether the effect happened.
 
-The lease is a part of the record's row, so that every change of a key is one write that is conditional on the row's revision,
-on every store: the row names its holder, and its expiry is the end of the lease plus the time for which the row is kept
-afterwards. The store measures that expiry with one clock: this machine's, or the server's.
+The lease is a part of the record, so that every change of a key is one write that is conditional on the row's revision,
+on every store: the record names its holder, and the end of the lease on the clock since boot (see `deadlines`). The expiry of
+the row, which the wall clock or the server measures, only decides when a key is forgotten.
+
+A process that is only stopped has lost its lease like one that died, and may continue. So `verify` is not believed when it
+says that the effect did not happen, until the time limit of the lost call is over too: from then on our clients send nothing
+for that call.
 """
 
 from __future__ import annotations
@@ -26,10 +30,14 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.durable.batch import Batch
+from amends.durable.deadlines import Deadline, Deadlines, LeaseOwner
+from amends.proof import Claim as Claimed
+from amends.proof import Proof, rests_on
 from amends.stores.contract import Row, Store, Transaction
 from amends.stores.errors import ConflictError
 
 __all__ = [
+    "CALL_LIMIT",
     "Claim",
     "KeyInDoubt",
     "KeyRecord",
@@ -112,6 +120,10 @@ class Owners:
 
 _FOR_EVER = 100 * 365 * 86400.0
 """Seconds for which a row is kept that must not be forgotten, after the lease of its holder ended."""
+_RUNNING_KEPT = 30 * 86400.0
+"""Seconds for which the row of a running call is kept at least: no change of the wall clock may remove it meanwhile."""
+CALL_LIMIT = 60.0
+"""Seconds that a call may take which has no time limit of its own."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -123,8 +135,12 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the effect is committed together with the record that says `done`."""
     holder: str = ""
     """The claim that holds or held the lease, in stored records."""
-    kept: float = 0.0
-    """Seconds for which the row is kept after the lease: the lease has ended if the row has no more left than this."""
+    lease: Deadline | None = None
+    """The end of the holder's lease, in stored records."""
+    owner: str = ""
+    """The process of the holder, in stored records; see `LeaseOwner`."""
+    call: Deadline | None = None
+    """The time limit of the call that runs or was lost; None if it is known to have ended."""
 
 
 R = TypeVar("R", bound=KeyRecord)
@@ -136,7 +152,14 @@ class KeyReused(Exception):
 
 
 class KeyRunning(Exception):
-    """A process works under the key."""
+    """A process works under the key, or the call of one that was lost may still act."""
+
+    def __init__(self, left: float = 0.0, *, lost: bool = False) -> None:
+        super().__init__(left)
+        self.left = left
+        """Seconds until the lease, or the time limit of the lost call, is over unless it is renewed."""
+        self.lost = lost
+        """Whether the call was lost, and `verify` found no effect of it yet."""
 
 
 class KeyInDoubt(Exception):
@@ -152,6 +175,8 @@ class Claim(msgspec.Struct, Generic[R], kw_only=True):
     holder: str
     """By this the row is recognised if its revision is not known, because a renewal changed it."""
     expires_in: float
+    call_limit: float = CALL_LIMIT
+    """Seconds that the call may take."""
     committed: bool = False
     """Whether the effect and the record were committed in one transaction."""
 
@@ -173,6 +198,8 @@ class Keys(Generic[R]):
         expires_in: float,
         lease: float,
         keep_unsettled: bool = False,
+        call_limit: float = CALL_LIMIT,
+        owner: LeaseOwner | None = None,
     ) -> None:
         """
         Args:
@@ -182,8 +209,11 @@ class Keys(Generic[R]):
             expires_in: seconds until a key is forgotten.
             lease: seconds after which a process that does not renew its lease counts as dead.
             keep_unsettled: keep the keys whose outcome is not known for ever, and forget only those that are done.
+            call_limit: seconds that a call may take, unless `acquire` is given others.
+            owner: proves that processes have ended, whose leases are then over.
         """
-        self.store, self.expires_in, self.lease = store, expires_in, lease
+        self.store, self.expires_in, self.lease, self.call_limit = store, expires_in, lease, call_limit
+        self.deadlines, self._owner = Deadlines.of(store), owner
         self._table, self._rows = table, store.table(table)
         self._kind, self._decode = kind, msgspec.json.Decoder(kind).decode
         self._keep_unsettled = keep_unsettled
@@ -224,8 +254,12 @@ class Keys(Generic[R]):
             await self.release_lease(taken)
             raise KeyInDoubt
         if found is False:
+            left = self.call_left(taken)
+            if left > 0:
+                await self.release_lease(taken)
+                raise KeyRunning(left, lost=True)
             return await self.restart(taken, fresh)
-        record = replace(taken.record if found is True else found, state="done")
+        record = replace(taken.record if found is True else found, state="done", call=None)
         await self._finish(taken, record)
         return record
 
@@ -239,6 +273,7 @@ class Keys(Generic[R]):
         expires_in: float | None = None,
         expect_new: bool = False,
         holder: str | None = None,
+        call_limit: float | None = None,
     ) -> Claim[R] | R:
         """
         Return a claim on a new key, or the record of a key that is done.
@@ -252,12 +287,20 @@ class Keys(Generic[R]):
             expires_in: seconds until this key is forgotten.
             expect_new: most keys are new. Saves the read that makes repeats cheap: on SQLite a claim is then one statement.
             holder: identifies the claim, see `new_holder`; a caller that was cancelled in here can release it by that.
+            call_limit: seconds that the call may take, if they are not those of all keys.
 
         Raises:
             KeyReused, KeyRunning, KeyInDoubt: see `claim`.
         """
         kept = self.expires_in if expires_in is None else expires_in
-        claim = Claim(name=name, record=fresh, revision=0, holder=holder or new_holder(), expires_in=kept)
+        claim = Claim(
+            name=name,
+            record=fresh,
+            revision=0,
+            holder=holder or new_holder(),
+            expires_in=kept,
+            call_limit=self.call_limit if call_limit is None else call_limit,
+        )
         found = None if expect_new else await self._rows.get(name)
         while True:
             try:
@@ -275,19 +318,19 @@ class Keys(Generic[R]):
         reopen: Callable[[R], R | None] | None,
     ) -> Claim[R] | R:
         """Write the claim over the row that was read, or return its record. Raises ConflictError if it changed."""
-        claim.record = fresh
+        claim.record = self._begun(claim, fresh)
         if found is not None:
-            record, held = self._read(found, fresh.fingerprint)
+            record, left = self._read(found, fresh.fingerprint)
             if record.state == "done":
                 again = None if reopen is None else reopen(record)
                 if again is None:
                     return record
-                claim.record = again
-            elif held:
-                raise KeyRunning
+                claim.record = self._begun(claim, again)
+            elif left > 0:
+                raise KeyRunning(left)
             elif record.state == "doubt" or not record.transactional:
                 # The earlier process died during the work, perhaps after its effect, or left the doubt.
-                claim.record = replace(record, state="doubt", holder="", kept=0.0)
+                claim.record = _without_holder(replace(record, state="doubt"))
                 if not verifiable:
                     if record.state == "running":
                         await self._put(claim, found.revision, claim.record)
@@ -303,10 +346,24 @@ class Keys(Generic[R]):
         return claim
 
     async def restart(self, claim: Claim[R], fresh: R) -> Claim[R]:
-        """Return the claim to run the work of a key that was in doubt, because its effect did not happen."""
-        claim.record = fresh
+        """
+        Return the claim to run the work of a key that was in doubt, because its effect did not happen.
+
+        Only after the time limit of the lost call; see `call_left`.
+        """
+        claim.record = self._begun(claim, fresh)
         await self.renew(claim)
         return claim
+
+    @rests_on(Claimed.NOT_HAPPENED, Proof.TIME_LIMIT)
+    def call_left(self, claim: Claim[R]) -> float:
+        """Return the seconds until the lost call of a key in doubt cannot act any more; 0 if that time is over."""
+        call = claim.record.call
+        return 0.0 if call is None else self.deadlines.left(call, claim.name)
+
+    def _begun(self, claim: Claim[R], fresh: R) -> R:
+        """Return the record of a call that begins now."""
+        return replace(fresh, call=self.deadlines.start(claim.call_limit))
 
     async def renew(self, claim: Claim[R]) -> None:
         """Extend the lease by its full length. Raises ConflictError if another process has it."""
@@ -318,11 +375,11 @@ class Keys(Generic[R]):
 
     async def complete(self, claim: Claim[R], **outcome: Any) -> None:
         """Store the outcome, and end the lease."""
-        await self._finish(claim, replace(claim.record, state="done", **outcome))
+        await self._finish(claim, replace(claim.record, state="done", call=None, **outcome))
 
     async def mark_in_doubt(self, claim: Claim[R], **outcome: Any) -> None:
         """Record that the work failed and may have had its effect, and end the lease."""
-        await self._finish(claim, replace(claim.record, state="doubt", **outcome))
+        await self._finish(claim, replace(claim.record, state="doubt", call=None, **outcome))
 
     async def release(self, claim: Claim[R]) -> None:
         """Delete the record: the work had no effect, and the key can be used again."""
@@ -342,7 +399,10 @@ class Keys(Generic[R]):
         Raises:
             KeyRunning: another process took over the key; the transaction must not be committed.
         """
-        rows, value = tx.table(self._table), _encode(replace(claim.record, state="done", **outcome))
+        rows, value = (
+            tx.table(self._table),
+            _encode(replace(claim.record, state="done", call=None, **outcome)),
+        )
         found = rows.get(claim.name)
         if found is None or self._decode(found.value).holder != claim.holder:
             raise KeyRunning
@@ -361,9 +421,9 @@ class Keys(Generic[R]):
             yield row.key, self._seen(row)
 
     def _seen(self, row: Row) -> R:
-        record, held = self._read(row)
-        died = record.state == "running" and not record.transactional and not held
-        return replace(record, state="doubt" if died else record.state, holder="", kept=0.0)
+        record, left = self._read(row)
+        died = record.state == "running" and not record.transactional and left <= 0
+        return _without_holder(replace(record, state="doubt" if died else record.state))
 
     async def change(self, name: str, **changes: Any) -> None:
         """Change members of a record that is done. Does nothing if the key is not done, or changes at the same time."""
@@ -408,12 +468,18 @@ class Keys(Generic[R]):
 
     def _held(self, claim: Claim[R]) -> tuple[bytes, float]:
         """Return the row of a claim with its lease: the value, and the expiry."""
-        kept = _FOR_EVER if self._keep_unsettled else claim.expires_in
-        return _encode(replace(claim.record, holder=claim.holder, kept=kept)), kept + self.lease
+        record = replace(
+            claim.record,
+            holder=claim.holder,
+            lease=self.deadlines.start(self.lease),
+            owner="" if self._owner is None else self._owner.id,
+        )
+        kept = _FOR_EVER if self._keep_unsettled else max(claim.expires_in, _RUNNING_KEPT)
+        return _encode(record), kept + self.lease
 
-    def _read(self, row: Row, fingerprint: str | None = None) -> tuple[R, bool]:
+    def _read(self, row: Row, fingerprint: str | None = None) -> tuple[R, float]:
         """
-        Return a stored record, and whether the lease of its holder lasts.
+        Return a stored record, and the seconds until the lease of its holder is over; 0 if it is, or there is none.
 
         Raises:
             KeyReused: it has another fingerprint than the given one.
@@ -421,4 +487,17 @@ class Keys(Generic[R]):
         record = self._decode(row.value)
         if fingerprint is not None and not same_request(record.fingerprint, fingerprint):
             raise KeyReused
-        return record, bool(record.holder) and row.expires_in is not None and row.expires_in > record.kept
+        return record, self.lease_left(record, row.key)
+
+    @rests_on(Claimed.LEASE_ENDED, Proof.BOOT_CLOCK, Proof.PROCESS)
+    def lease_left(self, record: R, name: str) -> float:
+        """Return the seconds until the lease of a record's holder is over; 0 if it is, or if its process has ended."""
+        if record.lease is None or not record.holder:
+            return 0.0
+        if self._owner is not None and record.owner and self._owner.ended(record.owner):
+            return 0.0
+        return self.deadlines.left(record.lease, f"{name} {record.holder}")
+
+
+def _without_holder(record: R) -> R:
+    return replace(record, holder="", lease=None, owner="")

@@ -1,8 +1,8 @@
 """
 The processes that work on one store: each has a row, which expires unless the process renews it.
 
-A row says what its worker offers, and that the worker is alive. When the row is gone, other workers may take over what the
-worker held. A worker that could not renew its row in time has to check, before it goes on, what was taken over from it: it
+A row says what its worker offers, and that the worker is alive until a deadline on the clock since boot (see `deadlines`). When
+that is over or the row is gone, other workers may take over what the worker held. A worker that could not renew its row in time has to check, before it goes on, what was taken over from it: it
 does so for one more expiry after the renewal, because another worker may have seen the row expire and act only then.
 """
 
@@ -16,6 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from amends.durable.deadlines import Deadline, Deadlines
 from amends.stores.contract import Store
 from amends.stores.errors import StoreClosedError, StoreError
 
@@ -24,6 +25,17 @@ __all__ = ["Alive", "Workers"]
 W = TypeVar("W")
 
 _encode = msgspec.json.Encoder().encode
+_ROW_KEPT = 30 * 86400.0
+"""Seconds for which a row is kept: no change of the wall clock may remove that of a worker that is alive."""
+
+
+class _Until(msgspec.Struct, frozen=True):
+    """The member of a row that says until when its worker is alive."""
+
+    alive_until: Deadline | None = None
+
+
+_read_until = msgspec.json.Decoder(_Until).decode
 
 
 class Alive(NamedTuple, Generic[W]):
@@ -45,12 +57,14 @@ class Workers(Generic[W]):
             expires_in: seconds after which a worker that does not renew its row counts as dead.
         """
         self._table = store.table(table)
+        self._deadlines = Deadlines.of(store)
         self._decode = msgspec.json.Decoder(kind).decode
         self.expires_in = expires_in
 
     async def announce(self, name: str, row: W) -> None:
         """Write a worker's row."""
-        await self._table.put(name, _encode(row), expires_in=self.expires_in)
+        members = msgspec.to_builtins(row) | {"alive_until": self._deadlines.start(self.expires_in)}
+        await self._table.put(name, _encode(members), expires_in=_ROW_KEPT)
 
     async def withdraw(self, name: str) -> None:
         """Delete the row of a worker that stops."""
@@ -60,8 +74,13 @@ class Workers(Generic[W]):
         """Return the rows of the workers that are alive. Rows that are not of this kind are skipped."""
         found = {}
         async for row in self._table.scan():
-            with suppress(msgspec.MsgspecError):
-                found[row.key] = Alive(self._decode(row.value), row.expires_in or 0.0)
+            with suppress(msgspec.MsgspecError, StoreError):
+                until = _read_until(row.value).alive_until
+                left = (row.expires_in or 0.0) if until is None else self._deadlines.left(until, row.key)
+                if until is None or left > 0:
+                    found[row.key] = Alive(self._decode(row.value), left)
+                else:
+                    await self._table.delete(row.key, revision=row.revision)
         return found
 
     async def keep_announcing(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from functools import cached_property
 
+from amends.durable.keys import CALL_LIMIT
 from amends.effects.arguments import (
     NoCanonicalForm,
     canonical_arguments,
@@ -46,10 +47,12 @@ class Tool:
         function: Callable[..., object] | None = None,
         scope: str | None = None,
         transaction: str | None = None,
+        timeout: float | timedelta | None = None,
     ) -> None:
         self.transaction = transaction
         self.name, self.verify, self.direct = name, verify, direct
         self.expires_in = seconds("expires_in", expires_in)
+        self.call_limit = CALL_LIMIT if timeout is None else seconds("timeout", timeout)
         self.similar = Similar.of(similar)
         self.ignore = frozenset([ignore] if isinstance(ignore, str) else ignore)
         if transaction is not None:
@@ -150,6 +153,7 @@ class Tool:
             similar=self.similar,
             arguments=arguments if self.similar else b"",
             wait=wait,
+            call_limit=self.call_limit,
             now=now,
         )
 

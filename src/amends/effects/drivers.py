@@ -18,6 +18,7 @@ from amends.stores.errors import StoreError
 
 if TYPE_CHECKING:
     from amends.effects.handles import Handles
+    from amends.stores import Clock
 
 __all__ = ["Waiters", "drive", "drive_plain"]
 
@@ -75,7 +76,10 @@ async def drive(
                     value = await (step.work(keys) if step.withdraw is None else _claim(step, keys))
                 elif isinstance(step, CallStep):
                     name = step.claim.name
-                    with _Renewal(keys, step.claim), running_as(step.key, name):
+                    with (
+                        _Renewal(keys, step.claim),
+                        running_as(step.key, name, call_left(keys.store.clock, step.claim)),
+                    ):
                         value = await call()
                 elif isinstance(step, VerifyStep):
                     name = step.claim.name
@@ -111,6 +115,12 @@ async def _withdraw(step: StoreStep, keys: EffectKeys, claiming: asyncio.Future[
     await asyncio.wait({claiming})
     assert step.withdraw is not None
     await step.withdraw(keys)
+
+
+def call_left(clock: Clock, claim: EffectClaim) -> Callable[[], float] | None:
+    """Return what tells the seconds left of the time limit of a call in this process."""
+    call = claim.record.call
+    return None if call is None else lambda: call.end - clock.steady()
 
 
 class _Renewal:
@@ -196,7 +206,8 @@ def drive_plain(
                     value = _run_store_step(step, handles)
                 elif isinstance(step, CallStep):
                     name = step.claim.name
-                    with handles.renewing(step.claim), running_as(step.key, name):
+                    left = call_left(handles.clock, step.claim)
+                    with handles.renewing(step.claim), running_as(step.key, name, left):
                         value = call()
                 elif isinstance(step, VerifyStep):
                     name = step.claim.name

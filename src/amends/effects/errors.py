@@ -235,6 +235,17 @@ def running(name: str, seconds: float) -> EffectRunningError:
     )
 
 
+def may_still_act(name: str, seconds: float) -> EffectRunningError:
+    """Return the error of a caller that cannot wait until the time limit of a lost call is over."""
+    return EffectRunningError(
+        f"An earlier call of {name!r} was lost, and has no effect yet; it may have it for another {seconds:.0f} seconds",
+        recovery="transient",
+        retry_after=max(1.0, seconds),
+        executed=Executed.NO,
+        details={"key": name},
+    )
+
+
 def running_around(name: str) -> EffectRunningError:
     """Return the error of a call that is made inside the effect with the same key: to wait for it would never end."""
     return EffectRunningError(

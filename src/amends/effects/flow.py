@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.json_value import json_value
-from amends.durable.keys import Claim, KeyInDoubt, KeyReused, KeyRunning, Keys, new_holder
+from amends.durable.keys import CALL_LIMIT, Claim, KeyInDoubt, KeyReused, KeyRunning, Keys, new_holder
 from amends.effects import errors
 from amends.effects.outcomes import encode_result, restore_result
 from amends.effects.records import EffectRecord, free
@@ -57,6 +57,8 @@ EffectClaim: TypeAlias = Claim[EffectRecord]
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
 """Seconds between two looks at a key that another process works under. In one process, the waiter is woken."""
+_MARGIN = 0.01
+"""Seconds after the time limit of a lost call, so that it is over by any rounding."""
 
 
 class Request(msgspec.Struct, kw_only=True):
@@ -76,7 +78,9 @@ class Request(msgspec.Struct, kw_only=True):
     arguments: bytes = b""
     """The whole canonical arguments, if the call is compared with similar ones."""
     wait: float = 60.0
-    """Seconds to wait for another caller with the same key."""
+    """Seconds to wait for another caller with the same key, or for the time limit of a lost call."""
+    call_limit: float = CALL_LIMIT
+    """Seconds from the begin of the call during which a lost one may still act."""
     now: Callable[[], float]
 
 
@@ -115,11 +119,16 @@ Flow: TypeAlias = Generator[Step, Any, T]
 def perform(request: Request) -> Flow[object]:
     """Return the result of the call: of this one, or of the one that had the effect."""
     yield from ask_about_similar(request)
+    left = request.wait
     while True:
         taken, waited = yield from _take(request)
         if not isinstance(taken, Claim) or taken.record.state != "doubt":
             break
-        decided = yield from _decide_doubt(request, taken)
+        decided = yield from _decide_doubt(request, taken, left)
+        if isinstance(decided, float):
+            # The lost call may still act for so many seconds. Then `verify` is asked again.
+            left -= yield WaitStep(request.name, decided + _MARGIN)
+            continue
         if decided is not None:
             taken, waited = decided, True
             break
@@ -168,6 +177,7 @@ def _take(request: Request) -> Flow[tuple[EffectClaim | EffectRecord, bool]]:
                     expires_in=request.expires_in,
                     expect_new=fresh,
                     holder=holder,
+                    call_limit=request.call_limit,
                 ),
                 withdraw=lambda keys: _withdraw(keys, request, holder),
             )
@@ -195,7 +205,7 @@ async def _withdraw(keys: EffectKeys, request: Request, holder: str) -> None:
     with suppress(StoreError):
         found = await keys.get(request.name)
         if found is not None:
-            record = replace(found, holder="", kept=0.0)
+            record = found
             claim = Claim(
                 name=request.name, record=record, revision=0, holder=holder, expires_in=request.expires_in
             )
@@ -217,20 +227,35 @@ def reopening(request: Request, *, waited: bool = False) -> Callable[[EffectReco
             request.fresh,
             reasons=(*record.reasons, reason),
             times=(*record.times, record.ended),
-            previous=replace(record, holder="", kept=0.0, previous=None),
+            previous=replace(record, holder="", lease=None, owner="", previous=None),
         )
 
     return reopen
 
 
-def _decide_doubt(request: Request, claim: EffectClaim) -> Flow[EffectClaim | EffectRecord | None]:
-    """Call `verify` for a key in doubt, with the lease held. None: a repeat did not happen, and the effect before it is restored."""
+def _decide_doubt(
+    request: Request, claim: EffectClaim, patience: float
+) -> Flow[EffectClaim | EffectRecord | float | None]:
+    """
+    Call `verify` for a key in doubt, with the lease held.
+
+    Returns:
+        The claim or the record. None: a repeat did not happen, and the effect before it is restored. Seconds: no effect was
+        found yet, but the lost call may have it until then.
+
+    """
     found = yield from _verify(claim, lambda keys: keys.release_lease(claim))
     try:
         if found is None:
             yield StoreStep(lambda keys: keys.release_lease(claim))
             raise errors.in_doubt(request.name, claim.record)
         if found is False:
+            left = yield StoreStep(lambda keys: _call_left(keys, claim))
+            if left > 0:
+                yield StoreStep(lambda keys: keys.release_lease(claim))
+                if left > patience:
+                    raise errors.may_still_act(request.name, left)
+                return float(left)
             if claim.record.previous is not None:
                 yield StoreStep(lambda keys: free(keys, claim))
                 return None
@@ -249,6 +274,11 @@ def _decide_doubt(request: Request, claim: EffectClaim) -> Flow[EffectClaim | Ef
     except StoreError as error:
         raise errors.unavailable() from error
     return record
+
+
+async def _call_left(keys: EffectKeys, claim: EffectClaim) -> float:
+    """Return the seconds for which the lost call of a key in doubt may still act."""
+    return keys.call_left(claim)
 
 
 def _verify(claim: EffectClaim, stop: Callable[[EffectKeys], Awaitable[None]]) -> Flow[object]:

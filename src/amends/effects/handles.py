@@ -25,6 +25,7 @@ from amends.effects.records import TABLE, EffectRecord
 from amends.stores import Clock, Store, StoreError
 from amends.stores import open as open_store
 from amends.stores.address import parse
+from amends.stores.clock import SystemClock
 from amends.stores.memory import MemoryStore
 
 __all__ = ["Handles", "run_at_once"]
@@ -40,6 +41,9 @@ class Handles:
 
     def __init__(self, where: Store | str, *, expires_in: float, lease: float, clock: Clock | None) -> None:
         self._where, self._expires_in, self.lease, self._clock = where, expires_in, lease, clock
+        self.clock: Clock = (
+            (clock or SystemClock()) if isinstance(where, str) else getattr(where, "clock", SystemClock())
+        )
         self._own_loop: asyncio.AbstractEventLoop | None = None
         if isinstance(where, str):
             if not is_postgres(where):

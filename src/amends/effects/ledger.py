@@ -100,6 +100,7 @@ class Effects:
         ignore: Collection[str] = (),
         direct: bool = False,
         transaction: str | None = None,
+        timeout: float | timedelta | None = None,
     ) -> Callable[[Function], Function]: ...
 
     def once(
@@ -114,6 +115,7 @@ class Effects:
         ignore: Collection[str] = (),
         direct: bool = False,
         transaction: str | None = None,
+        timeout: float | timedelta | None = None,
     ) -> Function | Callable[[Function], Function]:
         """
         Decorate a function or coroutine function, so that each key has its effect once.
@@ -132,6 +134,9 @@ class Effects:
                 effect counts.
             transaction: the argument that is a psycopg 3 connection or a SQLAlchemy session to the ledger's Postgres
                 database: the record is written in its transaction, together with the effect.
+            timeout: seconds from the begin of a call in which it can have its effect; 60 if it is not given. If the process
+                is lost, `verify` is not believed before their end when it says that the effect did not happen. The function
+                is not cancelled, but our clients send nothing more for it after that time.
 
         """
 
@@ -146,6 +151,7 @@ class Effects:
                 direct=direct,
                 function=decorated,
                 transaction=transaction,
+                timeout=timeout,
             )
             return self._wrap(decorated, tool)
 
@@ -212,6 +218,7 @@ class Effects:
         expires_in: float | timedelta = TWO_DAYS,
         similar: Similar | float | timedelta | None = None,
         direct: bool = False,
+        timeout: float | timedelta | None = None,  # noqa: ASYNC109 - it cancels nothing
     ) -> R:
         """
         Make a call that is no decorated function, once: for bindings.
@@ -227,9 +234,12 @@ class Effects:
             expires_in: seconds until a finished effect is forgotten.
             similar: as in `once`.
             direct: as in `once`.
+            timeout: as in `once`.
 
         """
-        tool = Tool(name, verify=verify, expires_in=expires_in, similar=similar, direct=direct)
+        tool = Tool(
+            name, verify=verify, expires_in=expires_in, similar=similar, direct=direct, timeout=timeout
+        )
         result = await self._run(tool, (), arguments, call, again=again, key=key, scope=scope, verify=verify)
         return cast("R", result)
 
@@ -246,6 +256,7 @@ class Effects:
         expires_in: float | timedelta = TWO_DAYS,
         similar: Similar | float | timedelta | None = None,
         direct: bool = False,
+        timeout: float | timedelta | None = None,
     ) -> R:
         """
         As `acall`, for a plain function.
@@ -253,7 +264,9 @@ class Effects:
         >>> Effects("memory:").call("pay", lambda: "receipt 17", {"order": 17}, key="17")
         'receipt 17'
         """
-        tool = Tool(name, verify=verify, expires_in=expires_in, similar=similar, direct=direct)
+        tool = Tool(
+            name, verify=verify, expires_in=expires_in, similar=similar, direct=direct, timeout=timeout
+        )
         result = self._run_plain(tool, (), arguments, call, again=again, key=key, scope=scope, verify=verify)
         return cast("R", result)
 
@@ -380,7 +393,7 @@ class Effects:
 
         Raises:
             NotFoundError: there is no effect of this name.
-            ConflictError: it is not in doubt.
+            ConflictError: it is not in doubt; or it "did not happen", but the lost call may still act.
 
         """
         return await decide(await self._open(), key, happened, outcome, self._now)
@@ -445,6 +458,7 @@ class OnceOptions(TypedDict, total=False):
     ignore: Collection[str]
     direct: bool
     transaction: str | None
+    timeout: float | timedelta | None
 
 
 class CallOptions(TypedDict, total=False):
@@ -456,6 +470,7 @@ class CallOptions(TypedDict, total=False):
     expires_in: float | timedelta
     similar: Similar | float | timedelta | None
     direct: bool
+    timeout: float | timedelta | None
 
 
 class Scope:
@@ -620,6 +635,14 @@ async def decide(
             await keys.release(taken)
         raise NotInDoubtError(f"{name!r} is done, and not in doubt")
     if not happened:
+        left = keys.call_left(taken)
+        if left > 0:
+            await keys.release_lease(taken)
+            raise NotInDoubtError(
+                f"the lost call of {name!r} may still act for {left:.0f} seconds: look it up and answer then",
+                retry_after=max(1.0, left),
+                recovery="transient",
+            )
         return None if await free(keys, taken) is None else await _get(keys, name)
     stored = encode_result(outcome)
     if stored is None:

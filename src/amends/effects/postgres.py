@@ -16,6 +16,7 @@ from typing import Any, NoReturn, Self
 from urllib.parse import urlsplit
 
 from amends.stores.arguments import check_key, check_value
+from amends.stores.clock import Clock, SystemClock
 from amends.stores.contract import Row
 from amends.stores.errors import ConflictError, StoreClosedError, StoreUnavailableError, UnsupportedError
 from amends.stores.traits import Traits
@@ -99,6 +100,7 @@ class PostgresStore:
     def __init__(self, url: str) -> None:
         self.url = urlsplit(url)._replace(netloc=urlsplit(url).netloc.rpartition("@")[2]).geturl()
         self._address = url
+        self.clock: Clock = SystemClock()
         self._connection: Any = None
         self._lock = asyncio.Lock()
         self._closed = False

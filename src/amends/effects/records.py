@@ -58,7 +58,7 @@ async def free(keys: Keys[EffectRecord], claim: Claim[EffectRecord]) -> EffectRe
     return before
 
 
-_OF_THE_ROW = frozenset({"state", "holder", "kept"})
+_OF_THE_ROW = frozenset({"state", "holder", "lease", "owner", "call"})
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):

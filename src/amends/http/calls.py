@@ -36,7 +36,7 @@ from amends.http.call_bodies import Service, error_from_response, is_effect_unkn
 from amends.http.key_support import KEY, KeySupport, shared_proofs
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.clock import CLOCK
-from amends.recovery.effect_context import request_key
+from amends.recovery.effect_context import check_time_limit, request_key
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, route_scope, upstream_for
 from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
@@ -271,7 +271,14 @@ class Call:
         return verify(*hook_arguments(verify, fault))
 
     def attempt_headers(self) -> dict[str, str]:
-        """Begin an attempt, and return the headers that it adds to the request."""
+        """
+        Begin an attempt, and return the headers that it adds to the request.
+
+        Raises:
+            FaultError: the time limit of the effect around it is over.
+
+        """
+        check_time_limit()
         self.made += 1
         self.sent = CLOCK.now()
         self._failed = None

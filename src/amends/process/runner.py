@@ -23,6 +23,7 @@ from amends.process.passthrough import Passthrough
 from amends.process.pipes import OnOutput
 from amends.process.spool import MAX_OUTPUT
 from amends.recovery import CLI, Attempt, arecover, recover, time_left
+from amends.recovery.effect_context import check_time_limit
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -169,6 +170,7 @@ class _Job:
 
     def once(self, stop: Stop | None = None) -> Finished:
         """Run the command once, within its timeout and the time left of the surrounding operation."""
+        check_time_limit()
         limits = [seconds for seconds in (self.timeout, time_left()) if seconds is not None]
         failed: Callable[[Finished], bool] = lambda done: self.examine(done) is not None  # noqa: E731
         self.runs += 1

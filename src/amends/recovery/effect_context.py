@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from uuid import UUID
 
+from amends.core.enums import Executed
+from amends.errors import TimeoutError as LateError
+
 __all__ = [
+    "check_time_limit",
     "current_key",
     "current_scope",
     "enter_scope",
@@ -25,10 +29,12 @@ _SCOPE: ContextVar[str] = ContextVar("amends_effects_scope", default="")
 class _Running:
     """The effect that is running, and the one that it is a part of."""
 
-    __slots__ = ("around", "ended", "key", "name", "sent")
+    __slots__ = ("around", "ended", "key", "left", "name", "sent")
 
-    def __init__(self, key: str, name: str, around: _Running | None) -> None:
-        self.key, self.name, self.around = key, name, around
+    def __init__(
+        self, key: str, name: str, around: _Running | None, left: Callable[[], float] | None
+    ) -> None:
+        self.key, self.name, self.around, self.left = key, name, around, left
         self.ended = False
         """A task that was started inside the effect may outlive it, and has a copy of its context."""
         self.sent: Counter[tuple[str, str]] | None = None
@@ -80,6 +86,25 @@ def request_key(method: str, address: str) -> str | None:
     return str(UUID(bytes=sha256(text.encode("utf-8", "surrogatepass")).digest()[:16], version=4))
 
 
+def check_time_limit() -> None:
+    """
+    Refuse to send anything for an effect whose time limit is over: a process that was stopped continues too late.
+
+    Raises:
+        FaultError: the time limit of the running effect, or of one around it, is over.
+
+    """
+    running = _RUNNING.get()
+    while running is not None:
+        if running.left is not None and running.left() <= 0:
+            raise LateError(
+                f"The time limit of the effect {running.name!r} is over, so that nothing more is sent for it: "
+                "a longer one is set with timeout=",
+                executed=Executed.MAYBE,  # what was sent before, within the limit
+            )
+        running = running.around
+
+
 def enter_scope(name: str) -> None:
     """Set the scope for the rest of the current context, such as a task."""
     _SCOPE.set(name)
@@ -96,9 +121,9 @@ def within_scope(name: str) -> Generator[None]:
 
 
 @contextmanager
-def running_as(key: str, name: str = "") -> Generator[None]:
-    """Set the key of the effect that runs inside, and its name in the ledger."""
-    running = _Running(key, name, _RUNNING.get())
+def running_as(key: str, name: str = "", left: Callable[[], float] | None = None) -> Generator[None]:
+    """Set the key of the effect that runs inside, its name in the ledger, and what tells the seconds left of its time limit."""
+    running = _Running(key, name, _RUNNING.get(), left)
     token = _RUNNING.set(running)
     try:
         yield

@@ -14,7 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock"]
+__all__ = ["NO_BOOT", "Clock", "SystemClock"]
+
+NO_BOOT = "wall"
+"""What `Clock.boot` returns where boots have no id; `Clock.steady` is then the wall clock."""
 
 
 class Clock(Protocol):
@@ -66,4 +69,4 @@ class SystemClock:
     steady = staticmethod(partial(time.clock_gettime, time.CLOCK_BOOTTIME) if _BOOT else time.time)
 
     def boot(self) -> str:
-        return _BOOT or "wall"
+        return _BOOT or NO_BOOT

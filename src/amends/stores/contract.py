@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
+from amends.stores.clock import Clock
 from amends.stores.signal import Signal
 from amends.stores.traits import Traits
 from amends.stores.values import Bounds, DeadMessage, Entry, Message, QueueSize, Row
@@ -320,6 +321,10 @@ class Store(Protocol):
     @property
     def traits(self) -> Traits:
         """What this store can do."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clocks of this process; leases are measured by the one since boot."""
 
     def log(self, name: str) -> Log:
         """The log with that name."""

@@ -354,7 +354,7 @@ class LocalStore(ClosedAtExit):
     """See `contract.Store`; a backend adds `traits`, `transaction`, `names` and `check`."""
 
     def __init__(self, url: str, engine: Engine) -> None:
-        self.url, self._engine = url, engine
+        self.url, self._engine, self.clock = url, engine, engine.clock
 
     def log(self, name: str) -> _Log:
         return _Log(self._engine, check_name(name, "log"))

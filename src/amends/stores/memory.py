@@ -117,11 +117,20 @@ _Cell = tuple[bytes, int, float | None]
 """Value, revision, and the time at which it expires."""
 
 
+_PURGED_AT_ONCE = 4
+"""Expired cells that a put with an expiry removes: more than it adds, so that they cannot accumulate."""
+
+
 @dataclass(slots=True, eq=False)
 class _Table(_Part):
-    """Cells by key; an expired cell counts as absent and is removed when it is read."""
+    """
+    Cells by key; an expired cell counts as absent. It is removed when it is read, or by one of the next puts.
+
+    `_expiries` is a heap with an item for every put with an expiry; an item that no longer matches its cell is ignored.
+    """
 
     _cells: dict[str, _Cell] = field(default_factory=dict)
+    _expiries: list[tuple[float, str, int]] = field(default_factory=list)
     _revision: int = 0
 
     def get(self, key: str) -> Row | None:
@@ -148,7 +157,29 @@ class _Table(_Part):
         self._undo.append(partial(_restore, self._cells, key, self._cells.get(key)))
         self._revision += 1
         self._cells[key] = (value, self._revision, expires)
+        if expires is not None:
+            heapq.heappush(self._expiries, (expires, key, self._revision))
+            self._purge()
         return self._revision
+
+    def _purge(self) -> None:
+        """Remove a few cells that have expired, and the items of cells that were written again since."""
+        now = self._clock.wall()
+        for _ in range(_PURGED_AT_ONCE):
+            if not self._expiries or self._expiries[0][0] > now:
+                break
+            _, key, revision = heapq.heappop(self._expiries)
+            cell = self._cells.get(key)
+            if cell is not None and cell[1] == revision:
+                # An undone transaction leaves it removed: it has expired in any case.
+                del self._cells[key]
+        if len(self._expiries) > 64 + 2 * len(self._cells):
+            self._expiries = [
+                (expires, key, revision)
+                for key, (_, revision, expires) in self._cells.items()
+                if expires is not None
+            ]
+            heapq.heapify(self._expiries)
 
     def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
         return self.put(key, value, revision=0, expires_in=expires_in)
@@ -175,7 +206,7 @@ class _Table(_Part):
 
 def _restore(cells: dict[str, _Cell], key: str, before: _Cell | None) -> None:
     if before is None:
-        del cells[key]
+        cells.pop(key, None)
     else:
         cells[key] = before
 

@@ -24,6 +24,7 @@ from amends.arcp.wire import messages as m
 from amends.arcp.wire import text_of
 from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
+from amends.recovery.effect_context import check_time_limit
 from amends.recovery.origins import PER_ORIGIN, Upstreams
 
 __all__ = ["Client", "current_trace_id"]
@@ -172,6 +173,7 @@ class Client:
                 is sent, for an input that JSON cannot carry: NaN, infinity, unpaired surrogates.
 
         """
+        check_time_limit()
         constraints = None
         if expires_at is not None:
             constraints = {"expires_at": _time(expires_at, "lease_constraints.expires_at")}

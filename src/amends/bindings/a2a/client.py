@@ -55,7 +55,7 @@ from amends.core.policy import DEFAULT, Policy
 from amends.errors import ConflictError
 from amends.errors.base import FaultError
 from amends.http.raising import check_raises, return_or_raise
-from amends.recovery.effect_context import request_key
+from amends.recovery.effect_context import check_time_limit, request_key
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
 from amends.recovery.scope import current_operation
 from amends.recovery.streams import arecover_stream
@@ -160,6 +160,7 @@ class Client(SdkClient):
             return any(each.content for each in attempts) or (last.failed and bool(sent.message.task_id))
 
         def attempt() -> AsyncGenerator[StreamResponse]:
+            check_time_limit()
             attempts.append(Progress())
             return follower.send(sent, attempts[-1])
 

@@ -13,6 +13,7 @@ from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.recovery.drivers import arecover
+from amends.recovery.effect_context import check_time_limit
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
 from amends.recovery.policies import ADCP
 from amends.recovery.scope import time_left
@@ -123,7 +124,14 @@ class Calls:
         return replace(operation, key=key) if isinstance(key, str) and key else operation
 
     def seconds_left(self) -> float | None:
-        """Return the seconds that an attempt may take now: the limit, or less if the operation's deadline is near."""
+        """
+        Return the seconds that an attempt may take now: the limit, or less if the operation's deadline is near.
+
+        Raises:
+            FaultError: the time limit of the effect around it is over.
+
+        """
+        check_time_limit()
         left = time_left()
         if left is None or (self.limit is not None and self.limit < left):
             return self.limit

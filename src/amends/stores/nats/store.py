@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from amends.stores.address import Address
 from amends.stores.arguments import check_lease, check_name
+from amends.stores.clock import Clock, SystemClock
 from amends.stores.closing import ClosedAtExit
 from amends.stores.contract import Transaction
 from amends.stores.errors import StoreError, UnsupportedError
@@ -74,6 +75,7 @@ class NatsStore(ClosedAtExit):
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
         self.url = streams.connection.display_url
+        self.clock: Clock = SystemClock()
 
     def log(self, name: str) -> NatsLog | GroupedLog:
         kind = GroupedLog if "/" in check_name(name, "log") else NatsLog
