@@ -38,6 +38,11 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
         "tests/durable/test_deadlines.py::test_no_is_not_believed_before_the_time_limit",
         "tests/effects/test_time_limits.py",
     ),
+    "amends.stores.nats.scan:_reached": (
+        "tests/stores/test_nats.py::test_a_scan_includes_what_was_acknowledged",
+        "tests/stores/test_nats.py::test_a_scan_is_complete_whichever_replica_answers",
+        "tests/stores/test_nats.py::test_a_scan_during_an_election",
+    ),
     "amends.carriers.report:_may_repeat": (
         "tests/commands/test_decode.py::test_a_wire_that_states_executed_maybe",
         "tests/commands/test_decode.py::test_the_decision_depends_on_whether_a_repeat_is_safe",

@@ -1,22 +1,23 @@
-"""Read the newest message of every subject under a prefix, including everything that was acknowledged before."""
+"""
+Read the newest message of every subject under a prefix, including everything that was acknowledged before.
+
+With replicas, any of them may answer, also one that was paused and lags, and after an election no answer about the leader can
+be trusted. So the reader first writes a message of its own, the barrier. A majority has acknowledged it, and everything
+acknowledged before has a smaller number: an answer that contains the barrier contains all of that, too.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
+from amends.proof import Claim, Proof, rests_on
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.deliveries import PAGE_BYTES
 from amends.stores.nats.replies import header, headers_of
-from amends.stores.nats.stored_messages import (
-    StoredMessage,
-    first_from,
-    from_delivery,
-    from_direct,
-    no_reply,
-)
+from amends.stores.nats.stored_messages import StoredMessage, from_delivery, from_direct, no_reply
 from amends.stores.nats.streams import Streams
 
 __all__ = ["scan"]
@@ -24,6 +25,9 @@ __all__ = ["scan"]
 _BATCH = 256
 _PAUSE = 0.05
 _NO_MORE = "404"
+_BARRIER = ".amends-barrier"
+"""The reserved subject of barriers. Keys have subjects that begin with `k.` or `h.`, claims and dead letters with others."""
+_BARRIER_KEPT = "300s"
 
 
 async def scan(
@@ -38,25 +42,40 @@ async def scan(
     filters = [f"{streams.subject(kind, name)}.{suffix}" for suffix in suffixes]
     min_seq = 0
     if await streams.replicas(kind, name) > 1:
-        info = await streams.info(kind, name)
-        if info is None:
-            return
-        # The leader's last number is the minimum that a replica must have reached; any replica may answer.
-        min_seq = info["state"]["last_seq"]
+        min_seq = await _write_barrier(streams, kind, name)
+        filters.append(streams.subject(kind, name) + _BARRIER)
     found = await _read_direct(streams, kind, name, filters, min_seq)
     if found is not None:
         for stored in found:
             yield stored
         return
-    async with aclosing(_read_by_consumer(streams, kind, name, filters)) as messages:
+    async with aclosing(_read_by_consumer(streams, kind, name, filters, min_seq)) as messages:
         async for stored in messages:
             yield stored
+
+
+async def _write_barrier(streams: Streams, kind: str, name: str) -> int:
+    """Write the barrier, and return its number: a majority has everything up to it."""
+    headers = {
+        "Amends-Key": "~",
+        "Amends-Deleted": "1",
+        "Nats-TTL": _BARRIER_KEPT,
+        "Nats-Msg-Id": streams.connection.new_id(),
+    }
+    return await streams.publish(kind, name, _BARRIER, b"", headers)
+
+
+@rests_on(Claim.COMPLETE, Proof.MAJORITY)
+def _reached(found: Iterable[StoredMessage], barrier: str) -> int:
+    """Return the number of the barrier that an answer contains: the answer has everything up to it. 0 without one."""
+    return max((stored.seq for stored in found if stored.subject == barrier), default=0)
 
 
 async def _read_direct(
     streams: Streams, kind: str, name: str, filters: list[str], min_seq: int
 ) -> list[StoredMessage] | None:
-    """All messages in one reply, from a replica that has reached `min_seq`; None if they are too many for one reply."""
+    """All messages in one reply that contains the barrier `min_seq`; None if they are too many for one reply."""
+    barrier = streams.subject(kind, name) + _BARRIER
     request = f"$JS.API.DIRECT.GET.{streams.stream(kind, name)}"
     body = json.dumps({"multi_last": filters, "max_bytes": PAGE_BYTES}).encode()
     loop = asyncio.get_running_loop()
@@ -75,32 +94,25 @@ async def _read_direct(
         if status == "204":
             if int(headers_of(message)["Nats-Num-Pending"]):
                 return None
-            if int(headers_of(message)["Nats-UpTo-Sequence"]) >= min_seq:
+            if _reached(found, barrier) >= min_seq:
+                found = [stored for stored in found if stored.subject != barrier]
                 return sorted(found, key=lambda stored: stored.seq)
-        elif status == "404":
-            # This reply does not contain how far the replica is.
-            if not min_seq or not await _any(streams, kind, name, filters):
-                return []
-        elif not await streams.exists(kind, name):
+        elif (status == "404" and not min_seq) or not await streams.exists(kind, name):
             return []
         await asyncio.sleep(_PAUSE)
     raise no_reply(streams)
 
 
-async def _any(streams: Streams, kind: str, name: str, filters: list[str]) -> bool:
-    """Whether the leader has any message under these subjects."""
-    base = streams.subject(kind, name)
-    for subject in filters:
-        if await first_from(streams, kind, name, 1, subject.removeprefix(base)) is not None:
-            return True
-    return False
-
-
 async def _read_by_consumer(
-    streams: Streams, kind: str, name: str, filters: list[str]
+    streams: Streams, kind: str, name: str, filters: list[str], min_seq: int
 ) -> AsyncGenerator[StoredMessage, None]:
-    """All messages through a consumer, one after the other; starts again if a delivery may have been lost."""
+    """
+    All messages through a consumer, one after the other; starts again if a delivery may have been lost.
+
+    With replicas they are yielded when the barrier has been delivered, because the consumer may be on a replica that lags.
+    """
     stream, seen = streams.stream(kind, name), set[str]()
+    barrier = streams.subject(kind, name) + _BARRIER
     loop = asyncio.get_running_loop()
     end = loop.time() + streams.connection.timeout
     while loop.time() < end:
@@ -111,6 +123,7 @@ async def _read_by_consumer(
                 return
             raise
         got, received, end_status = 1, 0, list[str]()
+        held: dict[str, StoredMessage] = {}
         while left > 0 and got:
             got, end_status = 0, []
             async with aclosing(
@@ -123,7 +136,9 @@ async def _read_by_consumer(
                     received += 1
                     left -= 1
                     stored = from_delivery(message)
-                    if stored.subject not in seen:
+                    if min_seq:
+                        held[stored.subject] = stored
+                    elif stored.subject not in seen:
                         seen.add(stored.subject)
                         yield stored
             if got:
@@ -134,7 +149,10 @@ async def _read_by_consumer(
             end_status == [_NO_MORE] and await _delivered(streams, stream, consumer) == received
         )
         await streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
-        if complete:
+        if complete and _reached(held.values(), barrier) >= min_seq:
+            held.pop(barrier, None)
+            for stored in sorted(held.values(), key=lambda stored: stored.seq):
+                yield stored
             return
         await asyncio.sleep(_PAUSE)
     raise no_reply(streams)
@@ -166,8 +184,9 @@ async def _create_consumer(streams: Streams, kind: str, name: str, filters: list
         answer = await streams.connection.api(
             f"CONSUMER.CREATE.{stream}.{consumer}", {"stream_name": stream, "config": config}
         )
-        if not leader or (answer.get("cluster") or {}).get("leader", "") == leader:
+        if info is None or (leader and (answer.get("cluster") or {}).get("leader", "") == leader):
             return consumer, int(answer["num_pending"])
         # The server placed it on a replica that may lag.
         await streams.connection.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
+        await asyncio.sleep(_PAUSE)
     raise no_reply(streams)
