@@ -173,6 +173,7 @@ def _request_info(request: HttpRequest) -> RequestInfo:
     return RequestInfo(
         method=request.method or "GET",
         path=request.path_info,
+        query=request.META.get("QUERY_STRING", ""),
         root=request.path.removesuffix(request.path_info),
         scheme=request.scheme or "http",
         host=_host(request),

@@ -68,9 +68,14 @@ _WITHOUT_TEXT = frozenset({int, float, bool, Recovery, Executed, Actor, Origin})
 """The types of values that have nothing to remove. A value of any other type is cleaned."""
 
 
-def outgoing(fault: Fault, format: str) -> Fault:
+def outgoing(fault: Fault, format: str, given: frozenset[str] = frozenset()) -> Fault:
     """
     Return the fault as it may leave in `format`: plain values, with leaks removed.
+
+    Args:
+        fault: the fault.
+        format: where it goes.
+        given: values of the caller's own request, which may go back to the same caller, unless they are credentials.
 
     >>> outgoing(Fault(code="TIMEOUT", message="no answer from 10.0.0.5"), "problem").message
     'no answer from [redacted]'
@@ -82,7 +87,7 @@ def outgoing(fault: Fault, format: str) -> Fault:
     for before, (name, level) in zip(astuple(fault), _levels(type(fault), format), strict=True):
         if not before or type(before) in _WITHOUT_TEXT:
             continue
-        after = _clean(before, level, format)
+        after = _clean(before, level, format, given)
         if after is not before:
             changes[name] = after
     if format in _WITHOUT_NOTE and fault.details is not None and ORIGINAL in fault.details:
@@ -147,15 +152,15 @@ def _without_surrogates(text: str) -> str:
     return text if clean == text else clean
 
 
-def _clean(value: Any, level: int, format: str) -> Any:
+def _clean(value: Any, level: int, format: str, given: frozenset[str]) -> Any:
     """A field's value with leaks removed; the same object where nothing had to change."""
     if isinstance(value, str):
         # A subclass of str, such as Django's SafeString, becomes a plain one.
-        return _clean_text(_without_surrogates(str.__str__(value)), level)
+        return _clean_text(_without_surrogates(str.__str__(value)), level, given)
     if isinstance(value, Fault):
-        return outgoing(value, format)
+        return outgoing(value, format, given)
     if isinstance(value, tuple):
-        items = tuple(_clean(item, level, format) for item in value)
+        items = tuple(_clean(item, level, format, given) for item in value)
         return value if all(one is other for one, other in zip(items, value, strict=True)) else items
     if not value:
         return value
@@ -163,20 +168,22 @@ def _clean(value: Any, level: int, format: str) -> Any:
         return json_value(value)
     from amends.core.redaction import redact_value  # loaded by the first failure that is written
 
-    return redact_value(value, kinds=_kinds(level))
+    return redact_value(value, kinds=_kinds(level), given=given)
 
 
-def _clean_text(text: str, level: int) -> str:
+def _clean_text(text: str, level: int, given: frozenset[str] = frozenset()) -> str:
     if level == _NOTHING or not text:
         return text
+    if given:
+        return _redact(text, level, given)
     # Most failures of a program are the same few sentences.
     return _redact_short(text, level) if len(text) <= 500 else _redact(text, level)
 
 
-def _redact(text: str, level: int) -> str:
+def _redact(text: str, level: int, given: frozenset[str] = frozenset()) -> str:
     from amends.core.redaction import redact
 
-    clean = redact(text, kinds=_kinds(level))
+    clean = redact(text, kinds=_kinds(level), given=given)
     return text if clean == text else clean
 
 

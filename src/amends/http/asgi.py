@@ -44,6 +44,7 @@ def request_info(scope: Scope) -> RequestInfo:
     return RequestInfo(
         method=scope["method"],
         path=path,
+        query=str(scope.get("query_string", b""), "latin-1"),
         root=root,
         scheme=scope.get("scheme", "http"),
         host=address,

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from urllib.parse import parse_qsl
 
 import msgspec
 
 __all__ = ["CONTENT_TYPES", "HTML", "JSON", "MARKDOWN", "RequestInfo", "is_trusted", "preferred_form"]
+
+
+_VALUES = 32
+_QUERY = 8192
+_SHORTEST, _LONGEST = 3, 256
+"""Values of a request that its answer may repeat: how many, in how long a query, and their lengths."""
 
 
 class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +23,7 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     method: str = "GET"
     path: str = "/"
     """Without the root that the application is mounted at, and without the query."""
+    query: str = ""
     root: str = ""
     scheme: str = "http"
     host: str = ""
@@ -25,6 +33,19 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the framework has checked the host against a list of its own."""
     accept: str | None = None
     traceparent: str | None = None
+
+    def given(self) -> frozenset[str]:
+        """
+        Return the values of the request's path and query: they may go back in its answer, to the same caller.
+
+        >>> sorted(RequestInfo(path="/hosts/10.0.0.7", query="file=%2Fsrv%2Fa.csv&n=1").given())
+        ['/srv/a.csv', '10.0.0.7', 'hosts']
+
+        """
+        values = self.path.split("/")[:_VALUES]
+        if self.query and len(self.query) <= _QUERY:
+            values += [value for _, value in parse_qsl(self.query)[:_VALUES]]
+        return frozenset(value for value in values if _SHORTEST <= len(value) <= _LONGEST)
 
     def base_url(self, configured: str | None, hosts: Iterable[str] | None) -> str | None:
         """

@@ -139,8 +139,11 @@ def problem_document(
     span = tracing.current_span()
     trace_id = tracing.trace_id_of(span, request.traceparent)
     # What `complete` adds comes from us and needs no redaction.
-    fault = complete(outgoing(fault, "problem"), request, settings, trace_id)
-    problem = document(fault)
+    clean = outgoing(fault, "problem")
+    # Where something was removed, the caller may still read what it sent itself. Logs and records do not.
+    shown = clean if clean is fault else outgoing(fault, "problem", request.given())
+    fault = complete(clean, request, settings, trace_id)
+    problem = document(fault if shown is clean else complete(shown, request, settings, trace_id))
     _log(fault, problem["status"], request, cause, span)
     if recording.active():
         name = f"{request.method} {quote_path(request.root + request.path)}"

@@ -15,6 +15,7 @@ def request_info(environ: Mapping[str, Any]) -> RequestInfo:
     return RequestInfo(
         method=environ["REQUEST_METHOD"],
         path="/" + _decoded(environ.get("PATH_INFO", "")).lstrip("/"),
+        query=environ.get("QUERY_STRING", ""),
         root=_decoded(environ.get("SCRIPT_NAME", "")).rstrip("/"),
         scheme=environ.get("wsgi.url_scheme", "http"),
         host=environ.get("HTTP_HOST", ""),

@@ -20,6 +20,14 @@ _TOP = words(
 _DOCUMENTATION = words(
     "docs doc documentation developer developers help support learn status errors error-codes api-docs reference"
 )
+# Sites that everybody knows: specifications, registers, public repositories. A link to them shows nothing of a system.
+_PUBLIC = words(
+    "github.com gitlab.com codeberg.org bitbucket.org pypi.org npmjs.com www.npmjs.com crates.io rubygems.org pkg.go.dev "
+    "datatracker.ietf.org www.ietf.org ietf.org tools.ietf.org www.rfc-editor.org rfc-editor.org www.w3.org w3.org www.iana.org iana.org "
+    "www.iso.org unicode.org www.unicode.org whatwg.org html.spec.whatwg.org url.spec.whatwg.org fetch.spec.whatwg.org spec.openapis.org "
+    "openapis.org schema.org json-schema.org jsonapi.org semver.org spec.modelcontextprotocol.io modelcontextprotocol.io a2a-protocol.org "
+    "en.wikipedia.org de.wikipedia.org fr.wikipedia.org wikipedia.org stackoverflow.com readthedocs.io opentelemetry.io grpc.io"
+)
 # Words that precede a colon and a number without being a host.
 _COUNTED = words(
     "at code col column count error exit from id index item length limit line lines max min offset page port "
@@ -60,6 +68,8 @@ def _is_documentation(scheme: str, rest: str) -> bool:
         return False
     if labels[-1] in _INTERNAL or not (_INTERNAL | _STAGES).isdisjoint(labels[:-1]):
         return False
+    if host.lower() in _PUBLIC:
+        return True
     public = len(labels) == 2 or (len(labels) == 3 and labels[0] == "www")
     return labels[0] in _DOCUMENTATION or (public and path.partition("/")[0].lower() in _DOCUMENTATION)
 
@@ -81,7 +91,12 @@ def judge_dotted(match: re.Match[str]) -> tuple[int, int] | None:
         return match.span()
     # An e-mail address, a reversed name ("com.example.app"), a type of google.rpc.
     before = match.string[max(0, match.start() - 1) : match.start()]
-    if before == "@" or labels[0] in {"com", "org", "net", "io"} or name == "type.googleapis.com":
+    if (
+        name in _PUBLIC
+        or before == "@"
+        or labels[0] in {"com", "org", "net", "io"}
+        or name == "type.googleapis.com"
+    ):
         return None
     staged = not _STAGES.isdisjoint(labels) or not _INTERNAL.isdisjoint(labels)
     if long and last in _TOP and labels[0] != "www" and (staged or labels[0] not in _DOCUMENTATION):

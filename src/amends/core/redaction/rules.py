@@ -16,7 +16,15 @@ from amends.core.redaction.hosts import (
 )
 from amends.core.redaction.paths import CODE_SUFFIXES, ROOTS, judge_absolute, judge_relative, judge_root
 from amends.core.redaction.rule import Judge, Rule
-from amends.core.redaction.tokens import NAMES_OF_SECRETS, judge_long, judge_scheme, judge_value
+from amends.core.redaction.scanner import CANDIDATE, judge_token
+from amends.core.redaction.tokens import (
+    NAMES_OF_SECRETS,
+    judge_long,
+    judge_parameter,
+    judge_quoted,
+    judge_scheme,
+    judge_value,
+)
 from amends.core.redaction.traces import judge_class, judge_repr
 
 __all__ = ["rules"]
@@ -72,18 +80,26 @@ def rules() -> tuple[Rule, ...]:
         rule("sql", "[parameters:|line ", r"\[parameters: [^\n]*+|^LINE \d+: [^\n]*+(?:\n[ \t]*+\^)?", flags=lines),
         # --- secrets
         rule("token", "eyj", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9]{13}[\w-]*+(?:\.[\w-]*+){1,4}"),
-        rule(
-            "token", "_|-|aiza|ya29|sg.|atatt|dapi",
-            r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|gldt-|xox[abceoprs]-|xapp-|sk-|(?:sk|pk|rk)_(?:live|test)_|whsec_|ya29\.|GOCSPX-|npm_|pypi-|hf_|dop_v1_|shp(?:at|ss|ca|pa)_|sq0[a-z]{3}-|SG\.|dckr_pat_|lin_api_|nvapi-|xai-|r8_|PMAK-|tvly-)[\w*.-]{12,}+|(?<![A-Za-z0-9])(?:AIza|ATATT|dapi)(?=[\w-]*[A-Za-z_-]\d)[\w-]{20,}+",
-        ),
-        rule("token", "akia|asia|aroa|aida|anpa|agpa", r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AROA|AIDA|ANPA|AGPA)[A-Z0-9]{12,}+"),
+        rule("token", "", CANDIDATE, judge_token),
+        rule("token", ":aa", r"(?<!\d)\d{8,10}:AA[\w-]{30,36}(?![\w-])"),
         rule("token", "bearer|basic|digest|negotiate|apikey|token", r"\b(?:Bearer|Basic|Negotiate|ApiKey|Token)[ \t]{1,4}[\"']?(?P<leak>[A-Za-z0-9._~+/=-]{6,}+)", judge_scheme, fold),
         rule("token", "cookie", r"\b(?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<leak>[\w.-]{1,80}=[^\s\"',\[][^\n\"']*+)", flags=fold),
         rule(
-            "token", "=|:|is|was",
-            rf"{NAMES_OF_SECRETS}(?P<quote>[\"']?)(?P<sign>\s{{0,3}}(?:=>?|:)\s{{0,3}}|\s(?:is|was)\s)(?P<value>\"[^\"\n]++\"|'[^'\n]++'|[^\s\"',;&)\]}}>]++)",
+            "token", "passw|secret|token|pwd|passphrase|key|credential|onnection|sess|sid|signature|authorization|x-amz",
+            rf"{NAMES_OF_SECRETS}(?P<quote>\\{{0,4}}[\"']?)(?P<sign>\s{{0,3}}(?:=>?|:|%3[ad])\s{{0,3}}|\s(?:is|was)\s)(?P<value>\\{{1,4}}[\"'][^\"'\\\n]++|\"[^\"\n]++\"|'[^'\n]++'|[^\s\"',;&)\]}}>]++)",
             judge_value, fold,
         ),
+        rule("token", "passw|passphrase", r"\b(?:password|passwd|passphrase)\s{1,3}(?P<value>'[^'\n]{3,80}'|\"[^\"\n]{3,80}\"|[^\s\"',;=:]{6,}+)", judge_quoted, fold),
+        rule("token", "<|&lt;", rf"(?:<|&lt;)[\w:.-]{{0,40}}?{NAMES_OF_SECRETS}[\w:.-]{{0,20}}(?:\s[^<>\n]{{0,200}})?(?:>|&gt;)(?P<value>[^<>&\n]{{3,200}})(?=<|&lt;)", judge_quoted, fold),
+        rule("token", "value", r"\b(?:key|name)\s?=\s?[\"'][\w.-]{0,40}(?:passw|secret|token|api_?key)[\w.-]{0,20}[\"']\s{1,4}value\s?=\s?[\"'](?P<leak>[^\"'\n]{3,200})", flags=fold),
+        rule("token", "curl", r"\bcurl\b[^\n]{0,200}?\s(?:-u|--user|--proxy-user)[=\s]?\s{0,3}[\"']?(?P<leak>[^\s\"':\[]{1,80}:[^\s\"']++)"),
+        rule("token", "mysql|mariadb", r"\b(?:mysql(?:dump|admin|import)?|mariadb(?:-dump|-admin)?)\b[^\n]{0,200}?\s-p(?P<leak>[^\s\"'\[-][^\s\"']{2,}+)"),
+        rule("token", "sshpass|redis-cli|docker login|ldap", r"\b(?:sshpass|redis-cli|docker login|ldap(?:search|modify|add|delete))\b[^\n]{0,200}?\s-[paw]\s{1,3}[\"']?(?P<leak>[^\s\"'\[-][^\s\"']{2,}+)"),
+        rule("token", "smbclient", r"\bsmbclient\b[^\n]{0,200}?\s-U\s{0,3}[\"']?[^\s%\"']{1,60}%(?P<leak>[^\s\"'\[]{3,}+)"),
+        rule("token", "?|&", r"[?&](?:key|sig|code|auth|k|t|pw|jwt|hmac|api_?key|access_token|client_secret)=(?P<leak>[^\s&#\"'<>;\[]{8,}+)", judge_parameter, fold),
+        rule("token", "auth", r"(?:[\"']auth[\"']\s{0,3}:\s{0,3}[\"']|\b_auth\s?=\s?[\"']?)(?P<leak>[A-Za-z0-9+/=]{8,}+)"),
+        rule("token", "/webhooks/|/services/", r"/(?:webhooks|services)/[\w/]{1,60}/(?P<leak>[\w-]{20,}+)"),
+        rule("token", "3a%2", r"%(?:25){0,2}3a(?:%(?:25){0,2}2f){2}[^\s\"'<>%]{0,100}%(?:25){0,2}3a(?P<leak>[^\s\"'<>%]{1,200})%(?:25){0,2}40", flags=fold),
         rule("token", "-", r"(?<!\S)--?(?:password|pass|token|secret|api-key|auth)[ \t]{1,4}(?P<leak>[^\s\"',;\[-][^\s\"',;]*+)", flags=fold),
         rule("token", "session|api key|access key|token", r"\b(?:session|api key|access key|token)(?: id)?(?: provided)?[:=#]?\s{1,3}[\"'(]?(?P<leak>[A-Za-z0-9_+/=-]{16,}+)", judge_scheme, fold),
         rule("token", "", r"(?<![\w+/.-])[A-Za-z0-9+/_-]{36,}+={0,2}", judge_long),

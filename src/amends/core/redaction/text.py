@@ -9,17 +9,19 @@ suspicious. A test checks that for each rule.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import cache
+from typing import NamedTuple
 
-from amends.core.redaction.rule import KINDS, MARKER, Leak, Rule, compiled, words
+from amends.core.redaction.rule import KINDS, MARKER, SECRETS, Leak, Rule, compiled, words
 from amends.core.redaction.tokens import looks_random
+from amends.core.text import strip
 
 __all__ = ["find", "hide_keys", "hits", "redact", "suspicious"]
 
 # Every match of a rule contains one of these characters in this context (keys have a digit after a letter) ...
-_SIGNS = r"[/\\@=.:<\n\d](?:(?<=[/\\@=<\n])|(?<=[.:])(?=[A-Za-z0-9:])|(?<=[A-Za-z_-]\d))"
+_SIGNS = r"[/\\@=.:<\n\d~*%&](?:(?<=[/\\@=<\n~*])|(?<=%)(?=[2-7])|(?<=&)(?=l)|(?<=[.:])(?=[A-Za-z0-9:])|(?<=[A-Za-z_-]\d))"
 # ... or one of these strings of letters ...
 _LETTERS = bytes(
     ord(chr(point).lower()) if point < 128 and chr(point).isalpha() else 32 for point in range(256)
@@ -42,6 +44,7 @@ _TRIGGERS = frozenset(
         "bearer basic negotiate apikey apikeys session sessionid sessionids sessid jsessionid phpsessid jsessid phpsessionid "
         "sid private access key keys pass pwd passphrase auth credential credentials signature authorization amz cookie accesskey accesskeys accesskeyid "
         "accesskeyids accountkey sharedkey privatekey encryptionkey signingkey connectionstring "
+        "curl mysql mysqldump mysqladmin mysqlimport mariadb sshpass redis docker ldapsearch ldapmodify ldapadd ldapdelete smbclient "
         "ghp gho ghu ghs ghr github glpat gldt xoxa xoxb xoxc xoxe xoxo xoxp xoxr xoxs xapp sk pk rk whsec gocspx npm pypi hf "
         "dop shpat shpss shpca shppa sg dckr lin nvapi xai pmak tvly "
         # files
@@ -74,27 +77,101 @@ def suspicious(text: str) -> bool:
     )
 
 
-def find(text: str, *, kinds: AbstractSet[str] = KINDS) -> tuple[Leak, ...]:
+_NONE: frozenset[str] = frozenset()
+
+
+def find(text: str, *, kinds: AbstractSet[str] = KINDS, given: AbstractSet[str] = _NONE) -> tuple[Leak, ...]:
     """
     Return every leak of `kinds` in the text, in order; none overlaps another.
+
+    Args:
+        text: the text.
+        kinds: what to look for.
+        given: values of the caller's own request, which are no leak in the answer to it, unless they are credentials.
 
     >>> find("could not reach 10.0.0.5:5432")
     (Leak(kind='address', start=16, end=29),)
     """
-    if not suspicious(text):
-        return ()
-    # The table is loaded when a text first needs it.
-    from amends.core.redaction.rules import rules
-
-    found = hits(text, text.lower(), tuple(rule for rule in rules() if rule.kind in kinds))
+    disguised = None if text.isascii() else _undisguised(text)
+    found: list[Leak] = []
+    if suspicious(text):
+        found += _matches(text, _awake(text, frozenset(kinds)))
+    if disguised is not None and kinds & SECRETS and suspicious(disguised[0]):
+        plain, places = disguised
+        for leak in _matches(plain, _awake(plain, frozenset(kinds & SECRETS))):
+            found.append(leak._replace(start=places[leak.start], end=places[leak.end - 1] + 1))
+    if given:
+        found = [leak for leak in found if leak.kind in SECRETS or text[leak.start : leak.end] not in given]
     return tuple(_merged(text, sorted(found, key=lambda leak: (leak.start, -leak.end))))
 
 
+class _Table(NamedTuple):
+    """The rules of some kinds, and what a text has to contain for each."""
+
+    rules: tuple[Rule, ...]
+    always: frozenset[int]
+    needs: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@cache
+def _table(kinds: frozenset[str]) -> _Table:
+    # The rules are loaded when a text first needs them.
+    from amends.core.redaction.rules import rules
+
+    chosen = tuple(rule for rule in rules() if rule.kind in kinds)
+    needs: dict[str, tuple[int, ...]] = {}
+    for at, rule in enumerate(chosen):
+        for need in rule.needs:
+            needs[need] = (*needs.get(need, ()), at)
+    return _Table(chosen, frozenset(needs.pop("", ())), tuple(needs.items()))
+
+
+def _awake(text: str, kinds: frozenset[str]) -> list[Rule]:
+    """Return the rules of which a text contains what every match needs."""
+    table = _table(kinds)
+    # No match has its only dot at the end of a sentence.
+    lower = text.lower().rstrip(".!")
+    found = set(table.always)
+    for need, those in table.needs:
+        if need in lower:
+            found.update(those)
+    return [table.rules[at] for at in sorted(found)]
+
+
+_DISGUISES = {point: point - 0xFEE0 for point in range(0xFF01, 0xFF5F)} | {
+    ord(other): ord(letter)
+    for others, letters in (
+        ("аеорсухіјѕһԁԛԝ", "aeopcyxijshdqw"),
+        ("АВЕКМНОРСТХУІЈЅ", "ABEKMHOPCTXYIJS"),
+        ("οανιρτυκ", "oavipTuk"),
+        ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX"),
+    )
+    for other, letter in zip(others, letters, strict=True)
+}
+"""Full-width, Cyrillic and Greek characters that look like those of ASCII."""
+
+
+def _undisguised(text: str) -> tuple[str, range | list[int]] | None:
+    """Return a text as it looks in ASCII, and where each of its characters is in the text; None if it looks as it is."""
+    plain = text.translate(_DISGUISES)
+    shown = strip(plain)
+    if len(shown) == len(plain):
+        return None if plain == text else (plain, range(len(plain)))
+    # Line breaks are invisible, too, but part a text.
+    places = [at for at, each in enumerate(plain) if each in _BREAKS or strip(each)]
+    return "".join([plain[at] for at in places]), places
+
+
+_BREAKS = frozenset("\n\r\t")
+
+
 def hits(text: str, lower: str, rules: tuple[Rule, ...]) -> Iterator[Leak]:
-    """Yield what these rules find in a text, in the order of the rules. `lower` is the text in lower case."""
+    """Return what these rules find in a text, in the order of the rules. `lower` is the text in lower case."""
+    return _matches(text, [rule for rule in rules if any(map(lower.__contains__, rule.needs))])
+
+
+def _matches(text: str, rules: Iterable[Rule]) -> Iterator[Leak]:
     for rule in rules:
-        if not any(map(lower.__contains__, rule.needs)):
-            continue
         pattern = compiled(rule.source, rule.flags)
         group = "leak" if "leak" in pattern.groupindex else 0
         for match in pattern.finditer(text):
@@ -121,20 +198,18 @@ def _merged(text: str, leaks: list[Leak]) -> Iterator[Leak]:
 _PASSES = 4
 
 
-def redact(text: str, *, kinds: AbstractSet[str] = KINDS) -> str:
+def redact(text: str, *, kinds: AbstractSet[str] = KINDS, given: AbstractSet[str] = _NONE) -> str:
     """
     Return the text with every leak of `kinds` replaced by `[redacted]` (A19); most texts come back unchanged.
 
-    The result contains no leak that `find` knows, so redacting twice changes nothing. A text that still has one after
+    Values of the caller's request (`given`) stay, as in `find`. The result contains no leak that `find` knows, so redacting twice changes nothing. A text that still has one after
     a few passes is replaced as a whole.
 
     >>> redact("could not reach 10.0.0.5:5432, try again later")
     'could not reach [redacted], try again later'
     """
-    if not suspicious(text):
-        return text
     for _ in range(_PASSES):
-        leaks = find(text, kinds=kinds)
+        leaks = find(text, kinds=kinds, given=given)
         if not leaks:
             return text
         pieces, at = [], 0
@@ -142,7 +217,7 @@ def redact(text: str, *, kinds: AbstractSet[str] = KINDS) -> str:
             pieces += [text[at : leak.start], MARKER]
             at = leak.end
         text = "".join([*pieces, text[at:]])
-    return MARKER if find(text, kinds=kinds) else text
+    return MARKER if find(text, kinds=kinds, given=given) else text
 
 
 @cache

@@ -8,11 +8,20 @@ from itertools import pairwise
 
 from amends.core.redaction.rule import MARKER, words
 
-__all__ = ["NAMES_OF_SECRETS", "judge_long", "judge_scheme", "judge_value", "looks_random", "prose"]
+__all__ = [
+    "NAMES_OF_SECRETS",
+    "judge_long",
+    "judge_parameter",
+    "judge_quoted",
+    "judge_scheme",
+    "judge_value",
+    "looks_random",
+    "prose",
+]
 
 NAMES_OF_SECRETS = (
     r"(?:passw(?:or)?ds?|secrets?|tokens?|(?<![A-Za-z])(?:pwd|passphrase|secret[_-]?key|api[_ -]?keys?|access[_ -]?keys?(?:[_ -]?id)?"
-    r"|account[_-]?key|shared[_-]?key|private[_ -]?key|encryption[_ -]?key|signing[_ -]?key|credentials?|connection[_ -]?string"
+    r"|account[_-]?key|shared[_-]?(?:access[_-]?)?key|private[_ -]?key(?:[_ -]?id)?|encryption[_ -]?key|signing[_ -]?key|credentials?|connection[_ -]?string"
     r"|session[_ -]?ids?|(?:j|php)?sess(?:ion)?id|sid|signature|authorization|x-amz-[a-z-]{3,24}))"
 )
 # Remarks about a secret, as opposed to a secret.
@@ -53,16 +62,36 @@ def judge_long(match: re.Match[str]) -> tuple[int, int] | None:
 def judge_value(match: re.Match[str]) -> tuple[int, int] | None:
     """`password=x`, `"token": "x"`, `api key: x`: the value, when it is one and not a remark about it."""
     value = match["value"]
-    quoted = value[0] in "\"'"
-    bare = value.strip("\"'")
+    quoted = value[0] in "\"'\\"
+    bare = value.strip("\"'\\")
     if len(bare) < 3 or bare.startswith(MARKER[:-1]) or bare.lower().rstrip(".!") in _PLAIN:
         return None
-    assigned = "=" in match["sign"] or (quoted and match["quote"])
+    assigned = "=" in match["sign"] or "%" in match["sign"] or (quoted and match["quote"])
     if assigned and not (quoted and prose(bare)):
         return match.span("value")
-    # "signature is SHA256" is not a secret.
-    short = match["sign"].strip().isalpha() and len(bare) < 10
+    # "signature is SHA256" is not a secret, "password is hunter2" is.
+    short = match["sign"].strip().isalpha() and len(bare) < 10 and not _is_password(match[0])
     return match.span("value") if _secretive(bare.rstrip(".!")) and " " not in bare and not short else None
+
+
+def _is_password(text: str) -> bool:
+    return text.lower().startswith(("passw", "pwd", "passphrase"))
+
+
+def judge_quoted(match: re.Match[str]) -> tuple[int, int] | None:
+    """`password 'x'`, `password x`, `<password>x<`: x, unless it is a remark."""
+    value = match["value"]
+    bare = value.strip("\"'")
+    if len(bare) < 3 or bare.startswith(MARKER[:-1]) or bare.lower().rstrip(".!") in _PLAIN or prose(bare):
+        return None
+    if value[0] not in "\"'" and match.string[match.start("value") - 1] in " \t":
+        return match.span("value") if _secretive(bare.rstrip(".!")) else None
+    return match.span("value") if not _remark().search(bare) else None
+
+
+def judge_parameter(match: re.Match[str]) -> tuple[int, int] | None:
+    """`?key=x`: x, when it looks generated."""
+    return match.span("leak") if _secretive(match["leak"]) else None
 
 
 def judge_scheme(match: re.Match[str]) -> tuple[int, int] | None:

@@ -30,28 +30,32 @@ _SECRET_MEMBERS = words(
 _INTERNAL_MEMBERS = words("traceback stacktrace stack sql querysql queryplan hostname host ipaddress")
 
 
-def redact_value(value: object, *, kinds: AbstractSet[str] = KINDS) -> Any:
+def redact_value(
+    value: object, *, kinds: AbstractSet[str] = KINDS, given: AbstractSet[str] = frozenset()
+) -> Any:
     """
     Return a copy of a value as plain JSON, with every leak of `kinds` in its strings and keys redacted.
 
     Members named in `URL_MEMBERS` lose only credentials, at any depth; those in `UNCHANGED_MEMBERS` lose nothing.
     Members whose name says that they hold a secret lose their value whatever it looks like, unless it is a remark such
-    as "must have at least 8 characters". `amends.core.json_value` has the bounds. Never raises, never changes its argument.
+    as "must have at least 8 characters". `given` is that of `find`. `amends.core.json_value` has the bounds. Never raises, never changes its argument.
     """
-    return _redacted(json_value(value), kinds)
+    return _redacted(json_value(value), kinds, given)
 
 
-def _redacted(value: object, kinds: AbstractSet[str]) -> object:
+def _redacted(value: object, kinds: AbstractSet[str], given: AbstractSet[str]) -> object:
     if isinstance(value, str):
-        return redact(value, kinds=kinds)
+        return redact(value, kinds=kinds, given=given)
     if isinstance(value, list):
-        return [_redacted(item, kinds) for item in value]
+        return [_redacted(item, kinds, given) for item in value]
     if isinstance(value, dict):
-        return _redacted_members(value, kinds)
+        return _redacted_members(value, kinds, given)
     return value
 
 
-def _redacted_members(members: dict[str, object], kinds: AbstractSet[str]) -> dict[str, object]:
+def _redacted_members(
+    members: dict[str, object], kinds: AbstractSet[str], given: AbstractSet[str]
+) -> dict[str, object]:
     copy: dict[str, object] = {}
     for key, value in members.items():
         name = redact(key, kinds=kinds)
@@ -61,11 +65,11 @@ def _redacted_members(members: dict[str, object], kinds: AbstractSet[str]) -> di
         if key in UNCHANGED_MEMBERS:
             copy[name] = value
         elif key in URL_MEMBERS:
-            copy[name] = _redacted(value, kinds & SECRETS)
+            copy[name] = _redacted(value, kinds & SECRETS, given)
         elif _is_secret(key, value, kinds):
             copy[name] = MARKER
         else:
-            copy[name] = _redacted(value, kinds)
+            copy[name] = _redacted(value, kinds, given)
     return copy
 
 
