@@ -171,12 +171,14 @@ ALL = (
     ),
     _(
         "P10",
-        "A partly failed batch answers 207 with all results; a completely failed one answers 422",
+        "A partly failed batch answers 207 with all results; a completely failed one what its items are",
         VECTORS,
         f"{_OVER_HTTP}test_a_batch_that_failed_in_part",
         f"{_OVER_HTTP}test_a_batch_that_failed_completely",
         "tests/http/test_batch.py::test_partial_success_is_207_with_everything",
         "tests/http/test_batch.py::test_all_or_none",
+        "tests/http/test_batch.py::test_the_status_if_all_items_failed",
+        "tests/http/test_batch.py::test_the_sample_server_of_the_specification",
         "tests/http/test_batch.py::test_only_what_may_be_retried_is_sent_again",
     ),
     _(
@@ -186,12 +188,26 @@ ALL = (
         f"{_PROBLEM}test_a_408_with_an_intent_is_a_cancellation",
         "tests/http/test_cancellation.py::test_a_deadline_answers_408_with_the_intent",
         "tests/http/test_cancellation.py::test_a_client_that_goes_away_stops_the_handler",
+        "tests/http/test_cancellation.py::test_a_clean_up_that_fails",
+        "tests/http/test_cancellation.py::test_a_client_that_leaves_before_its_body_is_read",
     ),
     _(
         "P12",
         "Several failures of one handler are one problem with each of them in errors, the same in every binding",
         "tests/foreign/test_groups.py::*",
         "tests/bindings/test_groups.py::*",
+    ),
+    _(
+        "P13",
+        "Suggestions fit the failure: none contradicts its recovery class, in any format; an author's words are sent",
+        "tests/core/test_suggestions.py::*",
+        "tests/bindings/test_words.py::*",
+    ),
+    _(
+        "P14",
+        "Failures beside plain requests: WebSockets before and after they are accepted, streams before their first chunk",
+        "tests/bindings/test_sockets.py::*",
+        "tests/bindings/test_streams_that_fail.py::*",
     ),
     # S2: retry hints of a command line
     _(

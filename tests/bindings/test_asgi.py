@@ -319,14 +319,14 @@ async def test_a_mounted_application_knows_its_root():
 
 
 async def test_other_scopes_pass_untouched():
-    """Websocket and lifespan connections, and their exceptions, pass through."""
+    """Lifespan and unknown connections, and their exceptions, pass through (WebSockets: test_sockets.py)."""
     seen = []
 
     async def app(scope, receive, send):
         seen.append((scope, receive, send))
         raise ValueError("passes through")
 
-    for kind in ("websocket", "lifespan"):
+    for kind in ("lifespan", "webtransport"):
         given = ({"type": kind}, object(), object())
         with pytest.raises(ValueError):
             await Problems(app)(*given)

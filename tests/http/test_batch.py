@@ -9,11 +9,19 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from amends import Fault, FaultError, Operation, Policy, extract
+from amends import Fault, FaultError, Operation, Policy, decide, extract
 from amends.bindings.flask import install as flask_install
 from amends.bindings.httpx import AsyncTransport
 from amends.bindings.starlette import install
-from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
+from amends.errors import (
+    ConflictError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitedError,
+    ServiceUnavailableError,
+    ValidationError,
+)
+from amends.errors import TimeoutError as TimedOut
 from amends.http.batch import Batch, Item, aresend, read, resend, run, run_sync
 from amends.testing import FakeClock
 
@@ -47,7 +55,7 @@ async def test_partial_success_is_207_with_everything():
 
 
 async def test_all_or_none():
-    """P10: all failed is 422, all succeeded is 200."""
+    """P10: all failed with 422 is 422, all succeeded is 200."""
     none = await run(["bad", "bad"], create)
     assert (none.status, none.body()["status"], "results" in none.body()) == (422, 422, False)
     assert none.fault().recovery == "correctable"
@@ -73,21 +81,113 @@ def failing(*errors):
         ([RateLimitedError("x", retry_after=2), RateLimitedError("x", retry_after=7)], 429, "no", 7000),
         ([ServiceUnavailableError(retry_after=2), ServiceUnavailableError(retry_after=1)], 503, "no", 2000),
         ([RateLimitedError("x"), RateLimitedError("x")], 429, "no", 5000),
-        ([RateLimitedError("x", retry_after=2), ServiceUnavailableError(retry_after=1)], 422, "no", 2000),
+        ([RateLimitedError("x", retry_after=2), ServiceUnavailableError(retry_after=1)], 503, "no", 2000),
         ([RateLimitedError("x", retry_after=2), RateLimitedError("x")], 429, "no", 5000),
-        ([ServiceUnavailableError(), ServiceUnavailableError()], 422, "maybe", 5000),
+        ([ServiceUnavailableError(), ServiceUnavailableError()], 503, "maybe", 5000),
+        ([RuntimeError("s3cr3t"), KeyError("s3cr3t")], 500, "maybe", 1000),
+        ([TimedOut("x"), TimedOut("x")], 504, "maybe", 1000),
+        ([ConnectionResetError("s3cr3t"), ConnectionResetError("s3cr3t")], 503, "maybe", 5000),
+        ([PermissionDeniedError("x"), PermissionDeniedError("x")], 403, "no", None),
+        ([NotFoundError("x"), NotFoundError("x")], 404, "no", None),
+        ([NotFoundError("x"), ConflictError("x")], 422, "no", None),
+        ([NotFoundError("x"), RuntimeError("s3cr3t")], 500, "maybe", None),
+        ([RuntimeError("s3cr3t"), ServiceUnavailableError(retry_after=1)], 503, "maybe", None),
+        ([NotFoundError("x"), PermissionDeniedError("x")], 403, "no", None),
+        ([RateLimitedError("x", retry_after=2), TimedOut("x")], 504, "maybe", None),
         ([ValidationError("x"), ValidationError("x")], 422, "no", None),
         ([ValidationError("x"), RateLimitedError("x")], 422, "no", None),
     ],
 )
 def test_the_status_if_all_items_failed(errors, status, executed, wait):
-    """P10: the items' common status if all can be sent again, otherwise 422; the wait is the longest of the items."""
+    """
+    P10: the items' common status with the longest wait; 422 if all can be corrected, else the highest 5xx.
+
+    The whole is retriable only if each item is, and none may have had its effect.
+    """
     batch = failing(*errors)
     body = batch.body()
     assert (batch.status, body["status"], body["executed"]) == (status, status, executed)
     assert body.get("retry_after_ms") == wait
     assert batch.headers.get("Retry-After") == (None if wait is None else str(wait // 1000))
     assert batch.headers["Cache-Control"] == "no-store"
+    same = len({part["status"] for part in body["errors"]}) == 1
+    again = all(part["is_retriable"] for part in body["errors"]) and (same or executed == "no")
+    assert body["is_retriable"] is again
+    assert (body["title"] == "The request is not valid") is (status == 422)
+    assert "s3cr3t" not in json.dumps(body)
+
+
+def sample(*failed, count, whole=()):
+    """Return the response of the specification's sample server: 207 with the failed items alone."""
+    errors = [
+        {
+            "type": "https://example.com/errors/validation-error",
+            "title": "Validation failed",
+            "status": 422,
+            "detail": f"Item {index}: no amount",
+            "instance": f"batch-item-{index}",
+            "is_retriable": True,
+        }
+        for index in failed
+    ]
+    body = {
+        "type": "https://example.com/errors/batch-failure",
+        "title": "Batch operation partially failed",
+        "status": 207,
+        "detail": f"{count - len(failed)} succeeded, {len(failed)} failed",
+        "errors": [*errors, *whole],
+    }
+    return {"status": 207, "headers": {"content-type": "application/json"}, "body": json.dumps(body)}
+
+
+async def test_the_sample_server_of_the_specification():
+    """Items that a 207 does not name have succeeded, and are not sent again."""
+    assert [item.fault is None for item in read(sample(1, count=3), 3).items] == [True, False, True]
+    sizes = []
+
+    async def send(items):
+        sizes.append(len(items))
+        return sample(1, count=3) if len(sizes) == 1 else sample(0, count=1)
+
+    with FakeClock():
+        batch = await aresend(["a", "b", "c"], send)
+    assert [item.fault is None for item in batch.items] == [True, False, True]
+    assert sizes[0] == 3
+    assert set(sizes[1:]) <= {1}
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        sample(1, count=3, whole=["text"]),
+        sample(1, count=3, whole=[{"title": "x", "status": 500}]),
+        sample(1, 1, count=3),
+        sample(7, count=3),
+        {**sample(1, count=3), "status": 422},
+        {"status": 207, "headers": {}, "body": {"errors": []}},
+        {"status": 207, "headers": {}, "body": {"errors": None, "title": "x"}},
+        {"status": 207, "headers": {}, "body": "{"},
+    ],
+)
+def test_a_response_that_leaves_items_open(response):
+    """Without a readable place for each failure, an item that is not named is no success, and is not sent again."""
+    for index in (0, 2):
+        fault = read(response, 3).items[index].fault
+        assert fault is not None
+        assert response["status"] == 422 or decide(fault).action != "retry"
+
+
+def test_successes_in_a_plain_list():
+    """Values without an index are those of the items that did not fail, in their order."""
+    response = sample(1, count=3)
+    body = {**json.loads(response["body"]), "results": ["A", {"id": "C"}]}
+    for count in (3, None):
+        items = read({**response, "body": body}, count).items
+        assert [(item.value, item.fault is None) for item in items] == [
+            ("A", True),
+            (None, False),
+            ({"id": "C"}, True),
+        ]
 
 
 async def test_the_envelope_is_that_of_an_error_of_the_application(caplog):

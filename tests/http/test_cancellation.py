@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from amends import extract, stores
 from amends.bindings.starlette import install
+from amends.errors import ConflictError
 from amends.http.cancellation import TABLE, Cancellable, _parse_timeout, _runs_in_thread
 from amends.http.idempotency import Idempotent
 from amends.http.intent import declare, reached
@@ -374,3 +375,103 @@ async def test_what_is_logged_and_stored_of_a_cancelled_request(store, caplog):
     assert dict(sent[0]["headers"])[b"content-length"] == str(len(sent[1]["body"])).encode()
     (row,) = [row async for row in store.table(TABLE).scan()]
     assert 86000 < row.expires_in <= 86400
+
+
+class Failing(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(Failing("s3cr3t"), 500), (ConflictError("The invoice is locked"), 409)]
+)
+async def test_a_clean_up_that_fails(store, error, status):
+    """Its outcome is "failed", also where a binding has answered the exception."""
+
+    async def failing(request):
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            raise error from None
+
+    app = Starlette(routes=[Route("/failing", failing, methods=["POST"])])
+    install(app)
+    async with client(Cancellable(app, store)) as session:
+        headers = {"request-timeout": "0.1", "idempotency-key": "inv-17"}
+        response = await session.post("/failing", headers=headers)
+        assert response.status_code == 408
+        outcome = (await session.get("/operations/inv-17")).json()
+    assert (outcome["outcome"], outcome["status"]) == ("failed", status)
+
+
+async def test_a_clean_up_that_fails_without_a_binding(store):
+    """A bare application that raises has failed, without a status."""
+
+    async def app(scope, receive, send):
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            raise Failing from None
+
+    async with client(Cancellable(app, store)) as session:
+        headers = {"request-timeout": "0.1", "idempotency-key": "inv-18"}
+        await session.post("/", headers=headers)
+        outcome = (await session.get("/operations/inv-18")).json()
+    assert (outcome["outcome"], outcome.get("status")) == ("failed", None)
+
+
+def test_a_client_that_leaves_before_its_body_is_read(tmp_path):
+    """The handler that has not read 2 MB is cancelled, and does not run to its end."""
+    began, ended = threading.Event(), []
+
+    async def upload(request):
+        began.set()
+        try:
+            await asyncio.sleep(20)
+            ended.append("finished")
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    app = Starlette(routes=[Route("/upload", upload, methods=["POST"])])
+    install(app)
+    with serve(Cancellable(app, f"sqlite:///{tmp_path}/operations.db")) as url:
+        port = int(url.rpartition(":")[2])
+        size = 2_000_000
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(
+                f"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode() + b"x" * size
+            )
+            assert began.wait(20)
+        until = time.monotonic() + 15
+        while not ended and time.monotonic() < until:
+            time.sleep(0.01)
+    assert ended == ["cancelled"]
+
+
+async def test_how_much_of_a_body_is_read_ahead(store):
+    """At most as much as the option says, plus one message; the handler gets all of it, and then the disconnect."""
+    asked = []
+
+    async def receive():
+        asked.append(1)
+        if len(asked) > 50:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": b"x" * 1000, "more_body": len(asked) < 50}
+
+    async def app(scope, receive, send):
+        await asyncio.sleep(0.05)
+        before = len(asked)
+        received = [await receive() for _ in range(50)]
+        assert before <= 8
+        assert sum(len(message["body"]) for message in received) == 50_000
+        assert [(await receive())["type"] for _ in range(2)] == ["http.disconnect"] * 2
+        seen.append(before)
+
+    seen = []
+
+    async def send(message):
+        pass
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+    await Cancellable(app, store, read_ahead=10_000)(scope, receive, send)
+    assert seen

@@ -8,7 +8,11 @@ Problem details for any ASGI application.
 The middleware answers with problem details when the application raises a FaultError or an unexpected exception, or
 returns an unstructured error response such as a plain 404 or 405. An exception that a framework below turned into a plain
 500 (Starlette, FastAPI, Quart, Litestar, and applications mounted in them) is answered as what it is. It serves a page for each error code below `/errors/`
-if the application answers 404 there. Other response headers are kept. Websockets and lifespan events pass through.
+if the application answers 404 there. Other response headers are kept.
+
+The failure of a WebSocket before it is accepted is answered with a problem document too, where the server supports denial
+responses, else with 403; an accepted one is closed with a code and a reason. Lifespan events and other types of ASGI
+pass through.
 
 If the application fails after the response has started, the exception is logged and raised to the server, which closes
 the connection, so that the client does not take a partial body for a complete one.
@@ -18,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from sys import exception
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,9 +37,19 @@ from amends.http.asgi import FAULT, LATE, exception_answer, header, request_info
 from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite, rewrite
 from amends.http.current import CURRENT
-from amends.http.handled import begin_request, end_request, handled_exception, watch_frameworks
+from amends.http.handled import (
+    begin_request,
+    end_request,
+    handled_exception,
+    remembered_exception,
+    watch_frameworks,
+)
 from amends.http.responses import LOG, Settings, quote_path
+from amends.http.sockets import DENIAL, can_deny, close_message, closes
 from amends.serving.tracing import trace_id
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["Problems"]
 
@@ -78,25 +93,34 @@ class Problems:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            if scope["type"] == "websocket":
+                await serve_socket(self.app, scope, receive, send, self.settings, watched=self._watched)
+            else:
+                await self.app(scope, receive, send)
             return
         request = begin_request() if self._watched else None
         # Every successful request comes here. A success costs 1.04 of the bare application's (target 1.05, bench/http.py),
         # so nothing is prepared that only failures need, and few variables are shared with `send_or_hold`.
         exchange = (self.settings, scope, send, exception(), self._passes)
         sent: Message | None = None
+        held: _HeldStart | None = None
         failure: _Failure | None = None
         token = CURRENT.set((request_info, scope, self.settings))
 
         def send_or_hold(message: Message) -> Awaitable[None]:
-            nonlocal sent, failure
+            nonlocal sent, held, failure
             if failure is not None:
                 return failure.send(message)
+            if held is not None:
+                return held.send(message)
             kind = message["type"]
             if kind == "http.response.start":
                 if message["status"] >= 400:
                     failure = _Failure(*exchange)
                     return failure.send(message)
+                if _may_fail_first(message):
+                    held = _HeldStart(send, message)
+                    return held.begin()
                 sent = message
             elif kind == "http.response.body":
                 sent = message
@@ -104,15 +128,21 @@ class Problems:
 
         try:
             await self.app(scope, receive, send_or_hold)
-            if sent is None:
+            if held is not None:
+                await held.end()
+            elif sent is None:
                 await (failure or _Failure(*exchange)).end()
         except Exception as exc:
-            failure = failure or _Failure(*exchange, _phase_after(sent))
+            failure = failure or _Failure(
+                *exchange, _phase_after(sent if held is None else await held.stop())
+            )
             if failure.phase in _UNSENT and self._passes(single(_first_raised(exc))):
                 raise
             if not await failure.answer(exc):
                 raise
         finally:
+            if held is not None:
+                held.cancel()
             # An ASGI client in the same process calls the application in its own context.
             CURRENT.reset(token)
             if request is not None:
@@ -125,6 +155,82 @@ the application ends, because it may raise the exception behind it; the response
 replaced, and the rest of it is dropped."""
 _UNANSWERED = frozenset({_WAITING, _HOLDING})
 _UNSENT = _UNANSWERED | {_HELD}
+
+
+_HOLD = 0.1
+"""The longest time in seconds that the start of a stream is held back for its first chunk."""
+
+
+def _may_fail_first(start: Message) -> bool:
+    """
+    Return whether a successful response is a stream, which may fail before its first chunk.
+
+    A response that states its length is complete. Readers of server-sent events wait for the headers.
+    """
+    for name, value in start.get("headers", ()):
+        kind = name.lower()
+        if kind == b"content-length" or (kind == b"content-type" and b"text/event-stream" in value.lower()):
+            return False
+    return True
+
+
+class _HeldStart:
+    """The start of a stream, which is held back until its first chunk or until the time is over."""
+
+    def __init__(self, forward: Send, start: Message) -> None:
+        self._forward, self._start = forward, start
+        self._last: Message | None = None
+        self._sending: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def begin(self) -> None:
+        # The servers have loaded it; without a stream it is not needed.
+        import asyncio
+
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # another event loop than that of asyncio
+            await self._release()
+        else:
+            self._timer = loop.call_later(_HOLD, self._release_late)
+
+    def _release_late(self) -> None:
+        import asyncio
+
+        self._last = self._start
+        self._sending = asyncio.ensure_future(self._forward(self._start))
+
+    async def _release(self) -> None:
+        self.cancel()
+        if self._last is None:
+            self._last = self._start
+            await self._forward(self._start)
+        elif self._sending is not None:
+            sending, self._sending = self._sending, None
+            await sending
+
+    async def send(self, message: Message) -> None:
+        """Send a message after the start."""
+        await self._release()
+        if message["type"] == "http.response.body":
+            self._last = message
+        await self._forward(message)
+
+    async def end(self) -> None:
+        """Send the start of a response whose application has ended without a body."""
+        await self._release()
+
+    async def stop(self) -> Message | None:
+        """Return the last message that was sent; None if the start was not, and will not be."""
+        self.cancel()
+        if self._sending is not None:
+            await self._release()
+        return self._last
+
+    def cancel(self) -> None:
+        """Do not send the start when the time is over."""
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 def _phase_after(sent: Message | None) -> int:
@@ -207,19 +313,19 @@ class _Failure(msgspec.Struct):
             self.phase = _DONE
             await self._rewrite(self.behind)
 
-    async def answer(self, exc: Exception) -> bool:
+    async def answer(self, exc: BaseException) -> bool:
         """Answer the exception that the application raised; return False if that is no longer possible."""
         if self.phase == _HELD:
             await self._send_error(_first_raised(exc), _decoded(self.start["headers"]))
         elif self.phase in _UNANSWERED:
-            await self._send_error(exc)
+            await self._send_error(_first_raised(exc))
         elif self.behind is not None and self.behind in {exc, exc.__cause__}:
             # Raised again by the framework that sent the response.
             pass
         elif self.phase in {_DONE, _REPLACED}:
-            self._log_late_error(exc, "after its response was complete")
+            self.log_late_error(exc, "after its response was complete")
         else:
-            self._log_late_error(exc, "in the middle of its response")
+            self.log_late_error(exc, "in the middle of its response")
             return False
         return True
 
@@ -268,7 +374,7 @@ class _Failure(msgspec.Struct):
         response = exception_answer(self.scope, exc, self.settings, headers)
         await send_response(self.scope, self.forward, response)
 
-    def _log_late_error(self, exc: Exception, when: str) -> None:
+    def log_late_error(self, exc: BaseException, when: str) -> None:
         """Log a failure that can no longer be answered."""
         self.scope[LATE] = exc
         request = request_info(self.scope)
@@ -284,17 +390,121 @@ class _Failure(msgspec.Struct):
         )
 
 
+async def serve_socket(
+    app: App, scope: Scope, receive: Receive, send: Send, settings: Settings, *, watched: bool = False
+) -> None:
+    """
+    Serve one WebSocket, and answer its failures.
+
+    Args:
+        app: the application.
+        scope: the connection's scope.
+        receive: receives the server's messages.
+        send: sends messages to the server.
+        settings: the application's settings.
+        watched: there may be an application of Quart or Litestar inside.
+
+    """
+    request = begin_request() if watched else None
+    token = CURRENT.set((request_info, scope, settings))
+    try:
+        await _Socket(settings, scope, receive, send).run(app)
+    finally:
+        CURRENT.reset(token)
+        if request is not None:
+            end_request(request)
+
+
+class _Socket:
+    """One WebSocket, and what was sent for it so far."""
+
+    def __init__(self, settings: Settings, scope: Scope, receive: Receive, send: Send) -> None:
+        self._settings, self._scope, self._receive, self._send = settings, scope, receive, send
+        self._accepted = self._closed = self._left = False
+        # Before it is accepted, a WebSocket is answered as any request: by the same messages under other names.
+        self._failure = _Failure(settings, scope, self._deny, exception(), lambda exc: False)
+
+    async def run(self, app: App) -> None:
+        try:
+            await app(self._scope, self._watched_receive, self._watched_send)
+            if self._failure.phase == _HELD:
+                await self._failure.end()
+        except Exception as exc:
+            # Nothing can be sent to a client that has left.
+            if self._left or not await self._answer(exc):
+                raise
+
+    async def _watched_receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            self._left = True
+        return message
+
+    async def _watched_send(self, message: Message) -> None:
+        kind = message["type"]
+        if kind.startswith(f"{DENIAL}http.response."):
+            await self._respond({**message, "type": kind.removeprefix(DENIAL)})
+            return
+        if kind == "websocket.accept":
+            self._accepted = True
+        elif kind == "websocket.close":
+            exc = remembered_exception()
+            if exc is not None and not self._closed and not closes(exc):
+                # Quart closes with 1000, and Litestar with text of the exception.
+                await self._answer(exc)
+                return
+            self._closed = True
+        await self._send(message)
+
+    async def _respond(self, message: Message) -> None:
+        """Send the application's response; it closes a WebSocket that is accepted."""
+        if not self._accepted:
+            await self._failure.send(message)
+        elif not self._closed and message["type"] == "http.response.start":
+            await self._close(message["status"])
+
+    async def _deny(self, message: Message) -> None:
+        if can_deny(self._scope):
+            self._closed = True
+            await self._send({**message, "type": f"{DENIAL}{message['type']}"})
+        elif message["type"] == "http.response.start":
+            await self._close(message["status"])
+
+    async def _close(self, status: int) -> None:
+        self._closed = True
+        await self._send(close_message(self._scope, status))
+
+    async def _answer(self, exc: BaseException) -> bool:
+        """Answer the exception of the application; return False if that is no longer possible."""
+        if self._closed:
+            self._failure.log_late_error(exc, "after its WebSocket was closed")
+            return True
+        try:
+            if not self._accepted:
+                return await self._failure.answer(exc)
+            response = exception_answer(self._scope, _first_raised(exc), self._settings)
+            await self._close(response.status)
+        except OSError:
+            # The server raises it for a client that has left.
+            return False
+        return True
+
+
+_REPLACED_BY = frozenset({("RuntimeError", "starlette"), ("LitestarException", "litestar")})
+"""The classes of exceptions that frameworks raise instead of the application's, and the frameworks."""
+
+
 def _first_raised(exc: BaseException) -> BaseException:
     """
-    Return the exception that the application raised, if Starlette raises another because of it.
+    Return the exception that the application raised, if Starlette or Litestar raises another because of it.
 
-    Starlette does so for an exception with a handler after an inner application has answered it: the response has begun.
+    They do so after a response has begun, Starlette for an exception with a handler.
     """
     trace = exc.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
-    replaced = isinstance(exc, RuntimeError) and module.partition(".")[0] == "starlette"
+    replaced = (type(exc).__name__, module.partition(".")[0]) in _REPLACED_BY
     return exc.__cause__ if replaced and exc.__cause__ is not None else exc
 
 

@@ -20,8 +20,12 @@ from typing import Any
 
 try:
     from fastapi import FastAPI
-    from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
-    from fastapi.exceptions import RequestValidationError
+    from fastapi.exception_handlers import (
+        http_exception_handler,
+        request_validation_exception_handler,
+        websocket_request_validation_exception_handler,
+    )
+    from fastapi.exceptions import RequestValidationError, WebSocketRequestValidationError
 except ImportError as missing:
     raise ImportError("amends.bindings.fastapi needs FastAPI: pip install fastapi") from missing
 from starlette.exceptions import HTTPException
@@ -38,6 +42,7 @@ __all__ = ["install", "problems"]
 _DEFAULT_HANDLERS: dict[object, object] = {
     HTTPException: http_exception_handler,
     RequestValidationError: request_validation_exception_handler,
+    WebSocketRequestValidationError: websocket_request_validation_exception_handler,
 }
 
 
@@ -73,11 +78,12 @@ def install(
     )
 
     async def handle_validation_error(request: Request, exc: Exception) -> Response:
-        assert isinstance(exc, RequestValidationError)
+        assert isinstance(exc, RequestValidationError | WebSocketRequestValidationError)
         fault = fault_from_validation(map(pydantic_mistake, exc.errors()))
         return starlette.respond(request, fault, settings)
 
     handlers.setdefault(RequestValidationError, handle_validation_error)
+    handlers.setdefault(WebSocketRequestValidationError, handle_validation_error)
     original: Callable[[], dict[str, object]] = app.openapi
 
     def openapi() -> dict[str, Any]:

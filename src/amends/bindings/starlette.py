@@ -26,7 +26,7 @@ except ImportError as missing:
 
 from msgspec.structs import replace
 
-from amends.bindings.asgi import Problems
+from amends.bindings.asgi import Problems, serve_socket
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
@@ -131,7 +131,10 @@ class _TypedErrors:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            if scope["type"] == "websocket":
+                await serve_socket(self.app, scope, receive, send, self.settings)
+            else:
+                await self.app(scope, receive, send)
             return
         started = False
 

@@ -122,6 +122,10 @@ def _judge_one(exc: BaseException, method: str, settings: Settings | None) -> tu
         return CLIENT_DISCONNECTED, True
     if is_client_error(exc) or _is_known_transient(exc, settings):
         return _from_upstream(exc, method), False
+    status = stated_status(exc)
+    if status is not None:
+        detail = attribute(exc, "detail")
+        return fault_from_status(status, detail if isinstance(detail, str) else None, exc), True
     return INTERNAL, False
 
 
@@ -142,7 +146,9 @@ def is_expected(exc: BaseException, settings: Settings | None = None) -> bool:
     A group is expected if all its exceptions are.
     """
     return all(
-        not is_about_a_call(part) if isinstance(part, FaultError) else _is_registered(part, settings)
+        not is_about_a_call(part)
+        if isinstance(part, FaultError)
+        else _is_registered(part, settings) or stated_status(part) is not None
         for part in parts_of(exc)
     )
 
@@ -220,9 +226,17 @@ def states(exc: BaseException, status: int) -> bool:
 
     It is matched by its name, so that no framework need be installed.
     """
+    return stated_status(exc) == status
+
+
+def stated_status(exc: BaseException) -> int | None:
+    """Return the status of an error that a framework's exception states; None for any other exception."""
     if not any(cls.__name__ == "HTTPException" for cls in type(exc).__mro__):
-        return False
-    return status in {attribute(exc, "status_code"), attribute(exc, "code")}
+        return None
+    for status in (attribute(exc, "status_code"), attribute(exc, "code")):
+        if isinstance(status, int) and 400 <= status < 600:
+            return int(status)
+    return None
 
 
 def details_from(status: int, detail: object, raised: BaseException) -> dict[str, Any] | None:

@@ -29,6 +29,12 @@ ECHO = "amends.echo"
 """The scope's key for the idempotency key of a request whose exception left `Idempotent`: the answer has to carry it."""
 
 
+WEBSOCKET = "WEBSOCKET"
+"""What logs name as the method of a connection that is a WebSocket."""
+_SCHEMES = {"ws": "http", "wss": "https"}
+"""The scheme of the error pages of a WebSocket."""
+
+
 def request_info(scope: Scope) -> RequestInfo:
     """Return the parts of a request that an error response depends on."""
     root = scope.get("root_path", "")
@@ -40,13 +46,15 @@ def request_info(scope: Scope) -> RequestInfo:
     server, port = scope.get("server") or ("", None)
     bound = f"[{server}]" if ":" in server else server
     host = headers.get(b"host")
+    scheme: str = scope.get("scheme", "http")
     address = f"{bound}:{port}" if host is None and port else bound if host is None else str(host, "latin-1")
     return RequestInfo(
-        method=scope["method"],
+        # A handler of a WebSocket may do anything, so it does not count as a request that only reads.
+        method=scope.get("method", WEBSOCKET),
         path=path,
         query=str(scope.get("query_string", b""), "latin-1"),
         root=root,
-        scheme=scope.get("scheme", "http"),
+        scheme=_SCHEMES.get(scheme, scheme),
         host=address,
         server=bound,
         accept=_text(headers.get(b"accept")),
@@ -86,7 +94,7 @@ async def send_response(scope: Scope, send: Send, response: RawResponse) -> None
             "headers": encode_headers(response.headers),
         }
     )
-    body = b"" if scope["method"] == "HEAD" else response.body
+    body = b"" if scope.get("method") == "HEAD" else response.body
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 

@@ -6,16 +6,16 @@ A server runs the items and answers with their outcomes:
     batch = await run(items, create)        # or run_sync(items, create)
     return JSONResponse(batch.body(), batch.status, batch.headers, media_type=batch.media_type)
 
-The status is 200 if all items succeeded and 207 if some did. If none did it is 422, or the items' own status with their
-longest wait if all of them failed with the same retriable status and without an effect: then the whole batch can be sent
-again. A client reads the response item by item (`read`), or sends exactly those items again that may succeed later
+The status is 200 if all items succeeded and 207 if some did. If none did it is the items' own status, with their longest
+wait; if they failed with different ones it is 422 if each item can be corrected, else the highest 5xx. The whole batch can be
+sent again only if every item can, and none may have had its effect. A client reads the response item by item (`read`), or sends exactly those items again that may succeed later
 (`resend`, `aresend`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any
 
@@ -31,7 +31,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.vocabularies.http import VOCABULARY
-from amends.core.vocabulary import EVERYDAY, row_for
+from amends.core.vocabulary import APP, EVERYDAY, row_for
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
 from amends.dialects.problem import MEDIA_TYPE
@@ -79,15 +79,11 @@ class Batch:
 
     @property
     def status(self) -> int:
-        """The status of the response: 200, 207, 422, or the retriable status that all items failed with."""
+        """The status of the response: 200, 207, or the one of `fault`."""
         failed = self.failed
         if not failed:
             return 200
-        if len(failed) < len(self.items):
-            return 207
-        statuses = {_status(each) for each in failed}
-        again = all(each.retryable and each.executed is Executed.NO for each in failed)
-        return statuses.pop() if len(statuses) == 1 and again else 422
+        return 207 if len(failed) < len(self.items) else _status_of_all(failed)
 
     @property
     def media_type(self) -> str:
@@ -120,32 +116,20 @@ class Batch:
                 errors=failed,
                 executed=Executed.YES,
             )
-        if status != 422:
-            return Fault(
-                code=VOCABULARY.status_row(status).code,
-                vocabulary="http",
-                status=status,
-                message=message,
-                recovery=Recovery.TRANSIENT,
-                retry_after=_longest_wait(failed),
-                errors=failed,
-                executed=Executed.NO,
-            )
-        # The items differ, or may have had their effects: each is decided on its own.
-        kinds = {each.recovery for each in failed}
-        # M1: transient only if all items are, terminal if any is.
-        recovery = Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
-        transient = kinds == {Recovery.TRANSIENT}
+        codes = {(each.vocabulary, each.code) for each in failed}
+        same = len({_status(each) for each in failed}) == 1
+        vocabulary, code = next(iter(codes)) if len(codes) == 1 and same else ("http", _code(failed, status))
+        recovery, executed = _recovery_of_all(failed, same=same), _worst(failed)
         return Fault(
-            code="VALIDATION_ERROR",
-            vocabulary="http",
+            code=code,
+            vocabulary=vocabulary,
             status=status,
             message=message,
-            recovery=Recovery.TRANSIENT if transient else recovery,
-            retry_after=_longest_wait(failed) if transient else None,
-            suggestions=("Look at each failed item, and correct it or send it again as it says",),
+            recovery=recovery,
+            retry_after=_longest_wait(failed) if recovery is Recovery.TRANSIENT else None,
+            suggestions=() if len(codes) == 1 else (_EACH,),
             errors=failed,
-            executed=max((each.executed for each in failed), key=_EFFECTS.index),
+            executed=executed,
         )
 
     def body(self) -> dict[str, Any]:
@@ -170,6 +154,57 @@ def _longest_wait(failed: Iterable[Fault]) -> float | None:
 
 
 _EFFECTS = (Executed.NO, Executed.MAYBE, Executed.YES)
+_EACH = "Look at each failed item, and correct it or send it again as it says"
+
+
+def _worst(failed: Sequence[Fault]) -> Executed:
+    return max((each.executed for each in failed), key=_EFFECTS.index)
+
+
+def _recovery_of_all(failed: Sequence[Fault], *, same: bool) -> Recovery:
+    """
+    Return the recovery of a batch without a success.
+
+    Args:
+        failed: the faults of all items.
+        same: all items failed with the same status: then the batch is what each item is. Otherwise it is sent again only if
+            that is right for every item, and none may have had its effect.
+
+    """
+    kinds = {each.recovery for each in failed}
+    if Recovery.TERMINAL in kinds:
+        return Recovery.TERMINAL
+    if same and kinds <= {Recovery.TRANSIENT, Recovery.UNCERTAIN}:
+        return Recovery.UNCERTAIN if Recovery.UNCERTAIN in kinds else Recovery.TRANSIENT
+    again = kinds == {Recovery.TRANSIENT} and _worst(failed) is Executed.NO
+    return Recovery.TRANSIENT if again else Recovery.CORRECTABLE
+
+
+def _status_of_all(failed: Sequence[Fault]) -> int:
+    """
+    Return the status of a batch without a success: the items' own, 422 if all can be corrected, else the highest 5xx.
+
+    Without a 5xx it is that of an item that decides: terminal if any is, else correctable.
+    """
+    statuses = {_status(each) for each in failed}
+    if len(statuses) == 1:
+        return statuses.pop()
+    recovery = _recovery_of_all(failed, same=False)
+    if all(each.recovery is Recovery.CORRECTABLE for each in failed):
+        return 422
+    if max(statuses) >= 500:
+        return max(statuses)
+    return max({_status(each) for each in failed if each.recovery is recovery} or statuses)
+
+
+def _code(failed: Sequence[Fault], status: int) -> str:
+    """Return the code of the status, or the one that all items with this status have."""
+    codes = {each.code for each in failed if _status(each) == status and each.vocabulary in _OWN}
+    return codes.pop() if len(codes) == 1 else VOCABULARY.status_row(status).code
+
+
+_OWN = frozenset({"http", EVERYDAY, APP})
+"""Vocabularies whose codes a problem document of ours has."""
 
 
 def _status(fault: Fault) -> int:
@@ -254,29 +289,57 @@ def read(response: object, count: int | None = None) -> Batch:
         seen = response if isinstance(response, dict) else read_object(response)[1]
         whole = examine(seen, "http")[1].fault
         body = _parse_body((seen or {}).get("body"))
-    found: dict[int, Item] = {}
     results = body.get("results") if isinstance(body, dict) else body
-    for place, each in enumerate(results if isinstance(results, list) else ()):
-        index = each.get("index") if isinstance(each, dict) and "value" in each else place
-        if isinstance(index, int) and index >= 0:
-            found[index] = Item(index, each["value"] if isinstance(each, dict) and "value" in each else each)
+    values = results if isinstance(results, list) else []
     faults = () if whole is None else whole.errors
-    unplaced = []
-    for fault in faults:
-        index = _index_of(fault.instance)
-        if index is None:
-            unplaced.append(fault)
-        else:
-            found[index] = Item(index, None, fault)
+    placed = {index: fault for fault in faults if (index := _index_of(fault.instance)) is not None}
+    unplaced = [fault for fault in faults if _index_of(fault.instance) is None]
+    found = _successes(values, placed, unplaced, count)
+    found |= {index: Item(index, None, fault) for index, fault in placed.items()}
     total = len(found) + len(unplaced) if count is None else count
     free = [index for index in range(total) if index not in found]
-    if len(free) == len(unplaced) or not results:
+    partial = whole is not None and whole.status == _PARTIAL
+    if len(free) == len(unplaced) or not (results or partial):
         # Errors that do not say which item they are about belong to the items without an outcome, in their order.
         found |= {index: Item(index, None, fault) for index, fault in zip(free, unplaced, strict=False)}
+    elif partial and not isinstance(results, list) and _names_every_failure(body, placed, total):
+        # The response has no list of the others: they succeeded.
+        found |= {index: Item(index) for index in free}
     for index in range(count or 0):
         if index not in found:
             found[index] = Item(index, None, whole or Fault(code="INTERNAL_ERROR", vocabulary="http"))
     return Batch(found[index] for index in sorted(found) if count is None or index < count)
+
+
+_PARTIAL = 207
+
+
+def _successes(
+    values: list[Any], placed: Mapping[int, Fault], unplaced: Sequence[Fault], count: int | None
+) -> dict[int, Item]:
+    """Return the items that succeeded: by their index, or in the order of the items that did not fail."""
+    own = [_is_indexed(each) for each in values]
+    total = len(values) + len(placed) if count is None else count
+    free = [index for index in range(total) if index not in placed]
+    if placed and not unplaced and not any(own) and len(free) == len(values):
+        # A plain list of the successes: `results.push(…)` for each item that did not fail.
+        return {index: Item(index, value) for index, value in zip(free, values, strict=True)}
+    found = {}
+    for place, (each, indexed) in enumerate(zip(values, own, strict=True)):
+        index = each.get("index") if indexed else place
+        if isinstance(index, int) and index >= 0:
+            found[index] = Item(index, each["value"] if indexed else each)
+    return found
+
+
+def _names_every_failure(body: object, placed: Mapping[int, Fault], total: int) -> bool:
+    """Return whether each error of a response could be read, and names an item of its own."""
+    errors = body.get("errors") if isinstance(body, dict) else None
+    return isinstance(errors, list) and len(errors) == len(placed) > 0 and max(placed) < total
+
+
+def _is_indexed(value: object) -> bool:
+    return isinstance(value, dict) and "value" in value
 
 
 def _parse_body(raw: object) -> object:

@@ -25,10 +25,11 @@ import msgspec
 from amends.core.fault import Fault
 from amends.durable.keys import key_name
 from amends.errors.base import FaultError
-from amends.http.asgi import header, request_info, send_response
+from amends.http.asgi import FAULT, header, request_info, send_response
 from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.http.idempotency import caller_id
 from amends.http.intent import CURRENT, Intent
+from amends.http.read_ahead import ReadAhead
 from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path
 from amends.http.storage import Storage
 from amends.serving.tracing import trace_id
@@ -56,19 +57,21 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     outcome: End
     """
     running: the handler still runs; finished: it completed despite the cancellation; cancelled: it stopped; failed: it
-    raised an exception; unknown: it runs in a thread, which cannot be stopped.
+    raised an exception, also one that the application answered with an error; unknown: it runs in a thread, which cannot be
+    stopped.
     """
     intent: dict[str, Any]
     trace_id: str
     after_ms: int
     status: int | None = None
-    """The status of the response that a finished handler made."""
+    """The status of the response that a finished or failed handler made."""
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True):
     operations: str
     grace: float
     longest: float
+    read_ahead: int
     expires_in: float
     caller: Callable[[Scope], str]
     settings: Settings
@@ -89,6 +92,7 @@ class Cancellable:
         operations: str = "/operations",
         grace: float = 5.0,
         longest: float = 3600.0,
+        read_ahead: int = 4_194_304,
         expires_in: float = 86400.0,
         caller: Callable[[Scope], str] = caller_id,
         settings: Settings | None = None,
@@ -100,6 +104,8 @@ class Cancellable:
             operations: the path of the status resource. Requests for unknown ids go to the application.
             grace: seconds that a cancelled handler has for cleaning up before the response is sent.
             longest: the largest `Request-Timeout` in seconds.
+            read_ahead: bytes of a body that are read before the handler asks for them. Servers report that a client left after
+                the body; behind more than these bytes it is noticed when the handler reads on.
             expires_in: seconds until an outcome is forgotten.
             caller: returns the id of the caller; a caller sees only its own outcomes.
             settings: the settings given to `Problems`.
@@ -111,6 +117,7 @@ class Cancellable:
             operations=operations.rstrip("/"),
             grace=grace,
             longest=longest,
+            read_ahead=read_ahead,
             expires_in=expires_in,
             caller=caller,
             settings=settings or Settings(),
@@ -192,7 +199,7 @@ class _Request:
         self._trace_id = trace_id(self._info.traceparent)
         self._id = header(scope["headers"], b"idempotency-key") or self._trace_id
         self._intent = Intent(f"{scope['method']} {scope['path']}")
-        self._messages: asyncio.Queue[Message] = asyncio.Queue(8)
+        self._messages = ReadAhead(options.read_ahead)
         self._started = self._ended = self._cancelled = False
         self._status: int | None = None
 
@@ -279,14 +286,21 @@ class _Request:
         if work.done():
             # A cancelled task does not stop the thread that it waits for, which may complete later.
             stopped: End = "unknown" if _runs_in_thread(self._scope) else "cancelled"
-            outcome = stopped if work.cancelled() else "failed" if work.exception() else "finished"
+            failed = not work.cancelled() and (work.exception() is not None or self._answered_error())
+            outcome = stopped if work.cancelled() else "failed" if failed else "finished"
         return Outcome(
             id=self._id,
             outcome=outcome,
             intent=intent,
             trace_id=self._trace_id,
             after_ms=after_ms,
-            status=self._status if outcome == "finished" else None,
+            status=self._status if outcome in {"finished", "failed"} else None,
+        )
+
+    def _answered_error(self) -> bool:
+        """Return whether the application answered with an error, which a binding did for an exception of the handler."""
+        return self._status is not None and (
+            self._status >= 500 or (self._status >= 400 and FAULT in self._scope)
         )
 
     @property

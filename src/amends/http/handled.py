@@ -8,7 +8,7 @@ from contextvars import ContextVar, Token
 
 from amends.errors.base import FaultError
 
-__all__ = ["begin_request", "end_request", "handled_exception", "watch_frameworks"]
+__all__ = ["begin_request", "end_request", "handled_exception", "remembered_exception", "watch_frameworks"]
 
 _HANDLED: ContextVar[list[BaseException] | None] = ContextVar("amends_http_handled", default=None)
 """Exceptions that Quart and Litestar handled in the current request."""
@@ -26,6 +26,12 @@ def handled_exception(around: BaseException | None = None) -> BaseException | No
     return None if exc is around else exc
 
 
+def remembered_exception() -> BaseException | None:
+    """Return the exception that Quart or Litestar has handled, also in a WebSocket; not one that a handler itself caught."""
+    seen = _HANDLED.get()
+    return seen[-1] if seen else None
+
+
 def watch_frameworks(app: object) -> bool:
     """
     Remember the exceptions that Quart and Litestar applications handle; return whether there may be any.
@@ -36,6 +42,7 @@ def watch_frameworks(app: object) -> bool:
     quart, litestar = sys.modules.get("quart"), sys.modules.get("litestar")
     if quart is not None:
         quart.got_request_exception.connect(_remember, weak=False)
+        quart.got_websocket_exception.connect(_remember, weak=False)
     watched = quart is not None
     for found in _applications(app) if quart or litestar else ():
         if quart and isinstance(found, quart.Quart):
