@@ -1,4 +1,4 @@
-"""Settings of the whole suite: SIGINT, reports of xdist workers, and Hypothesis without a deadline."""
+"""Settings of the whole suite: signals, reports of xdist workers, and Hypothesis without a deadline."""
 
 import gc
 import signal
@@ -16,6 +16,11 @@ settings.load_profile("no-deadline")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A process that a shell starts in the background ignores SIGINT, and so do its children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # `nohup make test`: the commands under test shall not inherit it. A handler is reset when a process starts a program, and
+    # keeps this one alive.
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
 def pytest_collection_finish():
