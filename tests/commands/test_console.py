@@ -184,15 +184,22 @@ def test_no_command_prints_the_help():
 
 
 def test_explain_groups_vocabularies_that_agree():
-    """In a pipe too it prints text; a code with one meaning is shown once, one with two meanings twice."""
-    once = amends("explain", "RATE_LIMITED").stdout.decode()
+    """As text, a code with one meaning is shown once, one with two meanings twice."""
+    once = amends("explain", "RATE_LIMITED", "--output", "text").stdout.decode()
     assert once.startswith("RATE_LIMITED (Everyday errors, HTTP problem details, Command-line errors")
     assert once.count("next to act") == 1
-    twice = amends("explain", "CONFLICT").stdout.decode()
+    twice = amends("explain", "CONFLICT", "--output", "text").stdout.decode()
     assert "recovery     transient" in twice
     assert "recovery     correctable" in twice
-    word = amends("explain", "openai:insufficient_quota").stdout.decode()
+    word = amends("explain", "openai:insufficient_quota", "--output", "text").stdout.decode()
     assert "QUOTA_EXCEEDED" in word
+
+
+@pytest.mark.parametrize("code", ["RATE_LIMITED", "openai:insufficient_quota", "openai:", ":", None])
+def test_explain_writes_json_into_a_pipe(code):
+    """C1: the result is JSON in a pipe, as its failures are, and text on a terminal."""
+    arguments = ["explain", *([] if code is None else [code])]
+    assert isinstance(json.loads(amends(*arguments).stdout), dict)
 
 
 def test_json_belongs_to_the_command_after_two_dashes():
@@ -223,6 +230,6 @@ def test_explanations_fit_the_terminal():
     code, seen = at_a_terminal([*AMENDS, "explain", "RATE_LIMITED"], env=env)
     lines = seen.splitlines()
     assert (code, max(map(len, lines)) <= 60) == (0, True)
-    piped = amends("explain", "RATE_LIMITED").stdout.decode()
+    piped = amends("explain", "RATE_LIMITED", "--output", "text").stdout.decode()
     assert max(map(len, piped.splitlines())) > 80
     assert " ".join(piped.split()) == " ".join(" ".join(lines).split())

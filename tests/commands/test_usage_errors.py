@@ -211,7 +211,7 @@ def test_a_missing_configuration_is_reported_without_loading_the_gateway():
 
 def test_explain_without_a_code_lists_codes():
     """The overview has examples, the everyday codes, the vocabularies and the vendors; it is no error."""
-    done = amends("explain")
+    done = amends("explain", "--output", "text")
     text = done.stdout.decode()
     assert (done.returncode, done.stderr) == (0, b"")
     assert all(
@@ -221,8 +221,8 @@ def test_explain_without_a_code_lists_codes():
     found = json.loads(amends("explain", "--json").stdout)
     assert "LEASE_EXPIRED" in found["vocabularies"]["arcp"]
     assert "stripe" in found["vendors"]
-    assert "\nopenai           OpenAI\n" in amends("explain", ":").stdout.decode()
-    one = amends("explain", "--vocabulary", "arcp").stdout.decode()
+    assert "\nopenai           OpenAI\n" in amends("explain", ":", "--output", "text").stdout.decode()
+    one = amends("explain", "--vocabulary", "arcp", "--output", "text").stdout.decode()
     assert one.startswith("Agent Runtime Control Protocol errors: 15 codes\n")
     assert "\n  LEASE_EXPIRED " in one
     assert json.loads(amends("explain", "--vocabulary", "arcp", "--json").stdout)["vocabulary"] == "arcp"
@@ -230,7 +230,7 @@ def test_explain_without_a_code_lists_codes():
 
 def test_explain_searches_names_and_messages():
     """`--search` finds codes of vocabularies and of vendors."""
-    text = amends("explain", "--search", "quota").stdout.decode()
+    text = amends("explain", "--search", "quota", "--output", "text").stdout.decode()
     assert "  QUOTA_EXCEEDED " in text
     assert "  openai:insufficient_quota " in text
     found = json.loads(amends("explain", "--search", "quota", "--vocabulary", "everyday", "--json").stdout)
@@ -239,7 +239,7 @@ def test_explain_searches_names_and_messages():
 
 def test_the_words_of_a_vendor_are_listed():
     """`amends explain openai:` lists the words that `amends explain openai:word` knows."""
-    assert b"\n  insufficient_quota\n" in amends("explain", "openai:").stdout
+    assert b"\n  insufficient_quota\n" in amends("explain", "openai:", "--output", "text").stdout
     found = json.loads(amends("explain", "openai:", "--json").stdout)
     assert found["vendor"] == "openai"
     assert "insufficient_quota" in found["words"]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from amends import Fault
 from amends.core.explanation import facts, markdown
 from amends.core.vocabularies.http import VOCABULARY
+from amends.core.vocabulary import row_for
 from amends.http.pages import html_document, page, page_url, unknown_page
 from amends.http.request_info import RequestInfo
 from amends.http.responses import Settings, error_response
@@ -292,3 +293,12 @@ def test_a_long_path_is_compared_by_its_first_64_characters():
     near = code + "-" * (64 - len(code))
     found = unknown_page(plain, near + "y" * 5000, "/errors").suggestions
     assert found == unknown_page(plain, near, "/errors").suggestions
+
+
+def test_a_message_that_ends_with_a_full_stop():
+    """The first line of a class's docstring is a sentence already."""
+    row = row_for("everyday", "CONFLICT")
+    text = markdown("everyday", replace(row, message="The seat is taken.", suggestion="Ask Ann!"))
+    assert "The seat is taken. When" in text
+    assert "Ask Ann! Next" in text
+    assert "Too many requests. When" in markdown("everyday", row_for("everyday", "RATE_LIMITED"))

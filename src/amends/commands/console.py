@@ -54,7 +54,7 @@ COMMANDS = {
     "watch": "watch",
     "completion": "completion",
 }
-TEXT_IN_PIPES = frozenset({"try", "explain"})
+TEXT_IN_PIPES = frozenset({"try"})
 """Commands whose results are text in a pipe, too; the others print JSON there. Failures are envelopes for all of them."""
 TEXT_HELP = "text, json (short: --json) or problem"
 """The help of --output for these commands."""

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from amends.cli.arguments import close_matches
-from amends.commands.console import TEXT_HELP, Subparsers, emit, wants_json
+from amends.commands.console import Subparsers, emit, wants_json
 from amends.commands.explain_view import code_text, word_text
 from amends.commands.view import columns, painter
 from amends.core.explanation import facts
@@ -25,7 +25,6 @@ def add(subparsers: Subparsers) -> None:
         help="explain a code and what to do about it",
         description="Look up a code (or an HTTP status) in every vocabulary, or in one. Without CODE it lists the codes.",
         completes=["codes"],
-        output_help=TEXT_HELP,
     )
     parser.add_argument(
         "code",

@@ -63,6 +63,11 @@ def facts(name: str, row: Row) -> dict[str, Any]:
     return {key: value for key, value in known.items() if value is not None}
 
 
+def _sentence(text: str) -> str:
+    """Return a text with a full stop. An application's own texts may end with one, as the first line of a docstring does."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def markdown(name: str, row: Row) -> str:
     """Return the same as Markdown: the cause, what to do, and the numbers in each format."""
     known = facts(name, row)
@@ -70,10 +75,10 @@ def markdown(name: str, row: Row) -> str:
     lines = [
         f"# {row.code} ({vocabulary(name).title})",
         "",
-        f"**Cause.** {row.message}. When it fails this way, {EFFECT[row.executed]}.",
+        f"**Cause.** {_sentence(row.message)} When it fails this way, {EFFECT[row.executed]}.",
         "",
         (
-            f"**What to do.** {row.suggestion}. Next to act: the {row.actor}. "
+            f"**What to do.** {_sentence(row.suggestion)} Next to act: the {row.actor}. "
             f"It is {row.recovery}: {MEANING[row.recovery]}."
         ),
         "",
