@@ -212,3 +212,54 @@ def test_the_current_request_ends_with_it(path):
     before = CURRENT.get()
     app.test_client().get(path)
     assert CURRENT.get() is before
+
+
+@pytest.mark.parametrize("status", [409, 404, 503])
+def test_an_empty_error_response_is_completed(status):
+    """`return "", 409` becomes a problem document with the response's headers; text, JSON and streams of its own stay."""
+    shop = Flask("shop")
+
+    @shop.after_request
+    def secure(response):
+        response.headers["x-frame-options"] = "DENY"
+        return response
+
+    install(shop)
+
+    @shop.get("/empty")
+    def empty():
+        return "", status, {"X-Shop": "north", "Retry-After": "7"}
+
+    @shop.get("/text")
+    def text():
+        return "Ask Ann", status
+
+    @shop.get("/stream")
+    def stream():
+        return iter([]), status
+
+    client = shop.test_client()
+    response = client.get("/empty")
+    assert response.content_type == "application/problem+json"
+    body = response.get_json(force=True)
+    assert (response.status_code, body["status"]) == (status, status)
+    assert (response.headers["x-shop"], response.headers["x-frame-options"]) == ("north", "DENY")
+    assert response.headers.getlist("Retry-After") == ["7"]
+    assert client.get("/text").text == "Ask Ann"
+    assert client.get("/stream").content_type.startswith("text/html")
+    assert client.head("/empty").data == b""
+
+
+def test_a_mounted_wsgi_application_is_left_alone():
+    """What is mounted beside Flask does not pass through it: its answers stay (documented)."""
+    from werkzeug.middleware.dispatcher import DispatcherMiddleware
+    from werkzeug.test import Client
+
+    def raw(environ, start_response):
+        start_response("409 Conflict", [("Content-Length", "0")])
+        return [b""]
+
+    shop = Flask("shop")
+    install(shop)
+    response = Client(DispatcherMiddleware(shop.wsgi_app, {"/raw": raw})).get("/raw")
+    assert (response.status_code, response.data, "content-type" in response.headers) == (409, b"", False)

@@ -30,6 +30,7 @@ from amends.http.application_errors import (
     with_header_wait,
 )
 from amends.http.asgi import FAULT
+from amends.http.bodies import rewrite
 from amends.http.current import CURRENT
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.http.wsgi import request_info
@@ -112,7 +113,21 @@ def install(
             with suppress(ValueError):  # the context of another task or thread, which ends with it
                 CURRENT.reset(token)
 
+    def complete_empty(response: Response) -> Response:
+        """Replace an error response without a body, such as `return "", 409`, by a problem document."""
+        # The length of a response that is not streamed; a proxied body, or one of a file, is the application's own.
+        if response.status_code < 400 or not response.is_sequence or response.calculate_content_length():
+            return response
+        found = rewrite(
+            response.status_code, response.headers.items(), b"", request_info(request.environ), settings
+        )
+        if found is None:
+            return response
+        request.environ[FAULT], replacement = found
+        return _response(replacement)
+
     app.before_request(remember_request)
+    app.after_request(complete_empty)
     app.teardown_request(forget_request)
     registered = app.error_handler_spec[None][None]
     if HTTPException not in registered:
