@@ -199,3 +199,38 @@ async def test_of_a_job():
             codes.append(caught.value.fault.code)
             assert "secret" not in str(caught.value.fault)
     assert codes == ["INVALID_REQUEST", "INTERNAL_ERROR"]
+
+
+OVER_TOOLS = [
+    ((ValidationError, PermissionDeniedError), "PERMISSION_DENIED", "terminal"),
+    ((RateLimitedError, ServiceUnavailableError), "RATE_LIMITED", "transient"),
+    ((ServiceUnavailableError, ConflictError), "CONFLICT", "correctable"),
+    ((ServiceUnavailableError, KeyError), "SERVICE_UNAVAILABLE", "terminal"),
+]
+"""AdCP has no "uncertain": a bug is terminal there (M7), and so is a group with one."""
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize(("classes", "code", "recovery"), OVER_TOOLS)
+async def test_different_failures_of_tools_and_agents(classes, code, recovery):
+    """MCP, FastMCP and A2A: the code and class of the row for nested errors."""
+    raised_group = await raised(pair(*classes))
+    for binding in (ways.mcp_tool, ways.fastmcp_tool):
+        answer = await binding(raised_group)
+        assert code in answer, binding
+        assert recovery in answer, binding
+    task = json.loads(await ways.a2a_agent(raised_group))["result"]["task"]
+    fault = extract(task, "a2a")
+    assert (fault.code, fault.recovery, len(fault.errors)) == (code, recovery, 2)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize(("classes", "code", "recovery"), MIXED)
+async def test_different_failures_of_an_item(classes, code, recovery):
+    """A batch item is what the answer of a handler would be."""
+
+    async def create(item):
+        await task_group(pair(*classes))
+
+    fault = (await run([1], create)).items[0].fault
+    assert (fault.code, fault.recovery, len(fault.errors)) == (code, recovery, 2)
