@@ -240,7 +240,7 @@ class ProxySocket:
             "raw_path": self._path.encode(),
             "query_string": b"",
             "headers": [
-                (b"host", b"audited"),
+                (b"host", b"localhost"),
                 *((n.lower().encode(), v.encode()) for n, v in self._headers.items()),
             ],
             "subprotocols": [],
