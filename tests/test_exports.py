@@ -41,7 +41,14 @@ NEEDS_EXTRA = (
 
 def test_the_top_level_names():
     """Design 9: the package exports the names of the design, State, `register` and the version."""
-    assert set(amends.__all__) == SECTION_9 | {"State", "__version__", "dashboard", "record", "register"}
+    assert set(amends.__all__) == SECTION_9 | {
+        "State",
+        "__version__",
+        "dashboard",
+        "own",
+        "record",
+        "register",
+    }
 
 
 @pytest.mark.parametrize("name", sorted(SECTION_9 | {"State"}))

@@ -92,7 +92,7 @@ def test_a_value_whose_methods_raise(value):
         {
             "isError": True,
             "structuredContent": {"adcp_error": {"code": "TIMEOUT", "message": "m", "details": {"x": value}}},
-            "_meta": {"amends/executed": value, "amends/tries": value},
+            "_meta": {"amends/fault": {"v": 1, "executed": value, "tries": value, "errors": value}},
         },
         {"type": value, "payload": value},
     ]

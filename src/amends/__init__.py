@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from amends.errors.base import FaultError
     from amends.foreign import from_exception, from_upstream
     from amends.foreign.registry import register
+    from amends.foreign.trust import own
     from amends.page import dashboard
     from amends.recorder import record
     from amends.recovery import Upstream, arecover, arecover_stream, recover, recover_stream
@@ -54,6 +55,7 @@ __all__ = [
     "from_exception",
     "from_upstream",
     "losses",
+    "own",
     "record",
     "recover",
     "recover_stream",
@@ -83,6 +85,7 @@ _MODULES = {
     "from_exception": "foreign",
     "from_upstream": "foreign",
     "losses": "dialects.translation",
+    "own": "foreign.trust",
     "record": "recorder",
     "recover": "recovery",
     "recover_stream": "recovery",

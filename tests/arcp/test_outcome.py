@@ -22,14 +22,14 @@ TOKEN = "alice-token"
     ],
 )
 async def test_a_wait_and_an_actor_survive(begin, error):
-    """M8: they travel in `details.amends`; our client reads them and removes the member."""
+    """They travel in `details.amends`; a client of an own runtime restores them and removes the member."""
     runtime = await begin()
 
     async def failing(input, ctx):
         raise error
 
     runtime.register_agent("failing", failing)
-    async with connect(runtime, token=TOKEN) as client:
+    async with connect(runtime, token=TOKEN, own=True) as client:
         with pytest.raises(FaultError) as caught:
             await (await client.submit("failing")).done
     fault, raised = caught.value.fault, error.fault
@@ -53,7 +53,7 @@ async def test_a_failed_call_inside_an_agent_may_have_had_an_effect(begin):
         raise relay(refused) if input["relay"] else refused
 
     runtime.register_agent("upstream", calling)
-    async with connect(runtime, token=TOKEN) as client:
+    async with connect(runtime, token=TOKEN, own=True) as client:
         for relayed, executed in ((False, Executed.MAYBE), (True, Executed.NO)):
             with pytest.raises(FaultError) as caught:
                 await (await client.submit("upstream", {"relay": relayed})).done

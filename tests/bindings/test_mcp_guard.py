@@ -369,11 +369,9 @@ async def test_errors_of_tools_with_an_output_schema(make, mode):
         assert error_in(shaped)["code"] == extract(shaped).code == "RATE_LIMITED"
         assert (shaped.structured_content is not None) is (mode == "2026-07-28")
         # A tool that only reads and whose upstream failed had no effect (M3).
-        assert [(await client.call_tool(name)).meta["amends/executed"] for name in ("reads", "writes")] == [
-            "no",
-            "maybe",
-        ]
-        assert bare.meta["amends/executed"] == "no"
+        records = [(await client.call_tool(name)).meta["amends/fault"] for name in ("reads", "writes")]
+        assert [record["executed"] for record in records] == ["no", "maybe"]
+        assert bare.meta["amends/fault"]["executed"] == "no"
 
 
 @pytest.mark.parametrize(("version", "structured"), [("2025-03-26", False), ("2025-06-18", True)])

@@ -83,7 +83,7 @@ FIELDS = {
 
 def test_every_field_is_a_number_a_text_or_a_stated_exception():
     """A field of a new type does not slip through unnoticed."""
-    numbers = {"retry_after", "max_retries", "status", "attempt", "max_attempts", "fatal"}
+    numbers = {"retry_after", "max_retries", "status", "attempt", "max_attempts", "fatal", "in_doubt"}
     assert {field.name for field in msgspec.structs.fields(Fault)} == numbers | NOT_TEXT | UNCHANGED | set(
         FIELDS
     )

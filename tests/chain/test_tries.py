@@ -71,7 +71,7 @@ async def test_http_then_mcp(attempts):
     assert caught.value.fault.attempt == service.calls
     async with mcp.Client(server) as client:
         result = await client.call_tool("read")
-    assert result.meta["amends/tries"] == inner
+    assert result.meta["amends/fault"]["tries"] == inner
     assert extract(result).attempt == inner
 
 

@@ -20,7 +20,7 @@ FIELDS = (
 
 def test_the_fields_are_those_of_the_design():
     """Design 3: the fields are those of the design, in its order, then those added later."""
-    assert Fault.__struct_fields__ == (*FIELDS, "fatal")
+    assert Fault.__struct_fields__ == (*FIELDS, "fatal", "raised", "in_doubt")
 
 
 def test_a_code_alone_is_enough():

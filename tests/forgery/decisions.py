@@ -43,6 +43,20 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
         "tests/stores/test_nats.py::test_a_scan_is_complete_whichever_replica_answers",
         "tests/stores/test_nats.py::test_a_scan_during_an_election",
     ),
+    "amends.dialects.record:restored": (
+        "tests/dialects/test_record.py",
+        "tests/foreign/test_trust.py::test_the_users_word",
+    ),
+    "amends.foreign.in_doubt:_may_be_repeated": ("tests/foreign/test_in_doubt.py",),
+    "amends.foreign.trust:believed": ("tests/foreign/test_trust.py",),
+    "amends.foreign.trust:trusted": ("tests/foreign/test_trust.py",),
+    "amends.foreign.trust:_is_signed": (
+        "tests/foreign/test_trust.py::test_a_signed_record_is_believed_for_its_call_alone",
+        "tests/foreign/test_trust.py::test_a_changed_record_is_not_believed",
+    ),
+    "amends.foreign.trust:is_system_call": ("tests/foreign/test_trust.py::test_a_forged_call_is_nobodys",),
+    "amends.foreign.trust:is_own_address": ("tests/foreign/test_trust.py::test_addresses",),
+    "amends.foreign.trust:is_own_command": ("tests/foreign/test_trust.py::test_commands",),
     "amends.carriers.report:_may_repeat": (
         "tests/commands/test_decode.py::test_a_wire_that_states_executed_maybe",
         "tests/commands/test_decode.py::test_the_decision_depends_on_whether_a_repeat_is_safe",

@@ -21,7 +21,7 @@ from tests.each import each
 LEAK = "postgres://admin:hunter2@10.0.0.5/prod"
 
 NOT_TEXT = {
-    *("vocabulary", "recovery", "actor", "executed", "origin", "fatal"),
+    *("vocabulary", "recovery", "actor", "executed", "origin", "fatal", "raised", "in_doubt"),
     *("retry_after", "max_retries", "status", "attempt", "max_attempts"),
 }
 

@@ -78,7 +78,7 @@ MATRIX = [
     ("it did not run", envelope(code="INTERNAL_ERROR", retryable=True, executed="no"), 1, 3, 3, 3),
     ("an internal error", envelope(code="INTERNAL_ERROR", retryable=True, retry_after_ms=10), 1, 1, 3, 1),
     ("an unknown effect", envelope(code="EFFECT_UNKNOWN", retryable=True, retry_after_ms=10), 1, 1, 3, 1),
-    ("a time-out that may have run", envelope(code="TIMEOUT", retryable=True, executed="maybe"), 7, 3, 3, 1),
+    ("a time-out that may have run", envelope(code="TIMEOUT", retryable=True, executed="maybe"), 7, 1, 3, 1),
     ("a rate limit that is not retryable", envelope(code="RATE_LIMITED", retryable=False), 9, 1, 1, 1),
     ("exit 0 with a failure inside", envelope(retryable=True), 0, 3, 3, 1),
     ("exit 0 with a permanent failure inside", envelope(retryable=False), 0, 1, 1, 1),

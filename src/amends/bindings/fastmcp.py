@@ -58,6 +58,7 @@ from amends.core.fault import Fault  # noqa: E402
 from amends.core.operation import Operation  # noqa: E402
 from amends.core.policy import Policy  # noqa: E402
 from amends.errors.base import FaultError  # noqa: E402
+from amends.foreign.trust import is_own_address, trusted  # noqa: E402
 from amends.recovery.origins import PER_ORIGIN, PerOrigin  # noqa: E402
 from amends.recovery.policies import ADCP  # noqa: E402
 from amends.recovery.upstream import Upstream  # noqa: E402
@@ -194,8 +195,8 @@ class Recovering:
             if options.get(name) is not None:
                 options[name] = guard_callback(options[name], name)
         super().__init__(*args, **options)
-        self._own = own
         transport = getattr(self, "transport", None)
+        self._own = own or is_own_address(getattr(transport, "url", None))
         # To a server in this process, messages are passed on as objects.
         self._encodes = not isinstance(transport, FastMCPTransport)
         self._calls = Calls(
@@ -384,7 +385,7 @@ class Recovering:
             if is_elicitation(exc):
                 return PassThrough(exc)
             error, _ = error_of(exc)
-            error.own = error.own or self._own
+            error = trusted(error, own=error.own or self._own)
             raise error from error.__cause__
 
     def _is_lost(self) -> bool:

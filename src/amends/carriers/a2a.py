@@ -11,10 +11,9 @@ from typing import Any
 
 from amends.carriers import detection
 from amends.carriers.detection import WRAPPERS, task_in
-from amends.core import travel
 from amends.core.fault import Fault
 from amends.core.reading import Reading
-from amends.dialects import adcp
+from amends.dialects import adcp, record
 from amends.dialects.adcp import KEY, parts_beside
 from amends.dialects.adcp_document import FAILED_STATES
 
@@ -63,7 +62,7 @@ def write(
         contents.insert(0, {"errors": parts})
     text_part: dict[str, Any] = {"text": sentence or fault.message or fault.code}
     data_parts: list[dict[str, Any]] = [{"data": content} for content in contents]
-    metadata: dict[str, Any] = travel.write(fault)
+    metadata: dict[str, Any] = record.beside(fault)
     data_parts[-1]["metadata"] = metadata
     if mime_type and old:
         metadata["mimeType"] = MIME_TYPE

@@ -11,14 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from amends.core import travel
 from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
 from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.text import truncate
 from amends.core.vocabulary import vocabulary
 from amends.core.wire import as_dict
-from amends.dialects import adcp
+from amends.dialects import adcp, record
 from amends.dialects.adcp import KEY, parts_beside
 from amends.dialects.adcp_document import envelope_error
 from amends.dialects.members import integer, text, truthy
@@ -158,6 +157,6 @@ def write(
 
 
 def _data(fault: Fault) -> dict[str, Any]:
-    data: dict[str, Any] = {KEY: adcp.encode_alone(fault), **travel.write(fault)}
+    data: dict[str, Any] = {KEY: adcp.encode_alone(fault), **record.beside(fault)}
     parts = [adcp.encode_alone(part) for part in parts_beside(fault)]
     return {**data, "errors": parts} if parts else data

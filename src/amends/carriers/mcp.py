@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 
 from amends.carriers import detection
-from amends.core import travel
 from amends.core.fault import Fault
 from amends.core.reading import Reading
-from amends.dialects import adcp
+from amends.dialects import adcp, record
 from amends.dialects.adcp import KEY, parts_beside
 
 __all__ = ["STRUCTURED_SINCE", "read", "result", "write"]
@@ -48,7 +47,7 @@ def write(fault: Fault, *, protocol: str = STRUCTURED_SINCE, sentence: str | Non
         parts=parts or None,
         protocol=protocol,
         sentence=sentence,
-        meta=travel.write(fault),
+        meta=record.beside(fault),
     )
 
 
@@ -70,7 +69,7 @@ def result(
         protocol: the negotiated version.
         sentence: for people and models.
         structured: False for text alone.
-        meta: what travels beside the error (`amends.core.travel`).
+        meta: what travels beside the error (`amends.dialects.record`).
 
     """
     document = {KEY: error} if parts is None else {KEY: error, "errors": parts}

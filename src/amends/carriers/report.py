@@ -14,7 +14,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import UNBOUNDED
 from amends.core.reading import Reading
-from amends.core.travel import EXECUTED, KEY
+from amends.core.travel import KEY
 from amends.core.wire import DOCUMENTS, Unreadable, read
 from amends.proof import Claim, Proof, rests_on
 from amends.vendors.registry import NAMES
@@ -103,7 +103,7 @@ def _may_repeat(fault: Fault, document: Any, error: Any) -> bool:
 
 
 _MAX_OBJECTS = 1000
-_STATEMENTS = ("executed", EXECUTED)
+_STATEMENTS = ("executed",)
 _KEYS = frozenset({"idempotency-key", "idempotencykey", "idempotency_key", KEY})
 """Members and headers in which a key is shown, in lower case."""
 

@@ -31,7 +31,7 @@ class Hop(msgspec.Struct, frozen=True):
     """
     The position of an agent in a chain.
 
-    >>> Hop.of({"amends/hops": 1}).count
+    >>> Hop.of({"amends/depth": 1}).count
     1
     """
 
@@ -46,7 +46,7 @@ class Hop(msgspec.Struct, frozen=True):
         """
         Return the hop of a request's metadata. A value that is no number counts as 0, because it comes from outside.
 
-        >>> Hop.of({"amends/hops": 2}).count, Hop.of({"amends/hops": "2"}).count, Hop.of(None).count
+        >>> Hop.of({"amends/depth": 2}).count, Hop.of({"amends/depth": "2"}).count, Hop.of(None).count
         (2, 0, 0)
         """
         members = meta if isinstance(meta, Mapping) else {}
@@ -59,7 +59,7 @@ class Hop(msgspec.Struct, frozen=True):
         Return the metadata of a request made on behalf of this one: the members of `meta`, the count and the trace.
 
         >>> Hop(1).onward({"tenant": "acme"})
-        {'tenant': 'acme', 'amends/hops': 2}
+        {'tenant': 'acme', 'amends/depth': 2}
 
         Raises:
             FaultError: if the chain is too long. It is terminal, because waiting does not help.

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from amends.core.crosswalk import default_wait, source_row, transfer
-from amends.core.enums import Recovery
+from amends.core.enums import Executed, Recovery
 from amends.core.exits import exit_code
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, row_for
 from amends.dialects.problem import EFFECT_UNKNOWN
-from amends.errors.base import FaultError
+from amends.errors.base import FaultError, is_about_a_call
 
 if TYPE_CHECKING:
     from amends.foreign.registry import Known
@@ -123,22 +123,39 @@ def _cli_fault(code: str, message: str, details: dict[str, object] | None = None
 
 
 def _fault(
-    exc: BaseException, arguments: Sequence[str], errors: Mapping[type[BaseException], Known] | None
+    exc: BaseException,
+    arguments: Sequence[str],
+    errors: Mapping[type[BaseException], Known] | None,
+    *,
+    repeatable: bool = False,
 ) -> Fault:
-    if isinstance(exc, FaultError):
-        # The fault of an error that recovery raised about a foreign failure holds the upstream's own text.
-        of_recovery = exc.history and not isinstance(exc.__cause__, FaultError)
-        if not of_recovery:
-            return exc.fault
-        fault = _without_foreign_text(exc.fault) if exc.fault.origin is not None else exc.fault
-        return _with_evidence(fault, exc.__cause__, arguments)
+    if isinstance(exc, FaultError) and not is_about_a_call(exc) and not exc.relayed:
+        return exc.fault
     from amends.foreign import from_exception
     from amends.foreign.bugs import is_bug
+    from amends.foreign.in_doubt import in_doubt, lost_call
+    from amends.foreign.own_service import as_own_service, is_from_own_service
     from amends.foreign.registry import registered_fault
+    from amends.foreign.upstream import is_conformant, refusal_of_stranger
 
     registered = registered_fault(type(exc), errors)
     if registered is not None:
         return registered
+    if not repeatable and (lost := lost_call(exc)) is not None:
+        return in_doubt(lost, "cli")
+    if (refused := refusal_of_stranger(exc)) is not None:
+        return refused
+    if isinstance(exc, FaultError):
+        fault = exc.fault
+        if is_from_own_service(exc):
+            fault = as_own_service(fault)
+        elif not is_conformant(fault):
+            # It holds the text of another party's service.
+            fault = _without_foreign_text(fault)
+        if fault.retryable and not exc.relayed and is_about_a_call(exc):
+            # The command may have done something before the call that failed (M3).
+            fault = replace(fault, executed=Executed.MAYBE)
+        return _with_evidence(fault, exc.__cause__, arguments)
     fault = Fault(code="INTERNAL_ERROR") if is_bug(exc) else _without_foreign_text(from_exception(exc))
     if fault.code == "INTERNAL_ERROR":
         return replace(fault, message=UNEXPECTED)

@@ -30,6 +30,9 @@ __all__ = [
 ORIGINAL = "translated_from"
 """The key in `details` that keeps {vocabulary, code} of a fault that was translated to a coarser code."""
 
+_WITHOUT_OUR_MEMBERS = frozenset({"adcp", "task", "arcp"})
+"""Their formats have no members for suggestions, parts and the like: what was raised is kept for the record."""
+
 TARGETS = ("http", "cli", "task", "adcp", "arcp")
 """The vocabularies a fault can be translated into."""
 
@@ -174,6 +177,11 @@ def transfer(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:
     row = row_for(fault.vocabulary, fault.code, fault.status)
     code, details = _code(fault, to, row, prefix)
     changes: dict[str, object] = {"vocabulary": to, "code": code, "details": details}
+    if fault.raised is not None:
+        if (fault.raised.vocabulary, fault.raised.code) == (to, code):
+            changes["raised"] = None
+    elif code != fault.code or to in _WITHOUT_OUR_MEMBERS:
+        changes["raised"] = fault
     if to == "http" and fault.status is None:
         changes["status"] = row.status or row_for(EVERYDAY, row.everyday).status
     if row.everyday == "CANCELLED" and fault.origin is None and row.recovery is fault.recovery:

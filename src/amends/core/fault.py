@@ -41,6 +41,10 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     layer: str = "application"
     gap: str | None = None
     complete: bool = False
+    own: bool = False
+    """Whether a client knows that the service is part of our own system. It is never read from a document."""
+    record: dict[str, Any] | None = None
+    """The record that came with it, as received (`amends.dialects.record`). It proves nothing by itself."""
 
 
 # gc=False: a fault holds plain values, which cannot refer to it, so it is never part of a cycle.
@@ -102,6 +106,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """Where it was found; None if it was made in this process."""
     fatal: bool = True
     """False for a remark on a call that did not fail, such as `errors[]` in a successful result: nothing is to be done."""
+    raised: Fault | None = None
+    """The fault as it was raised, before its code was translated. It is written into the record, redacted."""
+    in_doubt: bool = False
+    """Whether a call that changes something got no answer, so that its effect has to be checked before a repeat."""
 
     def __post_init__(self) -> None:
         # Decoders set every field with its right type. With their faults checked again, extraction takes 0.86 of adcp's

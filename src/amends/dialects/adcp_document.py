@@ -16,13 +16,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from amends.core import travel
 from amends.core.enums import Executed
 from amends.core.fault import Origin
 from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.wire import as_dict
 from amends.dialects import members
 from amends.dialects.adcp_object import BARE, KEY, NAME, fault_of, parts_in, plain_error
+from amends.dialects.record import read_beside
 
 __all__ = [
     "FAILED_STATES",
@@ -99,7 +99,7 @@ def envelope_error(
                 fault = replace(fault, errors=fault.errors + parts_in(errors, origin, executed))
             break
     if meta is not None:
-        fault = travel.read(fault, as_dict(meta))
+        fault = read_beside(fault, as_dict(meta))
     return Reading(True, fault, origin.path, found, True)
 
 

@@ -3,8 +3,8 @@ ARCP's error payload (S5): {code, message, retryable?, details?}.
 
 - `retryable` is always written: true for transient, the code's default for uncertain, false for the rest. A reader
   takes correctable or terminal for false from the code's row.
-- `details` are written and read exactly as raised (R4). A reader takes the facts of `details.amends` (see `details_beside`) and
-  removes that member.
+- `details` are written and read exactly as raised (R4). A reader takes the record from `details.amends` (`amends.dialects.record`)
+  and removes it.
 - Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
   and passed on.
 """
@@ -17,8 +17,8 @@ from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
-from amends.dialects.details_beside import split_details
 from amends.dialects.outgoing import outgoing
+from amends.dialects.record import attach, split_details
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
 
@@ -55,22 +55,21 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
         recovery = Recovery.TRANSIENT
     elif retryable is False and recovery is Recovery.TRANSIENT:
         recovery = Recovery.TERMINAL
-    details, beside = split_details(members.mapping(get("details")))
+    details, received = split_details(members.mapping(get("details")))
     # RATE_LIMITED is not a code of ARCP, but always means that the call did not run (M3).
     executed = Executed.NO if code == "RATE_LIMITED" else row.executed
-    return Fault(
+    fault = Fault(
         code=code,
         message=members.text(get("message")) or "",
         recovery=recovery,
         vocabulary="arcp",
         details=details,
-        actor=beside.actor or row.actor_under(recovery),
-        executed=beside.executed or executed,
-        retry_after=beside.retry_after,
-        attempt=beside.tries,
+        actor=row.actor_under(recovery),
+        executed=executed,
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )
+    return fault if received is None else attach(fault, received)
 
 
 def encode(fault: Fault) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from amends.core.vocabulary import Row
 from amends.dialects import members
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import EFFECT_UNKNOWN, MAX_LEVELS, MAX_PARTS, milliseconds
+from amends.dialects.record import MEMBER, attach, is_record, record_of
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "document", "encode", "encode_error", "error_of"]
 
@@ -110,6 +111,7 @@ def _fault(
     get = error.get
     fields, extensions = members.sort(error, _MEMBERS)
     fields.update(members.sort(meta, _META)[0])
+    received = extensions.pop(MEMBER, None) if is_record(extensions.get(MEMBER)) else None
     code = fields.setdefault("code", exit.code if exit else "INTERNAL_ERROR")
     known = VOCABULARY.rows.get(code)
     # For a code that is not one of the vocabulary, the exit code's row.
@@ -124,15 +126,17 @@ def _fault(
     if "executed" not in fields:
         invited = recovery is Recovery.TRANSIENT and get("retryable") is True and bool(wait)
         fields["executed"] = _executed(error, code, known, exit, invited=invited)
-    return Fault(
+    fault = Fault(
         vocabulary="cli",
         retry_after=wait,
         suggestions=_suggestions(error, fix),
         errors=_children(get("errors"), origin, room, level),
+        in_doubt=code == EFFECT_UNKNOWN,
         extensions=extensions,
         origin=origin,
         **fields,
     )
+    return fault if received is None else attach(fault, received)
 
 
 def _seconds(milliseconds: Any) -> float | None:
@@ -250,6 +254,8 @@ def _error(fault: Fault) -> dict[str, Any]:
         "executed": fault.executed.value,
     }
     error = {name: value for name, value in written.items() if value is not None}
+    if fault.raised is not None:
+        error[MEMBER] = record_of(fault, NAME)
     for name, value in fault.extensions.items():
         if name not in _MEMBERS:
             error[name] = value

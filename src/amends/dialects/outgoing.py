@@ -44,6 +44,9 @@ FORMATS = {
     "task": _NOTHING,
 }
 
+_WITH_RECORD = frozenset({"problem", "adcp", "envelope", "arcp", "task"})
+"""The formats in which the fault as it was raised is written, too: in the record."""
+
 # M5: the code that an error was translated from is not written into these.
 _WITHOUT_NOTE = frozenset({"problem", "adcp"})
 
@@ -85,6 +88,11 @@ def outgoing(fault: Fault, format: str, given: frozenset[str] = frozenset()) -> 
     allowed = FORMATS[format]
     changes: dict[str, Any] = {}
     for before, (name, level) in zip(astuple(fault), _levels(type(fault), format), strict=True):
+        # The fault as it was raised is cleaned when it is written, in `record`.
+        if name == "raised":
+            if before is not None and format not in _WITH_RECORD:
+                changes[name] = None
+            continue
         if not before or type(before) in _WITHOUT_TEXT:
             continue
         after = _clean(before, level, format, given)

@@ -29,6 +29,7 @@ from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY, Row, row_for
 from amends.dialects import members
 from amends.dialects.outgoing import outgoing
+from amends.dialects.record import MEMBER, attach, is_record, record_of
 
 __all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "document", "encode", "milliseconds"]
 
@@ -120,6 +121,7 @@ def _fault(
     level: int,
 ) -> Fault:
     fields, extensions = members.sort(data, _MEMBERS)
+    received = extensions.pop(MEMBER, None) if is_record(extensions.get(MEMBER)) else None
     if status is None:
         status = fields.get("status", inherited)
     own = own_wait(data)
@@ -148,16 +150,18 @@ def _fault(
     if "executed" not in fields:
         invited = recovery is Recovery.TRANSIENT and data.get("is_retriable") is True and own is not None
         fields["executed"] = _executed(data, code, status, facts, invited=invited)
-    return Fault(
+    fault = Fault(
         vocabulary="http",
         retry_after=wait,
         errors=children,
         # A batch that failed in part did not fail (M1); its nested problems are decided one by one.
         fatal=status != 207,
+        in_doubt=code == EFFECT_UNKNOWN,
         extensions=extensions,
         origin=origin,
         **fields,
     )
+    return fault if received is None else attach(fault, received)
 
 
 def _add_named_errors(fields: dict[str, Any], errors: dict[Any, Any]) -> None:
@@ -272,6 +276,8 @@ def document(fault: Fault) -> dict[str, Any]:
         "max_attempts": fault.max_attempts,
     }
     problem = {name: value for name, value in written.items() if value is not None}
+    if fault.raised is not None:
+        problem[MEMBER] = record_of(fault, NAME)
     for name, value in fault.extensions.items():
         if name not in _MEMBERS:
             problem[name] = value

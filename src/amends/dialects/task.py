@@ -3,9 +3,8 @@ The error of an agent task (S3): {code, message, details, recoverable}.
 
 - `recoverable` is false for terminal and true for the rest. A reader takes the recovery class for true from the code's
   row.
-- `encode` writes details as raised. The tasks of this package write what the format has no member for, and a reader could not
-  derive, into `details.amends` (M8, `encode_beside`): the tries made below, `executed`, the wait and the actor. A reader
-  removes it again.
+- `encode` writes details as raised. The tasks of this package write the record into `details.amends` (`encode_beside`,
+  `amends.dialects.record`). A reader removes it again.
 - Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
   and passed on.
 """
@@ -20,8 +19,8 @@ from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.task import VOCABULARY
 from amends.dialects import members
-from amends.dialects.details_beside import join_details, split_details
 from amends.dialects.outgoing import outgoing
+from amends.dialects.record import IN_DOUBT, attach, join_details, says_more, split_details
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_beside"]
 
@@ -70,37 +69,39 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
     else:
         recovery = Recovery.UNCERTAIN if recoverable is True else Recovery.TERMINAL
     facts = row or VOCABULARY.unknown
-    details, beside = split_details(members.mapping(get("details")))
-    return Fault(
+    details, received = split_details(members.mapping(get("details")))
+    fault = Fault(
         code=code,
         message=members.text(get("message")) or "",
         recovery=recovery,
         vocabulary="task",
         details=details,
-        actor=beside.actor or facts.actor_under(recovery),
-        executed=beside.executed or facts.executed,
-        retry_after=beside.retry_after,
-        attempt=beside.tries,
+        actor=facts.actor_under(recovery),
+        executed=facts.executed,
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )
+    return fault if received is None else attach(fault, received)
 
 
 def encode_beside(fault: Fault) -> dict[str, Any]:
     """
-    Return the error object with what a reader could not derive in `details.amends` (M8).
+    Return the error object with the record in `details.amends` (`amends.dialects.record`).
 
-    >>> encode_beside(Fault(code="TIMEOUT", vocabulary="task", message="Too slow", attempt=3))["details"]
-    {'amends': {'tries': 3}}
+    >>> encode_beside(Fault(code="TIMEOUT", vocabulary="task", message="Too slow", attempt=3))["details"]["amends"]["tries"]
+    3
     """
-    row = VOCABULARY.rows.get(fault.code) or VOCABULARY.unknown
-    details = join_details(fault, executed=row.executed, actor=row.actor_under(fault.recovery))
-    return encode(replace(fault, details=details))
+    if not says_more(fault, decode(encode(replace(fault, origin=_BARE)))):
+        return encode(fault)
+    return encode(replace(fault, details=join_details(fault, fault.details, NAME)))
 
 
 def encode(fault: Fault) -> dict[str, Any]:
     """Return the error object. Details are written as raised; a possible leak is logged as a warning."""
     fault = outgoing(fault, NAME)
+    if fault.in_doubt and (fault.origin is None or fault.origin.dialect != NAME):
+        # A host would repeat a TIMEOUT (M2, in doubt). The record says what it was.
+        fault = replace(fault, code="INTERNAL_ERROR", message=IN_DOUBT, recovery=Recovery.TERMINAL)
     error: dict[str, Any] = {"code": fault.code, "message": fault.message}
     if fault.details is not None:
         error["details"] = fault.details

@@ -85,7 +85,7 @@ def _differ(before: object, after: object) -> bool:
 
 
 # The origin belongs to one hop, and a dialect implies its vocabulary.
-_NOT_CARRIED = frozenset({"origin", "vocabulary"})
+_NOT_CARRIED = frozenset({"origin", "vocabulary", "raised", "in_doubt"})
 
 
 def _present(value: Any) -> bool:

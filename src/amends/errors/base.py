@@ -397,7 +397,7 @@ def is_about_a_call(error: FaultError) -> bool:
     """
     Return whether an error is about a call that a handler made, and not one that it raised for its own caller (M3).
 
-    It was received from the service, or recovery raised it: about an exception of a library, about a result, or about a
+    It was received from the service, or a client of an own service or recovery raised it: about an exception of a library, about a result, or about a
     call that was not sent. An error that the server's own function raised inside `recover` is the server's.
 
     >>> from amends.core.fault import Origin
@@ -405,7 +405,7 @@ def is_about_a_call(error: FaultError) -> bool:
     >>> is_about_a_call(received), is_about_a_call(FaultError(code="CONFLICT"))
     (True, False)
     """
-    if error.fault.origin is not None:
+    if error.fault.origin is not None or error.own:
         return True
     last = error.history[-1].error if error.history else None
     return error.decision is not None and not isinstance(last, FaultError)

@@ -52,6 +52,7 @@ def bug_fault(vocabulary: str = EVERYDAY) -> Fault:
     """
     row = row_for(EVERYDAY, "INTERNAL_ERROR")
     terminal = vocabulary == "adcp"
+    raised = None if vocabulary == EVERYDAY else bug_fault()
     return Fault(
         code=code_in(vocabulary, row.code),
         message=row.message,
@@ -59,6 +60,7 @@ def bug_fault(vocabulary: str = EVERYDAY) -> Fault:
         vocabulary=vocabulary,
         executed=Executed.MAYBE,
         actor=Actor.OPERATOR,
+        raised=raised,
     )
 
 

@@ -128,6 +128,9 @@ def combine(parts: Sequence[Fault], otherwise: tuple[str, str] = ("INTERNAL_ERRO
         more = {name: getattr(parts[0], name) for name in _SAME if _is_shared(name, parts)}
         more["field"] = next((part.field for part in parts if part.field is not None), None)
         more["suggestions"] = tuple(suggestions)[:_MAX_SUGGESTIONS]
+    if any(part.raised is not None for part in parts):
+        more["raised"] = combine([part.raised or part for part in parts], otherwise)
+    more["in_doubt"] = any(part.in_doubt for part in parts)
     row = row_for(vocabulary, code, None if first is None else first.status)
     waits = [part.retry_after for part in parts if part.retry_after is not None]
     return Fault(

@@ -23,8 +23,13 @@ _OUR_MISTAKES = frozenset({-32601, -32602})
 
 
 def is_from_own_service(failure: object) -> bool:
-    """Return whether an exception was raised by a client with `own=True`. It is never read from a response."""
-    return issubclass(type(failure), FaultError) and attribute(failure, "own") is True
+    """Return whether an exception was raised by a client that knows that the service is our own. It is never read from a response."""
+    fault = failure
+    if issubclass(type(failure), FaultError):
+        if attribute(failure, "own") is True:
+            return True
+        fault = attribute(failure, "fault")
+    return isinstance(fault, Fault) and fault.origin is not None and fault.origin.own
 
 
 def blames_our_request(fault: Fault) -> bool:
@@ -44,7 +49,9 @@ def as_own_service(fault: Fault) -> Fault:
     >>> as_own_service(Fault(code="NOT_FOUND", message="GET http://shop.internal/7", vocabulary="http", status=404)).message
     'The thing asked for does not exist'
     """
-    if fault.origin is not None and fault.origin.complete:
+    if fault.origin is None:
+        return fault
+    if fault.origin.complete:
         return replace(fault, origin=None)
     row = row_for(fault.vocabulary, fault.code, fault.status)
     return Fault(
@@ -62,4 +69,5 @@ def as_own_service(fault: Fault) -> Fault:
         actor=fault.actor,
         attempt=fault.attempt,
         executed=fault.executed,
+        in_doubt=fault.in_doubt,
     )

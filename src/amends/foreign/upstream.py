@@ -26,14 +26,16 @@ from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.vocabularies.adcp import VOCABULARY, is_standard_code, is_vendor_code
 from amends.core.vocabulary import row_for
+from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign.bugs import bug_fault
 from amends.foreign.exceptions import from_exception
 from amends.foreign.groups import combine
+from amends.foreign.local import is_client_error
 from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.rules import RULES, WAIT, Rule
 from amends.foreign.safe_attr import is_exception
 
-__all__ = ["WAIT", "from_upstream", "from_upstreams"]
+__all__ = ["WAIT", "from_upstream", "from_upstreams", "is_conformant", "refusal_of_stranger"]
 
 _TRACE = r"(?!0{32})[0-9a-f]{32}"
 """A trace id of W3C Trace Context. It matches no prose."""
@@ -74,12 +76,12 @@ def from_upstream(
     fault = _fault_of(failure)
     if fault is None:
         return _adcp_fault("SERVICE_UNAVAILABLE")
-    if _is_conformant(fault):
+    if is_conformant(fault):
         return fault
     if blames_our_request(fault):
         return replace(bug_fault(VOCABULARY.name), executed=fault.executed, attempt=fault.attempt)
     if own or is_from_own_service(failure):
-        return transfer_plainly(as_own_service(fault), VOCABULARY.name)
+        return _of_own_service(fault)
     facts: dict[str, Any] = {
         "executed": fault.executed,
         "attempt": fault.attempt,
@@ -90,7 +92,7 @@ def from_upstream(
     for rule in rules:
         if rule.fits(fault, everyday, caller_can_fix=caller_can_fix):
             if rule.own:
-                return transfer_plainly(as_own_service(fault), VOCABULARY.name)
+                return _of_own_service(fault)
             more = _corrections(fault) if rule.fixable else {}
             if rule.executed is not None and not _effect_is_open(fault):
                 facts["executed"] = rule.executed
@@ -132,6 +134,44 @@ def from_upstreams(
     return parts[0] if len(parts) == 1 else combine(parts, ("SERVICE_UNAVAILABLE", VOCABULARY.name))
 
 
+def _of_own_service(fault: Fault) -> Fault:
+    """Return an own service's fault in AdCP's vocabulary. A bug is terminal there, wherever it was (M7)."""
+    found = as_own_service(fault)
+    everyday = row_for(found.vocabulary, found.code, found.status).everyday
+    translated = transfer_plainly(found, VOCABULARY.name)
+    if (
+        found.vocabulary != VOCABULARY.name
+        and everyday == "INTERNAL_ERROR"
+        and found.recovery is Recovery.UNCERTAIN
+    ):
+        return replace(translated, recovery=Recovery.TERMINAL)
+    return translated
+
+
+def refusal_of_stranger(exc: BaseException) -> Fault | None:
+    """
+    Return what a caller is told if a service of another party refused for good what this program sent (M9, row 3).
+
+    Neither the refusal nor its text is about the caller's request. None for any other exception: another failure, an error
+    that the program itself raised for its caller, a service of our own, and a conformant AdCP error.
+
+    >>> refusal_of_stranger(KeyError("id")) is None
+    True
+    """
+    if isinstance(exc, FaultError):
+        if not is_about_a_call(exc) or is_from_own_service(exc):
+            return None
+    elif not is_client_error(exc):
+        return None
+    fault = _fault_of(exc)
+    if fault is None or fault.retryable or is_conformant(fault):
+        return None
+    if fault.origin is not None and (fault.origin.dialect, fault.origin.path) == ("envelope", "exit"):
+        # A command that does not exist, or ended with a number only: it said nothing.
+        return None
+    return from_upstream(exc)
+
+
 def _fault_of(failure: object) -> Fault | None:
     """Return the fault of an exception, a Fault or a response; None if it has none."""
     try:
@@ -143,8 +183,22 @@ def _fault_of(failure: object) -> Fault | None:
 
 
 def _effect_is_open(fault: Fault) -> bool:
-    """Return whether the service itself says that the call may have had its effect, or was cancelled."""
-    return fault.executed is Executed.YES or fault.intent is not None or fault.code in _OPEN
+    """
+    Return whether the call may have had its effect although it was refused: the service itself says so, or it was cancelled.
+
+    A refusal by status without a statement of the service had no effect (M9). What was read as "maybe" from a document, or from
+    an exception without an answer, stays so.
+    """
+    if fault.executed is Executed.YES or fault.in_doubt or fault.intent is not None or fault.code in _OPEN:
+        return True
+    return fault.executed is Executed.MAYBE and (fault.status is None or _states_effect(fault))
+
+
+def _states_effect(fault: Fault) -> bool:
+    origin = fault.origin
+    if origin is None or origin.complete:
+        return True
+    return origin.record is not None and origin.record.get("executed") in {"maybe", "yes"}
 
 
 def _trace_id(fault: Fault) -> str | None:
@@ -153,8 +207,13 @@ def _trace_id(fault: Fault) -> str | None:
     return found if isinstance(found, str) and re.fullmatch(_TRACE, found) else None
 
 
-def _is_conformant(fault: Fault) -> bool:
-    """Return whether this is an AdCP error, received as one or made here, with a code that AdCP allows."""
+def is_conformant(fault: Fault) -> bool:
+    """
+    Return whether this is an AdCP error, received as one or made here, with a code that AdCP allows.
+
+    >>> is_conformant(Fault(code="BUDGET_TOO_LOW", vocabulary="adcp")), is_conformant(Fault(code="TIMEOUT"))
+    (True, False)
+    """
     if fault.vocabulary != VOCABULARY.name or (fault.origin is not None and fault.origin.dialect != "adcp"):
         return False
     return is_standard_code(fault.code) or is_vendor_code(fault.code)

@@ -16,11 +16,13 @@ from msgspec.structs import replace
 from yarl import URL
 
 from amends.core import recording
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
+from amends.foreign.in_doubt import in_doubt
 from amends.gateway.answers import (
     Answer,
     FailedTry,
@@ -431,6 +433,9 @@ class HttpUpstream:
         """Answer for an upstream that gave no answer."""
         status = 504 if fault.code == "TIMEOUT" else 503 if fault.retry_after is not None else 502
         own = refusal(status, wait=fault.retry_after)
+        if fault.executed is not Executed.NO and fault.retryable and not self.operation(call).repeatable:
+            # The call may have had its effect: the caller checks before it sends it again (M2).
+            own = in_doubt(replace(own, attempt=fault.attempt), "http")
         await send_problem(send, replace(own, executed=fault.executed, trace_id=call.trace), facts)
 
     async def send_translated(

@@ -30,6 +30,7 @@ from amends.foreign import from_exception, from_upstream
 from amends.foreign.bugs import is_bug
 from amends.foreign.echo import repeats_cause
 from amends.foreign.groups import joined, parts_of, single
+from amends.foreign.in_doubt import in_doubt, lost_call
 from amends.foreign.local import is_client_error
 from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.registry import registered_fault
@@ -60,6 +61,8 @@ CLIENT_DISCONNECTED = Fault(
 """The fault of a request whose client closed the connection before the body was complete."""
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_REPEATABLE = _READING | {"PUT", "DELETE", "TRACE"}
+"""RFC 9110, 9.2.2: repeating these has no further effect, so a caller need not check first."""
 _MAX_DETAIL = 500
 """Characters of a framework's detail text; a longer text is replaced by the code's own message."""
 PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -107,6 +110,9 @@ def _judge(exc: BaseException, method: str, settings: Settings | None) -> tuple[
 
 
 def _judge_one(exc: BaseException, method: str, settings: Settings | None) -> tuple[Fault, bool]:
+    lost = None if method in _REPEATABLE else lost_call(exc)
+    if lost is not None:
+        return in_doubt(lost, "http"), False
     if isinstance(exc, FaultError):
         fault = exc.fault
         if is_about_a_call(exc):

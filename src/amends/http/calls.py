@@ -32,6 +32,7 @@ from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_flag, check_kind
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
+from amends.foreign.trust import is_own_address, trusted
 from amends.http.call_bodies import Service, error_from_response, is_effect_unknown, service_of
 from amends.http.key_support import KEY, KeySupport, shared_proofs
 from amends.http.raising import check_raises, return_or_raise
@@ -316,11 +317,19 @@ class Call:
     ) -> FaultError:
         """Return the typed error of a failed response."""
         self._failed = response
-        vendor, own = (
-            self.service.vendor,
-            self.options.own or (self.upstream is not None and self.upstream.own),
+        own = self.own
+        error = error_from_response(status, headers, body, response, vendor=self.service.vendor, own=own)
+        return trusted(error, own=own)
+
+    @property
+    def own(self) -> bool:
+        """Whether the user says that the service is part of the own system."""
+        upstream = self.upstream
+        return (
+            self.options.own
+            or (upstream is not None and upstream.own)
+            or is_own_address(self.origin + self.path)
         )
-        return error_from_response(status, headers, body, response, vendor=vendor, own=own)
 
     def failure_inside(
         self, status: int, headers: Mapping[str, str], body: bytes, response: object
@@ -382,7 +391,7 @@ class Call:
 
         """
         verify = self.options.verify
-        error.own = error.own or self.options.own
+        error.own = error.own or self.own
         if not is_effect_unknown(error) or verify is None:
             return self._give_up(error, self.options.raises)
         return self._after_verify(verify(*hook_arguments(verify, error.fault)), error, resend)
@@ -390,7 +399,7 @@ class Call:
     async def aresolve(self, error: FaultError, resend: Callable[[CallOptions, str], object]) -> Any:
         """Same as `resolve`, but `verify` may be async, and the result of `resend` is awaited."""
         verify = self.options.verify
-        error.own = error.own or self.options.own
+        error.own = error.own or self.own
         if not is_effect_unknown(error) or verify is None:
             return self._give_up(error, self.options.raises)
         verified = verify(*hook_arguments(verify, error.fault))

@@ -85,9 +85,22 @@ def _invites_repeat(done: Finished, reading: Reading) -> bool:
     fault = reading.fault
     assert fault is not None
     retryable = reading.path == "envelope" and reading.error.get("retryable") is True
+    if _states_effect(reading):
+        # What the wire says comes first (M8).
+        return False
     if fault.code == "TIMEOUT":
         return retryable or (fault.recovery is Recovery.TRANSIENT and done.exit == _TIMEOUT_EXIT)
-    return retryable and reading.error.get("executed") not in _DONE and not excluded(fault.code)
+    return retryable and not excluded(fault.code)
+
+
+def _states_effect(reading: Reading) -> bool:
+    """Return whether the tool says itself that the command may have had its effect: in its error, or in the record."""
+    stated = reading.error.get("executed") if isinstance(reading.error, dict) else None
+    if stated in _DONE:
+        return True
+    origin = None if reading.fault is None else reading.fault.origin
+    record = None if origin is None else origin.record
+    return record is not None and record.get("executed") in _DONE
 
 
 def _profile_row(done: Finished, name: str | None) -> tuple[Row | None, str]:

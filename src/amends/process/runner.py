@@ -15,6 +15,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.core.validate import in_seconds
+from amends.foreign.trust import believed, is_own_command
 from amends.process.child import Stop, run_once
 from amends.process.evidence import PROFILE_NAMES, fault_of
 from amends.process.feed import Feed
@@ -43,6 +44,7 @@ def run(
     max_output: int = MAX_OUTPUT,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    own: bool = False,
     on_output: OnOutput | None = None,
     on_start: Callable[[Finished], object] | None = None,
     passthrough: Passthrough | None = None,
@@ -69,6 +71,7 @@ def run(
         max_output: bytes of each stream to keep.
         env: its environment; default: that of this process.
         cwd: its working directory; default: that of this process.
+        own: the command is part of our own system: its failures are passed on as they were raised. See `amends.own`.
         on_output: called with "stdout" or "stderr" and the bytes of every run, as they arrive.
         on_start: called with the result of every run before it starts; the result fills while the command runs.
         passthrough: passes the output on to this process's stdout and stderr, as `amends run` does. Call its `release`
@@ -79,7 +82,7 @@ def run(
         FaultError: with `.fault`, `.decision` and `.history`; the last run is `.history[-1].result`.
 
     """
-    job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output)
+    job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output, own)
     job.on_start, job.passthrough, job.max_runs = on_start, passthrough, policy.attempts
     return recover(job.once, policy=policy, operation=job.operation, examine=job.examine, history=history)
 
@@ -96,6 +99,7 @@ async def arun(
     max_output: int = MAX_OUTPUT,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    own: bool = False,
     on_output: OnOutput | None = None,
     history: list[Attempt] | None = None,
 ) -> Finished:
@@ -106,7 +110,7 @@ async def arun(
 
         done = await arun(["gh", "api", "/user"], read_only=True, timeout=30)
     """
-    job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output)
+    job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output, own)
 
     async def once() -> Finished:
         stop = Stop()
@@ -138,6 +142,7 @@ class _Job:
         env: Mapping[str, str] | None,
         cwd: str | None,
         on_output: OnOutput | None,
+        own: bool = False,
     ) -> None:
         if isinstance(argv, str | bytes):
             raise TypeError(
@@ -163,6 +168,7 @@ class _Job:
             "feed": self.feed,
         }
         self.argv = argv
+        self.own = own or is_own_command(list(argv))
         self.on_start: Callable[[Finished], object] | None = None
         self.passthrough: Passthrough | None = None
         self.runs = 0
@@ -194,6 +200,8 @@ class _Job:
     def examine(self, done: Finished) -> Fault | None:
         """Return the fault of one run, or None."""
         fault = fault_of(done, self.profile, trust_retryable=not self.mutating)
+        if fault is not None:
+            fault = believed(fault, own=self.own)
         # A retry needs the same input, and the record may not have all of it.
         no_input = self.feed is not None and not self.feed.replayable
         # Output that was passed on cannot be taken back.

@@ -27,6 +27,7 @@ from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_upstream
 from amends.foreign.bugs import bug_fault, is_bug
 from amends.foreign.groups import join, joined, parts_of, single
+from amends.foreign.in_doubt import in_doubt, lost_call
 from amends.foreign.local import is_local
 from amends.foreign.registry import Known, known_errors, registered_fault
 from amends.foreign.rules import RULES, Rule
@@ -203,10 +204,16 @@ def with_executed(failure: Failure, *, read_only: bool) -> Failure:
         read_only: the handler is declared to change nothing.
 
     """
-    if failure.settled or not is_about_a_part(failure.cause, failure.fault):
+    fault = failure.fault
+    if failure.settled:
+        return failure
+    lost = None if read_only or fault.origin is not None else lost_call(failure.cause)
+    if lost is not None:
+        return failure._replace(fault=in_doubt(lost, VOCABULARY.name))
+    if not is_about_a_part(failure.cause, fault):
         return failure
     executed = Executed.NO if read_only else Executed.MAYBE
-    return failure._replace(fault=replace(failure.fault, executed=executed))
+    return failure._replace(fault=replace(fault, executed=executed))
 
 
 def classify(

@@ -28,6 +28,7 @@ from amends.errors import CancelledError
 from amends.errors.base import FaultError
 from amends.errors.task import AgentBusyError, CapabilityNotFoundError
 from amends.errors.task import TimeoutError as TaskTimeoutError
+from amends.foreign.in_doubt import lost_call
 from amends.logs import logger
 from amends.serving.server_errors import is_about_a_part
 from amends.tasks.capability import Capability, Hook, input_type
@@ -283,7 +284,9 @@ class Agent:
             elif isinstance(exc, NoThreadError):
                 ctx.called = False
                 raised = AgentBusyError(details={"agent": self.name}, retry_after=_BUSY_SECONDS)
-            fault = to_task_fault(raised, self.name, capability.name)
+            fault = to_task_fault(raised, self.name, capability.name, relays=capability.relays)
+            if not capability.repeatable and (lost := lost_call(raised)) is not None:
+                fault = replace(fault, in_doubt=True, raised=fault.raised or lost)
             if not capability.relays and is_about_a_part(raised, fault):
                 # The function may have had an effect before the call that failed, whatever the called service says about
                 # that call (M3, "Failures from inside a handler").

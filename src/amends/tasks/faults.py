@@ -7,6 +7,8 @@ translated into the task vocabulary; its context is added and its original code 
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec.structs import replace
 
 from amends.core.crosswalk import transfer
@@ -16,9 +18,12 @@ from amends.core.fault import Fault
 from amends.core.vocabularies.task import VOCABULARY as TASK_CODES
 from amends.core.vocabulary import row_for
 from amends.dialects import task as dialect
-from amends.errors.base import FaultError
+from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_exception
+from amends.foreign.bugs import bug_fault, is_bug
 from amends.foreign.groups import join, parts_of
+from amends.foreign.own_service import as_own_service, is_from_own_service
+from amends.foreign.upstream import is_conformant, refusal_of_stranger
 from amends.logs import logger
 from amends.serving.tracing import id_of, incoming
 from amends.tasks.entries import Failed
@@ -30,6 +35,7 @@ __all__ = [
     "STOPPED",
     "cancelled_fault",
     "delegation_failed",
+    "failed_task",
     "final_fault",
     "interrupted_attempt",
     "to_task_fault",
@@ -55,19 +61,20 @@ DEADLINE = Fault(
 # One attempt ---------------------------------------------------------------------------------------------------
 
 
-def to_task_fault(exc: Exception, agent: str, capability: str) -> Fault:
+def to_task_fault(exc: Exception, agent: str, capability: str, *, relays: bool = False) -> Fault:
     """
     Convert any exception into a fault of the task vocabulary with its context (T4).
 
-    Exceptions that are no FaultError are logged here and nowhere else.
+    Exceptions that are no FaultError are logged here and nowhere else. `relays`: the capability is one call of another service
+    and does nothing else, so what that service said is passed on.
     """
     if isinstance(exc, FaultError):
-        return _with_context(_fault_of(exc), agent, capability)
+        return _with_context(_fault_of(exc, relays=relays), agent, capability)
     if not all(isinstance(part, FaultError) for part in parts_of(exc)):
         trace = id_of(incoming())
         where = f" [trace_id={trace}]" if trace else ""
         _log.error("%s/%s raised %s%s", agent, capability, type(exc).__name__, where, exc_info=exc)
-    return _with_context(join(exc, _fault_of), agent, capability)
+    return _with_context(join(exc, partial(_fault_of, relays=relays)), agent, capability)
 
 
 def _with_context(fault: Fault, agent: str, capability: str) -> Fault:
@@ -77,10 +84,20 @@ def _with_context(fault: Fault, agent: str, capability: str) -> Fault:
     return replace(fault, details=details, message=fault.message or row_for("task", fault.code).message)
 
 
-def _fault_of(exc: BaseException) -> Fault:
+def _fault_of(exc: BaseException, *, relays: bool) -> Fault:
     if not isinstance(exc, FaultError):
-        return _from_foreign(from_exception(exc))
+        fault = _from_foreign(from_exception(exc))
+        return replace(fault, raised=bug_fault()) if is_bug(exc) and fault.code == "INTERNAL_ERROR" else fault
     fault = exc.fault
+    if is_about_a_call(exc) and not relays:
+        refused = refusal_of_stranger(exc)
+        if refused is not None:
+            fault = refused
+        elif is_from_own_service(exc):
+            fault = as_own_service(fault)
+        elif not is_conformant(fault):
+            # It holds the text of another party's service.
+            return replace(_from_foreign(fault), attempt=fault.attempt)
     # A code of the task vocabulary that arrived in another format is kept unchanged. Codes that the formats share are
     # left to the translation, which gives them the same name.
     if fault.vocabulary != "task" and fault.code in TASK_CODES.rows and fault.code not in _SHARED:
@@ -121,6 +138,28 @@ def unstorable_result(agent: str, capability: str, problem: UnstorableError) -> 
         executed=Executed.YES,
         details={"context": {"agent": agent, "capability": capability}, "happened": True},
     )
+
+
+def failed_task(fault: Fault) -> FaultError:
+    """
+    Return the error of a failed task for code of the program that submitted it: as the step raised it, with what is known of it.
+
+    >>> failed_task(Fault(code="INVALID_INPUT", vocabulary="task", raised=Fault(code="OUT_OF_STOCK", message="Sold out"))).code
+    'OUT_OF_STOCK'
+    """
+    raised = fault.raised
+    if raised is not None:
+        fault = replace(
+            raised,
+            executed=fault.executed,
+            attempt=fault.attempt,
+            trace_id=fault.trace_id,
+            details=fault.details,
+            in_doubt=fault.in_doubt,
+        )
+    error = FaultError.from_fault(fault)
+    error.own = True
+    return error
 
 
 # The whole task -------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from amends.tasks.commands import send_command
 from amends.tasks.documents import Response, Status, seconds_of
 from amends.tasks.entries import Record
 from amends.tasks.events import submit_scope
+from amends.tasks.faults import failed_task
 from amends.tasks.journal import read_existing, read_records, scan_rows
 from amends.tasks.maintenance import forget
 from amends.tasks.offers import Offers
@@ -420,7 +421,7 @@ class Handle:
         """
         response = await self.wait(timeout=timeout)
         if response.error is not None:
-            raise FaultError.from_fault(response.error)
+            raise failed_task(response.error)
         if not response.ok:
             raise InvalidFieldValueError(f"The task is {response.status}", details={"name": "status"})
         return response.result

@@ -24,6 +24,7 @@ from amends.arcp.wire import messages as m
 from amends.arcp.wire import text_of
 from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
+from amends.foreign.trust import trusted
 from amends.recovery.effect_context import check_time_limit
 from amends.recovery.origins import PER_ORIGIN, Upstreams
 
@@ -61,7 +62,10 @@ class Client:
 
     async def open(self, ticket: Ticket | None = None) -> None:
         """Open the session; `connect` calls it."""
-        await self._session.open(ticket)
+        try:
+            await self._session.open(ticket)
+        except FaultError as error:
+            raise trusted(error, own=self._settings.own) from error.__cause__
 
     async def close(self) -> None:
         """Close the session. Jobs continue; pending `done` of handles raise HEARTBEAT_LOST."""
@@ -352,6 +356,8 @@ class Client:
         answer = self._requests.add(message, repeatable=repeatable, job_id=job_id)
         try:
             return await answer
+        except FaultError as error:
+            raise trusted(error, own=self._settings.own) from error.__cause__
         finally:
             self._requests.remove(message)
 

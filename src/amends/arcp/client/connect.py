@@ -12,6 +12,7 @@ from amends.arcp.client.dial import dial_of
 from amends.arcp.client.handshake import Ticket
 from amends.arcp.client.settings import Settings
 from amends.arcp.transports.connection import Connection, Serves
+from amends.foreign.trust import is_own_address
 
 __all__ = ["ConnectContext", "connect"]
 
@@ -126,6 +127,10 @@ def connect(
         from msgspec.structs import replace
 
         chosen = replace(chosen, **bounds)
+    if not chosen.own and is_own_address(target):
+        from msgspec.structs import replace
+
+        chosen = replace(chosen, own=True)
     dial = dial_of(target, transport or {})
     return ConnectContext(lambda: Client(dial, token, chosen), ticket, _startable(target))
 

@@ -15,6 +15,7 @@ from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m
 from amends.arcp.wire.chunks import Assembly
 from amends.core.fault import Fault
+from amends.foreign.trust import trusted
 from amends.logs import logger
 
 __all__ = ["Job", "Outcome"]
@@ -42,7 +43,7 @@ class Job:
         self.result: m.Result | None = None
         self.rotated: dict[str, str] = {}
         """The newest values of credentials that were replaced, by id."""
-        self.outcome = Outcome()
+        self.outcome = Outcome(own=settings.own)
         self._events: Events | None = None
         self._settings = settings
         self._chunks: Assembly | None = None
@@ -181,7 +182,10 @@ class Outcome:
     logs an error.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, own: bool = False) -> None:
+        self.own = own
+        self.call: str | None = None
+        """The id that was sent with the submission."""
         self.value: object = None
         self.fault: Fault | None = None
         self.finished = False
@@ -211,5 +215,5 @@ class Outcome:
             self._waiters.append(waiter)
             yield from waiter
         if self.fault is not None:
-            raise error_of(self.fault)
+            raise trusted(error_of(self.fault), own=self.own, call=self.call)
         return self.value

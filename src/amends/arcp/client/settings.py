@@ -22,6 +22,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ...
     """
 
+    own: bool = False
+    """The runtime is part of our own system: a server that calls it passes its failures on as they were raised."""
     name: str = "amends"
     """The client's name in `session.hello`."""
     features: tuple[str, ...] = FEATURES

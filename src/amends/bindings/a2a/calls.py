@@ -17,6 +17,7 @@ from amends.bindings.a2a.http_recorder import Recording
 from amends.bindings.a2a.traces import traced
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.foreign.trust import trusted
 from amends.recovery.drivers import arecover
 from amends.recovery.origins import Upstreams
 
@@ -75,8 +76,7 @@ class Calls:
                     async with asyncio.timeout(deadline.seconds_left(self.timeout)):
                         return await getattr(sdk, name)(copy_of(request), context=context, **more)
             except Exception as exc:
-                error = failure(exc, recording)
-                error.own = error.own or self.own
+                error = trusted(failure(exc, recording), own=self.own)
                 raise error from exc
 
         return await arecover(

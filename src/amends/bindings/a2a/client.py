@@ -54,6 +54,7 @@ from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.errors import ConflictError
 from amends.errors.base import FaultError
+from amends.foreign.trust import is_own_address
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.effect_context import check_time_limit, request_key
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
@@ -123,6 +124,7 @@ class Client(SdkClient):
         self._connection = Connection(agent, config, interceptors, policy, timeout)
         anonymous = not interceptors and (config is None or config.httpx_client is None)
         upstreams = Upstreams(upstream, _address(agent), shared=anonymous and refresh is None)
+        own = own or is_own_address(_address(agent))
         self._calls = Calls(self._connection, policy, upstreams, timeout, refresh, own)
         self._repeatable = repeatable
         self._raises = raises
@@ -161,7 +163,7 @@ class Client(SdkClient):
 
         def attempt() -> AsyncGenerator[StreamResponse]:
             check_time_limit()
-            attempts.append(Progress())
+            attempts.append(Progress(own=calls.own))
             return follower.send(sent, attempts[-1])
 
         async def verify() -> AsyncGenerator[StreamResponse] | None:
@@ -198,7 +200,7 @@ class Client(SdkClient):
         operation, context = traced(READ, context)
         follower = Follower(self._calls, context, Deadline(self._calls.policy))
         try:
-            async with aclosing(follower.follow(Progress(request.id))) as events:
+            async with aclosing(follower.follow(Progress(request.id, own=self._calls.own))) as events:
                 async for event in events:
                     yield event
         except FaultError as error:

@@ -24,6 +24,7 @@ from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.foreign.codes import JSONRPC
 from amends.foreign.outcomes import INVALID, LOST, NOT_SIGNED_IN, fault_of
+from amends.foreign.trust import trusted
 
 __all__ = ["FAILED", "PENDING", "Progress", "failure"]
 
@@ -97,8 +98,10 @@ class Progress:
     back until the state is known, and so is a task that was read in between.
     """
 
-    def __init__(self, task_id: str = "") -> None:
+    def __init__(self, task_id: str = "", *, own: bool = False, call: str | None = None) -> None:
         self.task_id = task_id
+        self.own, self.call = own, call
+        """Whether the user says that the agent is our own, and the id that was sent with the call."""
         self.content = False
         """Whether the caller got content, which a repeat of the message would contradict."""
         self.failed = False
@@ -188,7 +191,7 @@ class Progress:
     def _raise(self, fault: Fault, events: tuple[StreamResponse, ...]) -> None:
         error = FaultError.from_fault(with_trace(fault))
         error.events = events  # type: ignore[attr-defined]
-        raise error
+        raise trusted(error, own=self.own, call=self.call)
 
 
 def _has_error(parts: Iterable[Part]) -> bool:

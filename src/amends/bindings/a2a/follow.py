@@ -25,6 +25,7 @@ from amends.bindings.a2a.deadlines import Deadline, EventReader
 from amends.bindings.a2a.faults import Progress, failure
 from amends.bindings.a2a.http_recorder import Recording
 from amends.errors.base import FaultError
+from amends.foreign.trust import trusted
 from amends.recovery.clock import CLOCK
 
 __all__ = ["Follower"]
@@ -59,7 +60,7 @@ class Follower:
                 try:
                     event = await events.next()
                 except FaultError as error:
-                    lost = error
+                    lost = trusted(error, own=progress.own, call=progress.call)
                     break
                 if event is None:
                     break

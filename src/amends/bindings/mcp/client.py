@@ -53,6 +53,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
+from amends.foreign.trust import is_own_address, trusted
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.effect_context import current_key, request_key
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
@@ -363,6 +364,10 @@ class Client(mcp.Client):
             return self._give_up(error, self.raises)  # type: ignore[no-any-return]
         return result_or_raise(result)
 
+    @property
+    def _is_own(self) -> bool:
+        return self.own or is_own_address(self.server)
+
     def _give_up(self, error: FaultError, raises: str) -> Any:
         """Return the failed result, or raise, as the option says."""
         if raises == "nothing" and hasattr(error, "result"):
@@ -398,12 +403,10 @@ class Client(mcp.Client):
                 not self._target.http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED
             ):
                 connection.broken = True
-            error.own = error.own or self.own
+            error = trusted(error, own=error.own or self._is_own)
             raise error from error.__cause__
         if isinstance(result, CallToolResult) and result.is_error:
-            failed = failed_result(result)
-            failed.own = self.own
-            raise failed
+            raise trusted(failed_result(result), own=self._is_own)
         return result
 
 

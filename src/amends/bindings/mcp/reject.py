@@ -25,10 +25,10 @@ from mcp.shared.exceptions import MCPError
 from amends.bindings.mcp.guard import TOOL
 from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, LOG, tool_result
 from amends.carriers import challenge, jsonrpc
-from amends.core import travel
 from amends.core.crosswalk import transfer
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
+from amends.dialects import record
 from amends.dialects.adcp import KEY
 from amends.http.asgi import request_info, send_response
 from amends.http.asgi_types import App, Receive, Scope, Send
@@ -212,7 +212,7 @@ class Rejection:
         return (
             number_for(fault.code, protocol=protocol, collapse=self._collapse),
             VOCABULARY.row(fault.code).message,
-            {KEY: error_object(fault), **travel.write(fault)},
+            {KEY: error_object(fault), **record.beside(fault)},
         )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from amends.carriers.mcp import result
-from amends.core import travel
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
+from amends.dialects import record
 from amends.dialects.adcp import KEY, parts_beside
 from amends.logs import logger
 from amends.serving import reporting
@@ -74,7 +74,7 @@ def tool_result(fault: Fault, protocol: str, *, structured: bool = True) -> dict
         protocol=protocol,
         sentence=sentence(error),
         structured=structured,
-        meta=travel.write(fault),
+        meta=record.beside(fault),
     )
 
 
@@ -86,7 +86,7 @@ def rpc_error(fault: Fault, params: object = None) -> tuple[int, str, dict[str, 
     of the error; `data` has the URI of the resource, as the SDKs send it.
     """
     error = error_object(fault)
-    data: dict[str, object] = {KEY: error, **travel.write(fault)}
+    data: dict[str, object] = {KEY: error, **record.beside(fault)}
     if parts := [error_object(part) for part in parts_beside(fault)]:
         data["errors"] = parts
     uri = getattr(params, "uri", None)

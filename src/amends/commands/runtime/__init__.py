@@ -118,4 +118,6 @@ def open_client(
         raise ValidationError(
             what or step, suggestions=[step[:1].upper() + step[1:]] if what else (), field="URL"
         ) from None
-    return connect(args.url, token=token_of(args), transport={"insecure": args.insecure}, ticket=ticket)
+    # The user named this runtime, and reads what it says.
+    insecure = {"insecure": args.insecure}
+    return connect(args.url, token=token_of(args), transport=insecure, ticket=ticket, own=True)

@@ -15,11 +15,16 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import arcp as dialect
-from amends.dialects.details_beside import join_details
+from amends.dialects.record import join_details, says_more
 from amends.dialects.translation import translate
 from amends.errors import FaultError
 from amends.errors.arcp import InternalError, InvalidRequestError
+from amends.errors.base import is_about_a_call
 from amends.foreign.groups import join, parts_of, single
+from amends.foreign.in_doubt import in_doubt as told_in_doubt
+from amends.foreign.in_doubt import lost_call
+from amends.foreign.own_service import as_own_service, is_from_own_service
+from amends.foreign.upstream import from_upstream, refusal_of_stranger
 from amends.logs import logger
 from amends.serving.server_errors import came_from_a_call
 
@@ -91,20 +96,12 @@ def result_outcome(
 
 
 def encode_error(fault: Fault) -> dict[str, Any]:
-    """Return the error payload of a job or tool error, with what travels beside it in `details.amends` (M8)."""
+    """Return the error payload of a job or tool error, with the record in `details.amends`."""
     if fault.vocabulary != "arcp":
         fault, _ = translate(fault, to="arcp")
     error = dialect.encode(fault)
-    assumed = dialect.decode(error)
-    if assumed is not None:
-        # The actor of the code's row was not chosen by the producer.
-        chosen = fault.actor is not VOCABULARY.row(fault.code).actor
-        written = replace(fault, details=error.get("details"))
-        details = join_details(
-            written, executed=assumed.executed, actor=assumed.actor if chosen else fault.actor
-        )
-        if details is not None:
-            error["details"] = details
+    if says_more(fault, dialect.decode(error)):
+        error["details"] = join_details(fault, error.get("details"), dialect.NAME)
     return error
 
 
@@ -116,16 +113,35 @@ def is_typed(exc: BaseException) -> bool:
 def error_of(exc: BaseException) -> FaultError:
     """Return the error that a job ends with for what its agent raised; the exceptions of a group are joined."""
     found = single(exc)
-    if isinstance(found, FaultError):
+    if isinstance(found, FaultError) and not is_about_a_call(found):
         return found
-    fault = join(found, lambda part: part.fault if isinstance(part, FaultError) else InternalError().fault)
-    if fault.retryable and came_from_a_call(found):
-        fault = replace(fault, executed=Executed.MAYBE)
-    return FaultError.from_fault(fault)
+    error = FaultError.from_fault(join(found, _fault_of))
+    error.__cause__ = found
+    # What came out of a call says nothing about what the agent did before (M3).
+    error.relayed = True
+    if error.fault.retryable and came_from_a_call(found):
+        error.fault = replace(error.fault, executed=Executed.MAYBE)
+    return error
+
+
+def _fault_of(exc: BaseException) -> Fault:
+    """Return the fault that the submitter gets for one exception."""
+    lost = lost_call(exc)
+    if lost is not None:
+        return told_in_doubt(lost, VOCABULARY.name)
+    if isinstance(exc, FaultError):
+        if not is_about_a_call(exc):
+            return exc.fault
+        return as_own_service(exc.fault) if is_from_own_service(exc) else from_upstream(exc)
+    refused = refusal_of_stranger(exc)
+    if refused is not None:
+        return refused
+    return InternalError().fault
 
 
 def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:
     """Return the outcome of a run that failed (R2, R4); `limit` is the most bytes of the payload."""
+    error = error_of(error)
     fault = error.fault
     if fault.retryable and came_from_a_call(error):
         # The agent may have done something before the call that failed (M3).
