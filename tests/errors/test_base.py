@@ -496,3 +496,19 @@ def test_the_text_of_a_received_error_is_stripped_and_bounded():
     assert str(unnamed) == "BEL"
     own = FaultError("Line one\nline two " + "x" * 1000)
     assert str(own) == own.fault.message
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("suggestion", "ConflictError() has no option 'suggestion'; use suggestions"),
+        ("detail", "ConflictError() has no option 'detail'; use details"),
+        ("header", "ConflictError() has no option 'header'; use headers"),
+        ("zzz", "ConflictError() has no option 'zzz'"),
+    ],
+)
+def test_an_option_that_errors_do_not_have(option, message):
+    """The message names the class, and the option that was meant."""
+    with pytest.raises(TypeError) as raised:
+        ConflictError("It changed", **{option: "x"})
+    assert str(raised.value) == message

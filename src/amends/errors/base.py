@@ -103,6 +103,7 @@ class FaultError(Exception):
             more: any other field of Fault (recovery, executed, trace_id, doc_uri, status, errors, …).
 
         Raises:
+            TypeError: an option has a name that errors do not have.
             ValueError: `status` is not an error status, or a value is not one of the possible ones.
 
         """
@@ -116,6 +117,8 @@ class FaultError(Exception):
             # Class attributes of your own classes.
             if name not in more and isinstance(getattr(cls, name, None), str):
                 more[name] = getattr(cls, name)
+        if not _FIELDS.issuperset(more):
+            raise TypeError(_unknown_option(type(self).__name__, more))
         if message is None:
             message = row_for(vocabulary, code, more.get("status")).message
         fault = Fault(
@@ -275,6 +278,18 @@ def _check_adcp(code: str) -> None:
     from amends.core.vocabularies.adcp import check_code
 
     check_code(code)
+
+
+_FIELDS = frozenset(Fault.__struct_fields__)
+
+
+def _unknown_option(name: str, options: Iterable[str]) -> str:
+    """Return the message for a call with an option that errors do not have; it names the nearest one."""
+    from difflib import get_close_matches
+
+    wrong = next(option for option in options if option not in _FIELDS)
+    near = get_close_matches(wrong, sorted({*_FIELDS, "headers"}), 1)
+    return f"{name}() has no option {wrong!r}" + (f"; use {near[0]}" if near else "")
 
 
 def _register(cls: type[FaultError]) -> None:
