@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import ssl
+import time
 
 import httpx
 import pydantic
@@ -14,6 +15,7 @@ from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.http.application_errors import (
     CLIENT_DISCONNECTED,
     INTERNAL,
+    details_from,
     exception_response,
     fault_for,
     fault_from_status,
@@ -293,7 +295,7 @@ def refused_because(words, cause, how="from"):
         ("No seat 7", KeyError(7), False),
         ("The seat is taken", KeyError("seat"), False),
         ("The seats are taken", KeyError("seat"), True),
-        ("It went wrong", OSError("x" * 70000), False),
+        ("It went wrong", OSError("x" * 300_000), False),
         ("It went wrong", OSError(), True),
     ],
 )
@@ -317,3 +319,15 @@ def test_words_of_an_exception_further_behind():
     for _ in range(100):
         inner = refused_because("x", inner)
     assert fault_from_status(500, "The shop is closed", inner).message != "The shop is closed"
+
+
+def test_the_comparison_is_bounded():
+    """The largest texts that are compared take a fraction of a second."""
+    words = " ".join(f"w{number}" for number in range(700))[:4000]
+    raised = refused_because(words, OSError(" ".join(f"v{number}" for number in range(15_000))))
+    began = time.process_time()
+    fault_from_status(500, "The shop is closed", raised)
+    details_from(500, {"words": words}, raised)
+    assert details_from(500, {"words": words * 9}, Refusal("x")) == {"words": words * 9}
+    assert details_from(500, {"words": words * 9}, raised) is None
+    assert time.process_time() - began < 3

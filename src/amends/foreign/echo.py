@@ -12,8 +12,10 @@ __all__ = ["repeats_cause"]
 
 _MOST = 64
 """Exceptions behind one that are read. Behind more than these, every text counts as repeated."""
-_LONGEST = 65536
-"""Characters of an exception's text that are compared. Every text counts as one that repeats a longer one."""
+_LONGEST = 4096
+"""Characters of a text that are compared. A longer one counts as repeated."""
+_TOTAL = 262_144
+"""Characters of all exceptions together that are read. Behind more than these, every text counts as repeated."""
 _RUN = 16
 """Characters in a row that are no coincidence."""
 
@@ -29,17 +31,21 @@ def repeats_cause(text: str, exc: BaseException) -> bool:
     >>> repeats_cause("Look at db.internal", raised), repeats_cause("The shop is closed", raised)
     (True, False)
     """
-    plain = _plain(text)
-    if len(plain) > _LONGEST:
-        return True
-    runs = {plain[start : start + _RUN] for start in range(len(plain) - _RUN + 1)}
-    behind = _behind(exc)
+    plain = _plain(text[:_LONGEST])
+    runs = frozenset(_runs(plain))
+    behind, left = _behind(exc), _TOTAL
     for _ in range(_MOST):
         cause = next(behind, None)
         if cause is None:
             return False
-        for foreign in map(_plain, _texts(cause)):
-            if len(foreign) > _LONGEST or _has_whole(plain, foreign) or any(run in foreign for run in runs):
+        if len(text) > _LONGEST:
+            return True
+        for said in _texts(cause):
+            left -= len(said)
+            if left < 0:
+                return True
+            foreign = _plain(said)
+            if _has_whole(plain, foreign) or not runs.isdisjoint(_runs(foreign)):
                 return True
             if any(_has_whole(plain, name) for name in _names(foreign)):
                 return True
@@ -61,7 +67,11 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text[: _LONGEST + 1].casefold().split())
+    return " ".join(text.casefold().split())
+
+
+def _runs(text: str) -> Iterator[str]:
+    return (text[start : start + _RUN] for start in range(len(text) - _RUN + 1))
 
 
 def _has_whole(text: str, part: str) -> bool:
