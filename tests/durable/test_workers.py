@@ -58,6 +58,14 @@ async def test_a_lapse(store, caplog):
         await keeping
 
 
+async def test_rows_of_any_type(store):
+    """A row may be a plain object whose members are all of one type, or no object."""
+    for kind, row in ((dict[str, Row], {"one": Row(["a"])}), (list[int], [1, 2])):
+        workers = Workers(store, "w", kind, expires_in=60)
+        await workers.announce("one", row)
+        assert (await workers.alive())["one"].row == row
+
+
 async def test_a_step_of_the_wall_clock_ends_no_worker():
     """Two days forwards or backwards: the worker is alive until its time on the clock since boot is over, and then removed."""
     clock = SetClock()

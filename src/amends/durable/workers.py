@@ -29,13 +29,14 @@ _ROW_KEPT = 30 * 86400.0
 """Seconds for which a row is kept: no change of the wall clock may remove that of a worker that is alive."""
 
 
-class _Until(msgspec.Struct, frozen=True):
-    """The member of a row that says until when its worker is alive."""
+class _Stored(msgspec.Struct, frozen=True):
+    """A row as it is stored, with the time until which its worker is alive."""
 
     alive_until: Deadline | None = None
+    row: msgspec.Raw = msgspec.Raw()
 
 
-_read_until = msgspec.json.Decoder(_Until).decode
+_read_stored = msgspec.json.Decoder(_Stored).decode
 
 
 class Alive(NamedTuple, Generic[W]):
@@ -63,8 +64,8 @@ class Workers(Generic[W]):
 
     async def announce(self, name: str, row: W) -> None:
         """Write a worker's row."""
-        members = msgspec.to_builtins(row) | {"alive_until": self._deadlines.start(self.expires_in)}
-        await self._table.put(name, _encode(members), expires_in=_ROW_KEPT)
+        stored = _Stored(self._deadlines.start(self.expires_in), msgspec.Raw(_encode(row)))
+        await self._table.put(name, _encode(stored), expires_in=_ROW_KEPT)
 
     async def withdraw(self, name: str) -> None:
         """Delete the row of a worker that stops."""
@@ -75,10 +76,11 @@ class Workers(Generic[W]):
         found = {}
         async for row in self._table.scan():
             with suppress(msgspec.MsgspecError, StoreError):
-                until = _read_until(row.value).alive_until
+                stored = _read_stored(row.value)
+                until = stored.alive_until
                 left = (row.expires_in or 0.0) if until is None else self._deadlines.left(until, row.key)
                 if until is None or left > 0:
-                    found[row.key] = Alive(self._decode(row.value), left)
+                    found[row.key] = Alive(self._decode(row.value if until is None else stored.row), left)
                 else:
                     await self._table.delete(row.key, revision=row.revision)
         return found
