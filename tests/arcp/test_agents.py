@@ -78,3 +78,14 @@ def test_resolving_over_several_nodes():
         resolve("a@9", offers)
     assert caught.value.details["available"] == ["2", "1", "3"]
     assert [(agent.name, agent.default) for agent in inventory(offers)] == [("a", "2"), ("b", "1")]
+
+
+def test_a_wrong_name_is_answered_with_the_nearest():
+    """All agents are in the welcome, so their names are no secret."""
+    offers = {"summarise": ("1",), "translate": ("1",)}
+    with pytest.raises(AgentNotAvailableError, match="the nearest: summarise") as caught:
+        resolve("sumarize", offers)
+    assert caught.value.details == {"agent": "sumarize", "nearest": ["summarise"]}
+    with pytest.raises(AgentNotAvailableError) as caught:
+        resolve("xyz", offers)
+    assert caught.value.details == {"agent": "xyz"}

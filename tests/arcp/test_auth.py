@@ -2,7 +2,9 @@
 
 import pytest
 
+from amends.arcp import Runtime
 from amends.arcp.runtime.server.auth import authenticator
+from tests.arcp.raw import dial
 
 
 async def test_a_table_of_tokens():
@@ -42,3 +44,23 @@ async def test_a_function():
 def test_wrong_arguments(tokens, function):
     with pytest.raises(ValueError, match="token"):
         authenticator(tokens, function)
+
+
+@pytest.mark.parametrize("auth", [None, {}, {"scheme": "bearer", "token": ""}, {"scheme": "anonymous"}])
+async def test_clients_without_a_token(begin, auth):
+    """S5: UNAUTHENTICATED; with `anonymous=True` they are one principal, and a wrong token is still refused."""
+    more = {} if auth is None else {"auth": auth}
+    assert (await dial(await begin()).hello(None, more=more))["payload"]["code"] == "UNAUTHENTICATED"
+    runtime = await begin(anonymous=True)
+    raw = dial(runtime)
+    assert (await raw.hello(None, more=more))["type"] == "session.welcome"
+    assert (await raw.run("talking"))["payload"]["result"]["principal"] == "anonymous"
+    assert (await dial(runtime).hello("wrong"))["payload"]["code"] == "UNAUTHENTICATED"
+    wrong_scheme = {"auth": {"scheme": "basic", "token": ""}}
+    assert (await dial(runtime).hello(None, more=wrong_scheme))["payload"]["code"] == "UNAUTHENTICATED"
+
+
+def test_anonymous_is_true_or_false():
+    """Another value names the option."""
+    with pytest.raises(TypeError, match="anonymous"):
+        Runtime(tokens="t", anonymous="yes")

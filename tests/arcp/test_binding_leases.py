@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from amends.arcp import Runtime
 from amends.arcp.wire import text_of
 from amends.errors import FaultError
 from tests.arcp.raw import connected
@@ -23,8 +24,8 @@ async def run(begin, agent, **more):
     return raw, end
 
 
-async def test_tool_calls_without_a_grant_are_bound_by_the_budget(begin):
-    """9.6: a lease without `tool.call` allows every tool until its budget is used up."""
+async def test_tool_calls_are_bound_by_the_budget(begin):
+    """9.6: a tool that the lease names may be called until the budget is used up."""
     codes = []
 
     async def agent(input, ctx):
@@ -35,14 +36,90 @@ async def test_tool_calls_without_a_grant_are_bound_by_the_budget(begin):
         except FaultError as error:
             codes.append((error.code, error.details["currency"]))
 
-    raw, end = await run(begin, agent, lease_request=BUDGET)
+    raw, end = await run(begin, agent, lease_request={**BUDGET, "tool.call": ["*"]})
     assert end["type"] == "job.result"
     assert codes == [("BUDGET_EXHAUSTED", "USD")]
     (refused,) = raw.events(end["job_id"], "tool_result")
     assert refused["payload"]["body"]["error"]["code"] == "BUDGET_EXHAUSTED"
 
 
-async def test_tool_calls_without_a_grant_are_bound_by_the_expiry(begin):
+async def test_a_lease_without_tools_denies_every_tool(begin):
+    """Operations that a lease does not cover fail (9.3): the tool's result is PERMISSION_DENIED, and the job lives on (S5)."""
+
+    async def agent(input, ctx):
+        try:
+            await ctx.tool_call("search")
+        except FaultError as error:
+            return [error.code, ctx.lease]
+
+    raw, end = await run(begin, agent, lease_request={"fs.read": ["/a/**"]})
+    assert end["payload"]["result"] == ["PERMISSION_DENIED", {"fs.read": ["/a/**"]}]
+    (refused,) = raw.events(end["job_id"], "tool_result")
+    assert refused["payload"]["body"]["error"]["code"] == "PERMISSION_DENIED"
+
+
+@pytest.mark.parametrize("request_of_none", [{}, {"lease_request": {}}, {"lease_request": None}])
+async def test_a_job_without_a_lease_gets_the_default_one(begin, request_of_none):
+    """Every tool and nothing else; the accepted lease shows it. The Python SDK sends an empty object for no lease."""
+
+    async def agent(input, ctx):
+        await ctx.tool_call("any/tool")
+        ctx.authorize("tool.call", "any/tool")
+        try:
+            ctx.authorize("fs.read", "/a")
+        except FaultError as error:
+            return error.code
+
+    runtime = await begin()
+    runtime.register_agent("agent", agent)
+    raw = await connected(runtime)
+    accepted = await raw.submit("agent", **request_of_none)
+    assert accepted["payload"]["lease"] == {"tool.call": ["**"]}
+    end = await raw.end(accepted["payload"]["job_id"])
+    assert end["payload"]["result"] == "PERMISSION_DENIED"
+
+
+async def test_a_runtime_chooses_the_default_lease(begin):
+    """An empty one allows nothing, and a wrong one is refused where it is given."""
+
+    async def agent(input, ctx):
+        try:
+            await ctx.tool_call("search")
+        except FaultError as error:
+            return error.code
+
+    for default, result in (({}, "PERMISSION_DENIED"), ({"tool.call": ["search"]}, None)):
+        runtime = await begin(default_lease=default)
+        runtime.register_agent("agent", agent)
+        raw = await connected(runtime)
+        end = await raw.run("agent")
+        assert end["payload"]["result"] == result
+    with pytest.raises(ValueError, match="default_lease"):
+        Runtime(tokens="t", default_lease={"no.such": ["*"]})
+
+
+async def test_a_delegated_job_without_a_lease_gets_the_parents_part_of_the_default(begin):
+    """It never has more than its parent; a parent without `agent.delegate` is told what to grant."""
+
+    async def child(input, ctx):
+        return ctx.lease
+
+    async def parent(input, ctx):
+        try:
+            return await ctx.delegate("child")
+        except FaultError as error:
+            return str(error)
+
+    runtime = await begin()
+    runtime.register_agent("child", child)
+    runtime.register_agent("parent", parent)
+    raw = await connected(runtime)
+    lease = {"agent.delegate": ["child"], "fs.read": ["/a/**"], "tool.call": ["search"]}
+    assert (await raw.run("parent", lease_request=lease))["payload"]["result"] == {"tool.call": ["search"]}
+    assert "--lease agent.delegate=child" in (await raw.run("parent"))["payload"]["result"]
+
+
+async def test_tool_calls_are_bound_by_the_expiry(begin):
     """9.5: the same for `expires_at`, and then the job ends."""
 
     async def agent(input, ctx):

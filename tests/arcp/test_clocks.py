@@ -29,7 +29,9 @@ async def test_a_clock_that_is_set_forward_ends_no_lease(begin, monkeypatch):
     runtime.register_agent("agent", agent)
     raw = await connected(runtime)
     constraints = {"expires_at": text_of(real() + 60)}
-    end = await raw.run("agent", lease_request=READ, lease_constraints=constraints)
+    end = await raw.run(
+        "agent", lease_request={**READ, "tool.call": ["search"]}, lease_constraints=constraints
+    )
     assert end["payload"].get("result") == "done"
     await raw.close()
 

@@ -22,6 +22,7 @@ from amends.commands.runtime import TOKEN, job_view, saved_sessions
 from amends.commands.runtime import serve as serve_command
 from amends.commands.runtime.job_view import describe
 from tests.arcp.test_websocket import certificate  # noqa: F401 - a fixture
+from tests.ports import free_port
 from tests.terminal import at_a_terminal
 
 AGENTS = """
@@ -213,6 +214,13 @@ def test_detach_watch_list_and_cancel(capfd, url, home):
     assert [line["job_id"] for line in lines] == [job]
     assert job in text(capfd, "jobs", url)[1]
     assert text(capfd, "jobs", url, "--agent", "unknown")[1] == "no jobs\n"
+    _, (status,) = run(capfd, "status", url)
+    assert status["jobs"]["running"] >= 1
+    assert "wait-long" in status["agents"]
+    code, shown, _ = text(capfd, "status", f"ws://127.0.0.1:{free_port()}/,{url}")
+    assert (code, "running" in shown, "wait-long" in shown) == (0, True, True)
+    for wrong in ((), (url, "--store", "sqlite:///x.db")):
+        assert run(capfd, "status", *wrong)[0] != 0
     other = text(capfd, "submit", url, "wait-long", "--detach")[1].strip()
     kept_other = home / "state" / "amends" / "runtime" / f"{other}.json"
     stolen = kept_other.read_bytes()

@@ -76,7 +76,7 @@ async def test_a_listing_has_every_member(begin):
     for job in page["jobs"]:
         assert job["parent_job_id"] is None
         assert job["last_event_seq"] > 0
-        assert job["lease"] == {}
+        assert job["lease"] == {"tool.call": ["**"]}
     first = (await raw.answer(await raw.send("session.list_jobs", {"limit": 1})))["payload"]
     assert isinstance(first["next_cursor"], str)
     await raw.close()

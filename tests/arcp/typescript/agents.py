@@ -1,11 +1,19 @@
 """The agents that the example clients of the TypeScript SDK submit jobs to, for our runtime."""
 
 import asyncio
+from contextlib import suppress
 
 from amends.arcp import Credential, Limits, Runtime
 from amends.errors.arcp import ARCPError, PermissionDeniedError
 
 TOKEN = "demo-token"
+
+
+async def tool_call(ctx, tool, args, *, call_id):
+    """Report a call of a tool that the example's lease may not name: then it is denied, and the agent goes on."""
+    with suppress(PermissionDeniedError):
+        await ctx.tool_call(tool, args, call_id=call_id)
+    return call_id
 
 
 async def echo(given, ctx):
@@ -17,7 +25,7 @@ async def data_analyzer(given, ctx):
     await ctx.log("12,408 rows loaded")
     await ctx.thought("Outlier in column 'revenue' row 4421")
     await ctx.metric("rows", 12_408, "row")
-    await ctx.tool_call("stats.summarize", {"column": "revenue"}, call_id="c1")
+    await tool_call(ctx, "stats.summarize", {"column": "revenue"}, call_id="c1")
     await ctx.tool_result("c1", {"mean": 348.12})
     await ctx.artifact("arcp://artifacts/report.html", "text/html", byte_size=38_291)
     return {"outliers": 3}
@@ -61,7 +69,7 @@ async def ask_model(given, ctx):
 
 async def web_research(given, ctx):
     for number in range(given.get("iterations", 8)):
-        call = await ctx.tool_call("search.web", {"query": number}, call_id=f"call_{number}")
+        call = await tool_call(ctx, "search.web", {"query": number}, call_id=f"call_{number}")
         ctx.authorize("tool.call", "search.web", call_id=call)
         await ctx.metric("cost.search", given.get("perCallUSD", 0.3), "USD")
         await ctx.tool_result(call, {"hits": 10})
@@ -97,7 +105,7 @@ async def slow_walk(given, ctx):
 
 async def long_indexer(given, ctx):
     for number in range(20):
-        call = await ctx.tool_call("fs.read", {"part": number}, call_id=f"call_{number}")
+        call = await tool_call(ctx, "fs.read", {"part": number}, call_id=f"call_{number}")
         ctx.authorize("fs.read", f"/workspace/index/part-{number}.txt", call_id=call)
         await ctx.tool_result(call, {"bytes": 1024})
         await asyncio.sleep(given.get("tickMs", 1000) / 1000)
@@ -106,7 +114,7 @@ async def long_indexer(given, ctx):
 
 async def reader(given, ctx):
     for number, path in enumerate(("/workspace/myapp/src/auth/handler.ts", "/etc/passwd"), 1):
-        call = await ctx.tool_call("fs.read", {"path": path}, call_id=f"c{number}")
+        call = await tool_call(ctx, "fs.read", {"path": path}, call_id=f"c{number}")
         try:
             ctx.authorize("fs.read", path, call_id=call)
         except PermissionDeniedError:
@@ -143,7 +151,7 @@ async def render_job(given, ctx):
 
 
 async def parent(given, ctx):
-    await ctx.tool_call("catalog.lookup", given, call_id="call_lookup")
+    await tool_call(ctx, "catalog.lookup", given, call_id="call_lookup")
     await ctx.tool_result("call_lookup", {"price_usd": 42})
     try:
         await ctx.delegate("child", given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -91,7 +91,7 @@ async def _stop_after_client(runtime: Any) -> None:
 
 
 def connect(
-    target: str | Serves | Callable[[], Awaitable[Connection]],
+    target: str | Sequence[str] | Serves | Callable[[], Awaitable[Connection]],
     *,
     token: str | None = None,
     ticket: Ticket | None = None,
@@ -107,7 +107,8 @@ def connect(
             print(await handle.done)
 
     Args:
-        target: `wss://host/arcp`; a `Runtime` in this process, which `async with` starts if it is not running, and stops
+        target: `wss://host/arcp`; a list of the URLs of nodes that share a store, of which any can open and resume the session;
+            a `Runtime` in this process, which `async with` starts if it is not running, and stops
             with its last client; or a function that returns a new `Connection`, such as
             `amends.arcp.transports.stdio.command`.
         token: the bearer token.
@@ -118,7 +119,7 @@ def connect(
 
     Raises:
         FaultError: UNAUTHENTICATED or another error of the runtime; HEARTBEAT_LOST if it cannot be reached, with the cause
-            in its message and as `details["reason"]`.
+            in its message and as `details["reason"]`, and the cause of each address in `details["addresses"]`.
         ImportError: the target is a URL and the extra `arcp` is not installed.
 
     """

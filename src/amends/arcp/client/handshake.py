@@ -8,8 +8,8 @@ from random import random
 import msgspec
 
 from amends._version import __version__
-from amends.arcp.client.dial import Dial, UrlDial
-from amends.arcp.client.session_faults import error_of, not_opened, reported_fault
+from amends.arcp.client.dial import Addresses, Dial, UrlDial
+from amends.arcp.client.session_faults import error_of, none_opened, not_opened, reported_fault
 from amends.arcp.client.settings import Settings
 from amends.arcp.transports.connection import Connection, ConnectionLost
 from amends.arcp.wire import Envelope, Malformed, envelope, payload_of, read, read_payload, write
@@ -24,6 +24,8 @@ _TRY_AGAIN_LATER = 1013
 _NOT_CLOSED = 1006
 """WebSocket's code for a connection that ended without one."""
 _BUSY = "busy"
+_PER_ADDRESS = 3.0
+"""Seconds for each of several addresses, if `connect_timeout` leaves less."""
 _NOISE = 10_000
 """Lines of other output that a child process may print before its first message."""
 _LAST = 1.0
@@ -95,12 +97,30 @@ async def open_session(
     dial: Dial, token: str | None, settings: Settings, resume: m.Resume | None = None
 ) -> OpenedSession:
     """
-    Connect, send `session.hello` and read `session.welcome`.
+    Connect, send `session.hello` and read `session.welcome`. Of several addresses, each is tried once.
 
     Raises:
         FaultError: the runtime's error; HEARTBEAT_LOST if it cannot be reached or does not answer.
 
     """
+    if not isinstance(dial, Addresses):
+        return await _open(dial, token, settings, resume, settings.connect_timeout)
+    failures: dict[str, Fault] = {}
+    # Not the whole time for each: one that does not answer must not use up the time of the others.
+    timeout = max(min(_PER_ADDRESS, settings.connect_timeout), settings.connect_timeout / len(dial))
+    for address in dial.in_turn():
+        try:
+            return await _open(address, token, settings, resume, timeout)
+        except FaultError as error:
+            if error.fault.origin is None or error.fault.origin.path != "connection":
+                raise
+            failures[address.name] = error.fault
+    raise error_of(none_opened(failures))
+
+
+async def _open(
+    dial: Dial, token: str | None, settings: Settings, resume: m.Resume | None, within: float
+) -> OpenedSession:
     hello = m.Hello(
         client=m.Peer(settings.name, __version__),
         auth=m.Auth("bearer", token or ""),
@@ -109,16 +129,16 @@ async def open_session(
     )
     connection: Connection | None = None
     try:
-        async with asyncio.timeout(settings.connect_timeout):
+        async with asyncio.timeout(within):
             connection = await dial()
             await connection.send(write(envelope("session.hello", hello)))
             return await _read_welcome(connection)
     except TimeoutError:
-        within = f"within {settings.connect_timeout:g} s"
+        limit = f"within {within:g} s"
         if connection is None:
-            failure = ConnectionLost(f"there was no connection {within}")
+            failure = ConnectionLost(f"there was no connection {limit}")
         else:
-            failure = ConnectionLost(f"the runtime did not answer {within}", reason="no_answer")
+            failure = ConnectionLost(f"the runtime did not answer {limit}", reason="no_answer")
     except ConnectionLost as error:
         failure = error if connection is None else _not_welcomed(connection)
     except BaseException:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from amends.arcp.transports.connection import ConnectionLost
@@ -15,6 +17,7 @@ __all__ = [
     "client_closed",
     "connection_lost",
     "error_of",
+    "none_opened",
     "not_opened",
     "reported_fault",
     "result_gone",
@@ -93,6 +96,19 @@ def not_opened(error: ConnectionLost, url: str | None) -> Fault:
         details={"reason": error.reason, **({"url": url} if url else {}), **error.details},
         origin=_CONNECTION,
     )
+
+
+def none_opened(failures: Mapping[str, Fault]) -> Fault:
+    """No address of a runtime opened a session: the failure that allows the soonest attempt, with the message of each."""
+    faults = list(failures.values())
+    soonest = min(
+        (fault for fault in faults if fault.recovery is Recovery.TRANSIENT),
+        key=lambda fault: fault.retry_after or 0.0,
+        default=faults[-1],
+    )
+    addresses = {name: fault.message for name, fault in failures.items()}
+    message = f"None of {len(failures)} addresses opened a session: {soonest.message}"
+    return replace(soonest, message=message, details={**(soonest.details or {}), "addresses": addresses})
 
 
 _MESSAGES = {

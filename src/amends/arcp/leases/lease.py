@@ -98,13 +98,6 @@ class Lease(msgspec.Struct, frozen=True):
             )
         return _exhausted(budget, about)
 
-    def check_bounds(
-        self, capability: str, target: object, now: float, budget: Budget | None = None
-    ) -> ARCPError | None:
-        """Check only the expiry and the budget, for an operation that needs no grant; see `check`."""
-        about = _about(capability, target)
-        return self.expired(now, about) or _exhausted(budget, about)
-
     def expired(self, now: float, about: Mapping[str, object] | None = None) -> LeaseExpiredError | None:
         """Return the error if the lease has expired at `now`, else None. `about` is added to its details."""
         if self.expires_at is None or now < self.expires_at:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -16,6 +17,8 @@ from amends.stores.signal import Signal
 __all__ = ["Agent", "Agents", "Offer", "inventory", "merge_offers", "parse_reference", "resolve"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}", re.ASCII)
+_COMPARED = 1_000
+"""How many names of agents a wrong one is compared with."""
 _VERSION = re.compile(r"[a-zA-Z0-9.+_-]{1,64}", re.ASCII)
 
 
@@ -132,7 +135,13 @@ def resolve(reference: str, offers: Mapping[str, tuple[str, ...]]) -> tuple[str,
     name, version = parse_reference(reference)
     versions = offers.get(name)
     if not versions:
-        raise AgentNotAvailableError(details={"agent": name})
+        nearest = get_close_matches(name, list(offers)[:_COMPARED])
+        if not nearest:
+            raise AgentNotAvailableError(details={"agent": name})
+        raise AgentNotAvailableError(
+            f"No agent of this name is registered; the nearest: {', '.join(nearest)}",
+            details={"agent": name, "nearest": nearest},
+        )
     if version is None:
         return name, versions[0]
     if version not in versions:

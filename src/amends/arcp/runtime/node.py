@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
+from amends.arcp.leases import Lease
 from amends.arcp.runtime.agents import Agents
 from amends.arcp.runtime.cluster.dispatch import Dispatcher
 from amends.arcp.runtime.cluster.maintenance import Maintenance
@@ -52,6 +53,8 @@ class Node:
         authenticate: Callable[[str], Awaitable[str | None]],
         may_observe: MayObserve | None,
         provider: CredentialProvider | None,
+        default_lease: Lease,
+        anonymous: bool,
     ) -> None:
         self.store = store
         self.name = name
@@ -77,13 +80,15 @@ class Node:
         self.runner = runner = Runner(jobs, ended, cancel, credentials)
         jobs.conclude_abandoned = runner.conclude_abandoned
         families = Families(jobs)
-        runner.delegate = Delegation(jobs, members, quota, families, runner, cancel, credentials).delegate
+        runner.delegate = Delegation(
+            jobs, members, quota, families, runner, cancel, credentials, default_lease
+        ).delegate
 
         self.sessions = sessions = Sessions(jobs)
-        submissions = Submissions(jobs, members, quota, ended, runner, credentials)
+        submissions = Submissions(jobs, members, quota, ended, runner, credentials, default_lease)
         listing = JobListing(jobs, credentials, may_observe)
         features = tuple(one for one in FEATURES if provider is not None or one != "provisioned_credentials")
-        handshake = Handshake(name, limits, sessions, members, authenticate, features)
+        handshake = Handshake(name, limits, sessions, members, authenticate, features, anonymous)
         self.server = Server(jobs, capacity, sessions, handshake, submissions, listing, cancel)
 
         self.dispatcher = Dispatcher(agents, jobs, capacity, quota, runner, cancel, credentials, every)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from amends import stores
+from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.agents import Agents
 from amends.arcp.runtime.credentials.provider import CredentialProvider
 from amends.arcp.runtime.jobs.job import Job
@@ -21,6 +22,7 @@ from amends.arcp.runtime.server.session import Session
 from amends.arcp.tokens import environment_tokens
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
+from amends.errors.arcp import InvalidRequestError
 from amends.logs import logger
 from amends.stores import ConflictError, Store, StoreError
 
@@ -31,6 +33,7 @@ _log = logger("amends.arcp")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+_DEFAULT_LEASE = {"tool.call": ["**"]}
 _SHOWN = 5
 """Jobs that are named in the log while `stop` waits for them."""
 
@@ -55,6 +58,9 @@ class Runtime:
         may_observe: whether one principal may see another's jobs: `(observer, owner) -> bool`. Without it, principals
             see only their own jobs.
         credentials: issues credentials for jobs. Without it, the feature is not offered.
+        default_lease: the lease of a job that is submitted without one: capability → patterns. By default it may call every
+            tool and nothing else. A lease that a submission requests is closed: what it does not name is denied.
+        anonymous: whether clients without a token are accepted, all as the principal `anonymous`.
 
     """
 
@@ -68,6 +74,8 @@ class Runtime:
         limits: Limits | None = None,
         may_observe: Callable[[str, str], bool | Awaitable[bool]] | None = None,
         credentials: CredentialProvider | None = None,
+        default_lease: Mapping[str, Sequence[str]] | None = None,
+        anonymous: bool = False,
     ) -> None:
         self.name = name
         self.limits = limits or Limits()
@@ -77,6 +85,14 @@ class Runtime:
         self._authenticators = [authenticator(tokens, authenticate)]
         self._may_observe = may_observe
         self._provider = credentials
+        if not isinstance(anonymous, bool):
+            raise TypeError(f"anonymous={anonymous!r}: give True or False")
+        self._anonymous = anonymous
+        default = _DEFAULT_LEASE if default_lease is None else default_lease
+        try:
+            self._default_lease = read_lease(default, now=0.0)
+        except InvalidRequestError as error:
+            raise ValueError(f"default_lease={default!r}: {(error.details or {}).get('reason')}") from error
         self._agents = Agents()
         self._node: Node | None = None
         self._opened: Store | None = None
@@ -177,6 +193,8 @@ class Runtime:
             authenticate=self._authenticate,
             may_observe=self._may_observe,
             provider=self._provider,
+            default_lease=self._default_lease,
+            anonymous=self._anonymous,
         )
         try:
             await node.start()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from amends.commands.console import Subparsers
     from amends.core.fault import Fault
 
-__all__ = ["TOKEN", "add", "run"]
+__all__ = ["TOKEN", "add", "add_client_options", "add_token_options", "open_client", "run", "token_of"]
 
 # action → (its module, its summary)
 ACTIONS = {
@@ -92,7 +92,16 @@ def _cancelled(args: argparse.Namespace, fault: Fault) -> int:
 
 def add_client_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a client of a runtime."""
-    parser.add_argument("url", metavar="URL", help="wss://host/arcp, or ws: on this machine")
+    parser.add_argument(
+        "url",
+        metavar="URL",
+        help="wss://host/arcp, or ws: on this machine; several nodes of one runtime: URL,URL",
+    )
+    add_token_options(parser)
+
+
+def add_token_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say how a client is authenticated."""
     parser.add_argument("--token", metavar="T", help=f"the bearer token; safer in {TOKEN}")
     parser.add_argument("--insecure", action="store_true", help="send the token to another machine over ws:")
 
@@ -111,8 +120,10 @@ def open_client(
     from amends.arcp.transports.websocket import check_url
     from amends.errors.cli import ValidationError
 
+    urls = args.url.split(",")
     try:
-        check_url(args.url, insecure=args.insecure)
+        for url in urls:
+            check_url(url, insecure=args.insecure)
     except ValueError as error:
         what, _, step = str(error).rpartition(": ")
         raise ValidationError(
@@ -120,4 +131,4 @@ def open_client(
         ) from None
     # The user named this runtime, and reads what it says.
     insecure = {"insecure": args.insecure}
-    return connect(args.url, token=token_of(args), transport=insecure, ticket=ticket, own=True)
+    return connect(urls, token=token_of(args), transport=insecure, ticket=ticket, own=True)

@@ -1,4 +1,4 @@
-"""`amends runtime status`: show the status of the runtimes that share a store."""
+"""`amends runtime status`: show the status of the runtimes that share a store, or of one runtime as its client sees it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from amends.commands.console import wants_json
+from amends.commands.runtime import add_token_options, open_client
 from amends.commands.runtime.job_view import print_json_line
 from amends.commands.view import counted, painter
 from amends.core.text import strip
@@ -18,12 +19,22 @@ if TYPE_CHECKING:
 
 __all__ = ["options", "work"]
 
+_LISTED = 1_000
+"""The most jobs that are counted."""
+
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "--store", metavar="URL", required=True, help="nats://host:port/name or sqlite:///file"
+        "url",
+        metavar="URL",
+        nargs="?",
+        help="wss://host/arcp, or ws: on this machine: what this token may see",
     )
+    parser.add_argument(
+        "--store", metavar="URL", help="nats://host:port/name or sqlite:///file: all nodes and jobs"
+    )
+    add_token_options(parser)
 
 
 async def work(args: argparse.Namespace) -> int:
@@ -31,7 +42,18 @@ async def work(args: argparse.Namespace) -> int:
     from amends import stores
     from amends.arcp.runtime.status import read_status
     from amends.commands.store import store_failures
+    from amends.errors.cli import ValidationError
 
+    if (args.url is None) == (args.store is None):
+        raise ValidationError(
+            "Name the URL of a runtime, or its store with --store",
+            suggestions=[
+                "amends runtime status wss://host/arcp",
+                "amends runtime status --store sqlite:///jobs.db",
+            ],
+        )
+    if args.url is not None:
+        return await _show_runtime(args)
     with store_failures("--store"):
         async with await stores.open(args.store) as store:
             status = await read_status(store)
@@ -39,6 +61,25 @@ async def work(args: argparse.Namespace) -> int:
         print_json_line(msgspec.to_builtins(status))
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _lines(status)))
+    return 0
+
+
+async def _show_runtime(args: argparse.Namespace) -> int:
+    """Print what a client sees of a runtime: its name, its agents, and its jobs by status."""
+    async with open_client(args) as client:
+        jobs = await client.jobs(limit=_LISTED)
+        agents = {name: agent.versions or [] for name, agent in sorted(client.agents.items())}
+    counts: dict[str, int] = {}
+    for job in jobs:
+        counts[job.status] = counts.get(job.status, 0) + 1
+    if wants_json(args):
+        print_json_line({"url": args.url, "agents": agents, "jobs": counts, "complete": len(jobs) < _LISTED})
+        return 0
+    shown = ", ".join(f"{count} {strip(status)}" for status, count in sorted(counts.items()))
+    more = "" if len(jobs) < _LISTED else f" (the newest {_LISTED})"
+    lines = [f"{counted(len(agents), 'agent')}, jobs: {shown or 'none'}{more}"]
+    lines += [f"  {strip(name):<28} {strip(', '.join(versions))}" for name, versions in agents.items()]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 
 

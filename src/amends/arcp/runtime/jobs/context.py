@@ -212,8 +212,8 @@ class Context:
         """
         Report that a tool is about to be called, and return the call's id for `tool_result`.
 
-        If the lease has `tool.call` patterns, one of them must match the tool. Without them every tool is allowed, until
-        the lease expires or its budget is used up.
+        One of the lease's `tool.call` patterns must match the tool. A job that was submitted without a lease has the runtime's
+        `default_lease`, which allows every tool.
 
         Raises:
             PermissionDeniedError, LeaseExpiredError, BudgetExhaustedError: the lease does not allow the call. The
@@ -226,8 +226,7 @@ class Context:
             "tool_call", {"tool": tool, "args": {} if args is None else args, "call_id": call_id}
         )
         job = self._job
-        check = job.lease.check if "tool.call" in job.lease.grants else job.lease.check_bounds
-        error = check("tool.call", tool, job.now(), job.budget)
+        error = job.lease.check("tool.call", tool, job.now(), job.budget)
         if error is not None:
             raise self.report_refusal(error, call_id)
         return call_id
@@ -291,6 +290,8 @@ class Context:
     ) -> Any:
         """
         Run another agent's job under a part of this job's lease, wait for it, and return its result.
+
+        Without `lease`, the other job gets what this job has of the capabilities in the runtime's `default_lease`.
 
         Raises:
             PermissionDeniedError: no `agent.delegate` pattern of the lease covers the agent.

@@ -63,6 +63,7 @@ class Delegation:
     _runner: Runner
     _cancellation: Cancellation
     _credentials: CredentialLifecycle
+    _default_lease: Lease
 
     async def delegate(
         self,
@@ -97,7 +98,8 @@ class Delegation:
             check_not_stopping(job)
             check_max_runtime(max_runtime)
             name, version = resolve(agent, await self._membership.known_agents(agent))
-            narrowed = _narrow_lease(job, name, request, body.get("lease_constraints"))
+            wanted = self._inherited(job) if lease is None else request
+            narrowed = _narrow_lease(job, name, wanted, body.get("lease_constraints"))
             await self._families.admit(job)
             await self._quota.admit(job.spec.principal)
         except ARCPError as refusal:
@@ -138,6 +140,11 @@ class Delegation:
                     "metric", {"name": "cost.delegated", "value": number_on_wire(amount), "unit": currency}
                 )
         return await self._outcome(spec, end)
+
+    def _inherited(self, job: Job) -> dict[str, list[str]]:
+        """What a job has of the default lease, for a job that it delegates without a lease."""
+        default = self._default_lease.grants
+        return {name: list(patterns) for name, patterns in job.lease.grants.items() if name in default}
 
     async def _start(self, job: Job, spec: JobSpec) -> _Started | ARCPError | None:
         """
@@ -215,6 +222,9 @@ def _narrow_lease(job: Job, name: str, request: Mapping[str, object], constraint
     now = job.now()
     error = job.lease.check("agent.delegate", name, now, job.budget)
     if error is not None:
+        if isinstance(error, PermissionDeniedError):
+            message = f"The lease of this job does not grant agent.delegate for {name}: submit it with agent.delegate={name} in its lease (on the command line: --lease agent.delegate={name})"
+            error = PermissionDeniedError(message, details=error.details)
         raise error
     narrowed = job.lease.narrow(read_lease(request, constraints, now=now), job.budget, now)
     if isinstance(narrowed, ARCPError):

@@ -66,6 +66,8 @@ class Submissions:
     _ended: EndedJobs
     _runner: Runner
     _credentials: CredentialLifecycle
+    _default_lease: Lease = _NO_LEASE
+    """The lease of a job that is submitted without one."""
 
     async def submit(self, session: Session, message: Envelope, request: Submit) -> None:
         """
@@ -76,7 +78,7 @@ class Submissions:
 
         """
         spec = await spec_from_request(
-            self._membership, session.principal, session.id, message.trace_id, request
+            self._membership, session.principal, session.id, message.trace_id, request, self._default_lease
         )
         if spec.key is not None and await self._join_existing(session, message, spec):
             return
@@ -229,7 +231,12 @@ def _send_accepted(
 
 
 async def spec_from_request(
-    membership: Membership, principal: str, session: str, trace: str | None, request: Submit
+    membership: Membership,
+    principal: str,
+    session: str,
+    trace: str | None,
+    request: Submit,
+    default_lease: Lease = _NO_LEASE,
 ) -> JobSpec:
     """
     Validate a submission, resolve its agent, and return the job's spec.
@@ -240,6 +247,7 @@ async def spec_from_request(
         session: the id of the session.
         trace: the trace id of the message, if it has one.
         request: the submission.
+        default_lease: the lease of a submission that requests no capabilities.
 
     Raises:
         ARCPError: the submission is invalid, or its agent is not available.
@@ -259,12 +267,14 @@ async def spec_from_request(
         )
     check_max_runtime(request.max_runtime_sec)
     now = time.time()
-    lease = _NO_LEASE
+    lease = default_lease
     if request.lease_request or request.lease_constraints:
         # With a key, this may repeat a submission whose lease has expired since. `check_lease_not_expired` checks the
         # lease if a job is about to start.
         lease_now = now if key is None else 0.0
         lease = read_lease(request.lease_request, request.lease_constraints, now=lease_now)
+        if not request.lease_request:
+            lease = Lease(default_lease.grants, lease.expires_at)
     return JobSpec(
         job_id=new_id("job"),
         principal=principal,

@@ -59,6 +59,8 @@ class Handshake:
     """Returns the principal of a token, or None."""
     _features: tuple[str, ...]
     """Those that the runtime offers."""
+    _anonymous: bool = False
+    """Whether clients without a token are accepted."""
 
     async def open_session(self, connection: Connection, spoke: Callable[[], None]) -> Session | None:
         """
@@ -116,7 +118,10 @@ class Handshake:
         return session
 
     async def _principal(self, auth: Auth | None) -> str:
-        if auth is None or not auth.token or (auth.scheme or "bearer").lower() != "bearer":
+        scheme = (auth.scheme or "bearer").lower() if auth is not None else _ANONYMOUS
+        if self._anonymous and (auth is None or not auth.token) and scheme in {"bearer", _ANONYMOUS}:
+            return _ANONYMOUS
+        if auth is None or not auth.token or scheme != "bearer":
             raise UnauthenticatedError
         try:
             principal = await self._authenticate(auth.token)
@@ -169,6 +174,8 @@ async def _send_refusal(connection: Connection, error: FaultError) -> None:
         pass
 
 
+_ANONYMOUS = "anonymous"
+"""The scheme of a client without a token, where it names one (the Java SDK), and the principal of all of them."""
 _TRY_LATER = 1013
 
 
