@@ -148,7 +148,10 @@ _INSPECTOR: dict[str, tuple[tuple[str, ...], int, Callable[[Any, Any, bool], boo
         lambda out, err, guarded: (
             out["isError"] is True
             and err["error"]["code"] == "tool_is_error"
-            and (not guarded or getattr(extract(out, "mcp"), "code", None) == "SERVICE_UNAVAILABLE")
+            and (
+                not guarded
+                or getattr(extract(out, "mcp", native=False), "code", None) == "SERVICE_UNAVAILABLE"
+            )
         ),
     ),
     "unknown": (

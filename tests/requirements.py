@@ -357,6 +357,7 @@ ALL = (
         f"{_ROWS}test_every_row_is_complete",
         "tests/core/test_user_messages.py::*",
         "tests/tasks/test_message_catalogue.py::*",
+        "tests/core/test_user_messages.py::test_every_message_is_a_sentence",
     ),
     _(
         "T7",
@@ -380,6 +381,7 @@ ALL = (
         "tests/tasks/test_documents.py::test_a_request_survives_reading_and_writing",
         "tests/tasks/test_recovery.py::test_the_retry_policy_of_a_request",
         "tests/tasks/test_recovery.py::test_an_input_error_is_never_retried",
+        "tests/tasks/test_retry_policy.py::test_an_unknown_name_is_refused_with_the_nearest",
     ),
     _(
         "T9",
@@ -595,6 +597,7 @@ ALL = (
         f"{_MCP_CLIENT}test_annotations_decide_whether_a_call_is_repeated",
         f"{_FASTMCP}test_the_client_raises_typed_errors_and_recovers",
         "tests/bindings/test_mcp_faults.py::*",
+        "tests/carriers/test_other_places.py::*",
     ),
     _("A17", "Vectors in S4's format", _S4_FORM),
     _(
@@ -639,6 +642,7 @@ ALL = (
         f"{_ADCP_ERROR}test_wrong_types_are_ignored",
         "tests/core/test_crosswalk.py::test_a_received_original_is_checked",
         f"{_MCP_CLIENT}test_the_members_of_an_error_do_not_change_the_client",
+        "tests/core/test_fence.py::test_a_code_of_the_users_own_is_known",
     ),
     _(
         "A21",

@@ -36,7 +36,7 @@ def test_the_outcome_of_a_task_is_read(wrap):
         fault = extract(wrap(found))
         assert (fault.code, fault.retry_after) == ("RATE_LIMITED", 5)
     plain = wrap(task("failed", error={"code": -32602, "message": "Bad"}, statusMessage="Bad"))
-    assert extract(plain) is None
+    assert extract(plain, native=False) is None
     assert extract(plain, native=True).code == "VALIDATION_ERROR"
     assert examine(wrap(task("failed")))[1].failed
     assert extract(wrap(task("completed", result={"content": [], "isError": False}))) is None

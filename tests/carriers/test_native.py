@@ -33,9 +33,9 @@ NO, MAYBE = Executed.NO, Executed.MAYBE
 
 def facts(response, via=None):
     """Return code, recovery and effect; the strict reading has to be None, or that of a service with such bodies."""
-    strict = extract(response, via)
+    strict = extract(response, via, native=False)
     assert strict is None or (via is None and strict.origin.dialect == "google")
-    fault = extract(response, via, native=True)
+    fault = extract(response, via)
     return fault.code, fault.recovery, fault.executed
 
 
@@ -165,7 +165,7 @@ async def test_a_session_that_the_server_does_not_know():
     assert response.status_code == 404
     fault = extract(response, native=True)
     assert (fault.code, fault.recovery, fault.executed) == ("SERVICE_UNAVAILABLE", Recovery.TRANSIENT, NO)
-    assert extract(response).code == "NOT_FOUND"
+    assert extract(response, native=False).code == "NOT_FOUND"
     other = {"status": 404, "headers": {}, "body": '{"jsonrpc": "2.0", "error": {"code": -32001}}'}
     assert extract(other, native=True).code == "SERVICE_UNAVAILABLE"
     plain = {"status": 404, "headers": {}, "body": "<h1>Not found</h1>"}

@@ -28,6 +28,15 @@ def test_the_missing_thing_is_named():
     assert "/date" in user_message(Fault(code="MISSING_REQUIRED_FIELD", vocabulary="task", field="/date"))
 
 
+@pytest.mark.parametrize("details", [None, {"mcp": "notion"}])
+@pytest.mark.parametrize("name", names())
+def test_every_message_is_a_sentence(name, details):
+    """T6: it starts with a capital letter, also where it starts with the name."""
+    for code in vocabulary(name).rows:
+        text = user_message(Fault(code=code, vocabulary=name, details=details))
+        assert text[0].isupper(), text
+
+
 def test_precedence():
     """The fault's own message is used first, then the catalogue's, then the table's."""
     assert user_message(Fault(code="TIMEOUT", user_message="Gleich.")) == "Gleich."

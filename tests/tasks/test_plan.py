@@ -85,3 +85,9 @@ def test_results_are_filled_in():
         deep = [deep]
     assert fill_results(deep, results)
     assert graph([Step(name="x", type="t", payload=deep)])
+
+
+def test_an_empty_sequence_is_refused_as_other_empty_plans_are():
+    for plan in (sequence, fan_out, lambda: graph([])):
+        with pytest.raises(FaultError, match="at least one step"):
+            plan()

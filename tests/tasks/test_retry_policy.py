@@ -4,8 +4,10 @@ import pytest
 
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
+from amends.recovery.policies import from_retry_policy
+from amends.tasks import Agent, Request
 from amends.tasks.recovery import overridden
-from amends.tasks.submit import check_retry_policy
+from amends.tasks.retry_policy import check_retry_policy
 
 
 @pytest.mark.parametrize(
@@ -39,11 +41,56 @@ def test_a_policy_that_makes_no_sense(policy, pointer):
         {},
         {"maxAttempts": 5},
         {"maxAttempts": 3.0, "backoffType": "linear", "initialDelay": 0},
-        {"x": 1},
+        {"maxAttempts": 5.0},
     ],
 )
 def test_a_policy_that_makes_sense(policy):
+    """T8: also an empty one, which is the default policy."""
     check_retry_policy(policy)
+    request = {"id": "t", "type": "x", "retryPolicy": policy}
+    assert Request.read(request).document() == request
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("maxattempts", "maxAttempts"),
+        ("max_attempts", "maxAttempts"),
+        ("maxAttempt", "maxAttempts"),
+        ("backoff", "backoffType"),
+        ("initialDelayMs", "initialDelay"),
+        ("x", None),
+        ("a/b~c", None),
+        (3, None),
+        ("m" * 10_000, None),
+    ],
+)
+async def test_an_unknown_name_is_refused_with_the_nearest(name, near):
+    """T8: a misspelt member would be ignored in silence. Requests, plans, and agents without an orchestrator refuse it."""
+    with pytest.raises(FaultError) as raised:
+        check_retry_policy({name: 3})
+    fault = raised.value.fault
+    assert fault.code == "INVALID_FIELD_VALUE"
+    assert fault.field.startswith("/retryPolicy/")
+    assert (
+        f"did you mean {near}?" if near else "there are maxAttempts, backoffType, initialDelay"
+    ) in fault.message
+    assert (near or "maxAttempts") in fault.suggestions[0]
+    assert len(fault.message) < 300
+    document = {"id": "t", "type": "work", "retryPolicy": {name: 3}}
+    with pytest.raises(FaultError, match="retryPolicy"):
+        Request.read(document)
+    response = await Agent("worker").handle(document)
+    assert response.error.field == fault.field
+
+
+def test_a_whole_number_written_as_a_float_counts():
+    """T8: JavaScript and protobuf write 5 as 5.0."""
+    assert from_retry_policy({"maxAttempts": 5.0}).attempts == 5
+    assert from_retry_policy({"maxAttempts": 5.0}) == from_retry_policy({"maxAttempts": 5})
+    default = from_retry_policy({})
+    assert from_retry_policy({"maxAttempts": 5.5}) == default
+    assert from_retry_policy({"maxAttempts": float("inf")}) == default
 
 
 @pytest.mark.parametrize(

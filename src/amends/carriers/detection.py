@@ -5,9 +5,10 @@ AdCP's detection order over a whole document (A6), which may have several of its
 2. `adcp_error` in a data part of an A2A artifact
 3. `adcp_error` in a data part of an A2A status message
 4. `error.data.adcp_error` of a JSON-RPC response
-5. `adcp_error` in a text item that is JSON, of a tool result with `isError: true`
+5. `adcp_error` in a text item that is JSON, of a tool result with `isError: true`; after the text items, in embedded resources
+   that are JSON
 6. `payload.errors[0]` or `errors[0]`: of `structuredContent`, of a data part, of the JSON text of a failed tool result, or of
-   the document itself
+   the document itself; before them, the `result` of a webhook that reports a failed task
 
 The document is a tool result, a task, an event of a stream, or the JSON-RPC response that contains one.
 """
@@ -23,7 +24,13 @@ from amends.core.fault import Origin
 from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.wire import Unreadable, as_dict, plain, read_strict
 from amends.dialects.adcp import KEY
-from amends.dialects.adcp_document import FAILED_STATES, FINISHED_STATES, envelope_error, payload_error
+from amends.dialects.adcp_document import (
+    FAILED_STATES,
+    FINISHED_STATES,
+    envelope_error,
+    payload_error,
+    webhook_error,
+)
 from amends.dialects.members import mapping, text, truthy
 
 __all__ = ["WRAPPERS", "read", "state_of", "task_in", "text_items"]
@@ -91,6 +98,9 @@ def read(document: Any, *, tools: bool = True, tasks: bool = True, within: int |
             if truthy(content.get(KEY)):
                 return envelope_error(content[KEY], _TEXT, beside=(content,), meta=result.get("_meta"))
             texts.append(content)
+    for reported in map(webhook_error, results):
+        if reported is not None:
+            return reported
     states = [state_of(each) for each in results] if tasks else []
     failed = bool(failing) or truthy(error) or not FAILED_STATES.isdisjoint(states)
     finished = (
@@ -152,8 +162,9 @@ def _own_payload(document: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _text_documents(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the text items that are JSON objects."""
-    for content in text_items(plain(result.get("content"))):
+    """Yield the text items and the embedded resources that are JSON objects."""
+    items = plain(result.get("content"))
+    for content in (*text_items(items), *_resources(items)):
         # A text without a brace is prose and need not be parsed.
         if "{" not in content:
             continue
@@ -163,6 +174,15 @@ def _text_documents(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(parsed, dict):
             yield parsed
+
+
+def _resources(items: Any) -> Iterator[str]:
+    """Yield the texts of embedded resources."""
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict) and text(item.get("type")) == "resource":
+            content = text((mapping(item.get("resource")) or {}).get("text"))
+            if content is not None:
+                yield content
 
 
 def _artifact_data(task: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
@@ -186,4 +206,6 @@ def _data(parts: Any) -> Iterator[tuple[dict[str, Any], Any]]:
         if isinstance(part, dict):
             data = part.get("data")
             if isinstance(data, dict) and text(part.get("kind", part.get("type", "data"))) == "data":
-                yield data, part.get("metadata")
+                # A Struct inside an Any, or inside the message of an older version.
+                inner = data.get("value") if "@type" in data else data.get("data") if len(data) == 1 else None
+                yield (inner if isinstance(inner, dict) else data), part.get("metadata")

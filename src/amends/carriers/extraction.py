@@ -11,11 +11,14 @@ from collections.abc import Callable, Mapping
 from time import time
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.carriers import a2a, arcp, detection, http, jsonrpc, mcp, process, task
 from amends.carriers.headers import wait as header_wait
 from amends.carriers.mcp_task import is_task as is_mcp_task
 from amends.carriers.native import read as read_native
 from amends.carriers.objects import read_object
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.validate import shown
@@ -24,7 +27,7 @@ from amends.core.vocabulary import EVERYDAY, vocabulary
 from amends.core.wire import DOCUMENTS, MAX_BYTES, TOO_DEEP, Unreadable, plain, read
 from amends.dialects import adcp, members, problem
 from amends.dialects.adcp import KEY
-from amends.dialects.adcp_document import document_error, has_error, listed
+from amends.dialects.adcp_document import document_error, has_error, listed, webhook_error
 from amends.dialects.adcp_object import MEMBERS
 
 __all__ = ["VIAS", "examine", "examine_read", "extract"]
@@ -35,7 +38,7 @@ def extract(
     via: str | None = None,
     *,
     vendor: str | None = None,
-    native: bool = False,
+    native: bool = True,
     in_success: bool = False,
     own: bool = False,
 ) -> Fault | None:
@@ -46,7 +49,7 @@ def extract(
         response: a mapping, JSON as bytes or str, or an object of a common library (an httpx or requests response,
             an MCP CallToolResult or MCPError, an A2A task, a CompletedProcess).
         via: mcp, a2a, jsonrpc, adcp, http, problem, cli, task, arcp or websocket; None: the shape decides.
-        native: also read MCP and A2A failures that carry no AdCP error. Without it they give None, as AdCP demands.
+        native: also read MCP and A2A failures that carry no AdCP error. False: AdCP's own reading, which gives None for them.
         vendor: the service that was called, by a name of `amends.vendors.NAMES`. Its words then say whether the call had
             its effect; None: headers and the shape of the body decide what they mean, and the status about the effect.
         in_success: also look for a failure inside a successful answer, in shapes that a vendor documents.
@@ -57,15 +60,13 @@ def extract(
 
     >>> extract({"status": 429, "headers": {"Retry-After": "7"}}, via="http").retry_after
     7.0
-    >>> extract({"isError": True, "content": [{"type": "text", "text": "Disk full"}]}, native=True).message
+    >>> extract({"isError": True, "content": [{"type": "text", "text": "Disk full"}]}).message
     'Disk full'
     >>> extract({"close_code": 4008, "reason": "Rate limited."}, vendor="discord").code
     'RATE_LIMITED'
 
     """
-    if native:
-        return examine(response, via, vendor=vendor, native=native, in_success=in_success, own=own)[1].fault
-    return _examine(response, via, vendor, in_success, own)[1].fault
+    return examine(response, via, vendor=vendor, native=native, in_success=in_success, own=own)[1].fault
 
 
 def examine(
@@ -78,19 +79,26 @@ def examine(
     own: bool = False,
 ) -> tuple[str | None, Reading]:
     """Return the `via` that a response was read by (None if its shape is unknown) and the whole reading."""
+    if type(response) in _ARRAYS:
+        response = plain(response)
     if not native:
         return _examine(response, via, vendor, in_success, own)
-    if not isinstance(response, (dict, *DOCUMENTS)):
+    if not isinstance(response, (dict, list, *DOCUMENTS)):
         seen_via, response = read_object(response)
         via = via or seen_via
     found, reading = _examine(response, via, vendor, in_success, own)
     if found not in _NATIVE or (reading.fault is not None and found != "http"):
+        return found, reading
+    if not reading.failed and found != "a2a":
+        # Only a task of A2A can need something without having failed: a sign-in.
         return found, reading
     if isinstance(response, DOCUMENTS):
         try:
             response = read(response)
         except Unreadable:
             return found, reading
+    if isinstance(response, list) and (responses := _batch(plain(response), via)):
+        return found, _joined([examine(each, via, native=True)[1] for each in responses])
     # A2A 1.0 over REST sends the same error objects as Google's services.
     also = (
         "a2a"
@@ -115,6 +123,8 @@ def _examine(
             except Unreadable:
                 return _text(response, via)
             return _read(value, via, len(response) if isinstance(response, bytes) else None)
+        if isinstance(response, list):
+            return _read(response, via)
         seen_via, response = read_object(response)
         via = via or seen_via
     if via == "mcp":
@@ -223,6 +233,8 @@ def _bare_vendor(value: Any, vendor: str | None = None) -> Reading | None:
 
 def _read(value: Any, via: str | None, within: int | None = None) -> tuple[str | None, Reading]:
     """Read a plain value."""
+    if isinstance(value, list) and (responses := _batch(value, via)):
+        return "jsonrpc" if via is None else via, _joined([_read(each, via)[1] for each in responses])
     if via == "mcp":
         return via, detection.read(value, tasks=False, within=within)
     if value is None or value is TOO_DEEP:
@@ -241,6 +253,55 @@ def _read(value: Any, via: str | None, within: int | None = None) -> tuple[str |
             reading = detection.read(value, within=within)
             return _VIA_OF.get(reading.path or "", via), reading
     return via, VIAS[via](value)
+
+
+_MOST_RESPONSES = 1000
+
+
+def _batch(value: list[Any], via: str | None) -> list[dict[str, Any]]:
+    """Return the responses of a JSON-RPC batch; none for another list."""
+    if via not in _BATCHED or not value:
+        return []
+    responses = [each for each in value if isinstance(each, dict) and "jsonrpc" in each]
+    return responses[:_MOST_RESPONSES] if len(responses) == len(value) else []
+
+
+_ARRAYS = (list, tuple)
+_BATCHED = frozenset({None, "jsonrpc", "mcp", "a2a"})
+
+
+def _joined(readings: list[Reading]) -> Reading:
+    """
+    Return one reading for the responses of a batch, whose parts decide one by one.
+
+    As with a multi-status response, a batch with a success is not a failure as a whole, and is never sent again whole.
+    """
+    failed = [reading for reading in readings if reading.failed]
+    if len(readings) == 1 or not failed:
+        return readings[0]
+    faults = tuple(reading.fault for reading in failed if reading.fault is not None)
+    if not faults:
+        return failed[0]
+    fatal = len(failed) == len(readings)
+    recoveries = {fault.recovery for fault in faults}
+    recovery = faults[0].recovery if len(recoveries) == 1 else Recovery.CORRECTABLE
+    if Recovery.TERMINAL in recoveries:
+        recovery = Recovery.TERMINAL
+    effects = {fault.executed for fault in faults}
+    executed = Executed.NO if effects == {Executed.NO} and len(faults) == len(failed) else Executed.MAYBE
+    if not fatal or Executed.YES in effects:
+        executed = Executed.YES
+    named = next((fault for fault in faults if fault.recovery is recovery), faults[0])
+    waits = [fault.retry_after for fault in faults if fault.retry_after is not None]
+    joined = replace(
+        named,
+        recovery=recovery,
+        executed=executed,
+        retry_after=max(waits, default=None),
+        errors=faults,
+        fatal=fatal,
+    )
+    return Reading(fatal, joined, failed[0].path, failed[0].error, fatal)
 
 
 # Shapes that no vendor's bare error has.
@@ -322,7 +383,9 @@ def _is_arcp(value: dict[str, Any]) -> bool:
 def _is_mcp(value: dict[str, Any]) -> bool:
     if isinstance(value.get("content"), list) or "isError" in value or "structuredContent" in value:
         return True
-    return is_mcp_task(value)
+    # The response to a request that makes a task has it inside.
+    inner = value.get("task")
+    return is_mcp_task(value) or (isinstance(inner, dict) and is_mcp_task(inner))
 
 
 def _is_a2a(value: dict[str, Any]) -> bool:
@@ -355,7 +418,7 @@ def _is_adcp(value: dict[str, Any]) -> bool:
 
 def _is_adcp_document(value: dict[str, Any]) -> bool:
     """Exclude problems, envelopes and task responses, which may have a list of errors too."""
-    if members.truthy(value.get(KEY)):
+    if members.truthy(value.get(KEY)) or _is_webhook(value):
         return True
     if not value.keys().isdisjoint(_OTHER_KEYS) or not isinstance(value.get("status", ""), str):
         return False
@@ -369,11 +432,19 @@ def _is_adcp_document(value: dict[str, Any]) -> bool:
     return "recovery" in first or "retry_after" in first or is_standard_code(code) or is_vendor_code(code)
 
 
+def _is_webhook(value: dict[str, Any]) -> bool:
+    """Whether this is a webhook of AdCP with an error: those of other services have a status and a result, too."""
+    result = value.get("result")
+    if not isinstance(result, dict) or webhook_error(value) is None:
+        return False
+    return members.truthy(result.get(KEY)) or ("task_id" in value and "error" not in value)
+
+
 def _is_plainly_adcp(value: Any, via: str | None) -> bool:
     """Whether there is an `adcp_error`, or errors with AdCP's `recovery` or a published code and only members of AdCP."""
     if via != "adcp" or "code" in value:
         return False
-    if members.truthy(value.get(KEY)):
+    if members.truthy(value.get(KEY)) or _is_webhook(value):
         return True
     first = (listed(value) or [{}])[0]
     if first.get("recovery") in _RECOVERIES:
@@ -476,7 +547,7 @@ SHAPES: tuple[tuple[str, frozenset[str], Callable[[dict[str, Any]], bool]], ...]
     ("http", frozenset({"headers", "body"}), _is_http),
     ("websocket", frozenset({"close_code"}), _is_close),
     ("cli", frozenset({"exit", "timed_out", "stdout"}), _is_process),
-    ("adcp", frozenset({KEY, "errors", "payload"}), _is_adcp_document),
+    ("adcp", frozenset({KEY, "errors", "payload", "result"}), _is_adcp_document),
     ("task", frozenset({"status"}), _is_task),
     ("cli", frozenset({"ok"}), _is_envelope),
     ("problem", _PROBLEM_KEYS, _is_problem),

@@ -16,10 +16,10 @@ from amends.core.fault import Fault, Origin
 from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.core.text import truncate
 from amends.core.vocabulary import vocabulary
-from amends.core.wire import as_dict
+from amends.core.wire import Unreadable, as_dict, read_strict
 from amends.dialects import adcp, record
 from amends.dialects.adcp import KEY, parts_beside
-from amends.dialects.adcp_document import envelope_error
+from amends.dialects.adcp_document import envelope_error, webhook_error
 from amends.dialects.members import integer, text, truthy
 
 __all__ = [
@@ -63,9 +63,11 @@ def is_response(value: dict[str, Any]) -> bool:
 
 def read(response: Any) -> Reading:
     """Read the `error` of a response. A response without one did not fail at this level."""
-    error = response.get("error") if isinstance(response, dict) else None
-    if not truthy(error):
+    if not isinstance(response, dict):
         return NOT_FAILED
+    error = response.get("error")
+    if not truthy(error):
+        return webhook_error(response) or NOT_FAILED
     return error_in(error) or FAILED
 
 
@@ -95,24 +97,40 @@ def _with_message(reading: Reading, message: str | None) -> Reading:
 
 def _objects(error: dict[str, Any]) -> list[dict[str, Any]]:
     """
-    Return the objects that may hold the structured error: `data`, if it is an object.
+    Return the objects that may hold the structured error: `data`, if it is an object, and what it wraps.
 
     A2A 1.0 sends an array of typed objects there, with the server's own members in `metadata`; over REST the array
-    is called `details`.
+    is called `details`. A Struct is wrapped in `value`. The metadata of google.rpc's ErrorInfo are strings, so that an error in
+    them is JSON text.
     """
+    found: list[dict[str, Any]] = []
     data = error.get("data")
     if isinstance(data, dict):
-        return [data]
-    found = []
+        return [data, *_wrapped(data)]
     for typed in (data, error.get("details")):
-        if isinstance(typed, list):
-            for item in typed:
-                if isinstance(item, dict):
-                    found.append(item)
-                    metadata = item.get("metadata")
-                    if isinstance(metadata, dict):
-                        found.append(metadata)
+        for item in typed if isinstance(typed, list) else ():
+            if isinstance(item, dict):
+                found += [item, *_wrapped(item)]
+                metadata = item.get("metadata")
+                if isinstance(metadata, dict):
+                    found.append(_parsed(metadata))
     return found
+
+
+def _wrapped(item: dict[str, Any]) -> list[dict[str, Any]]:
+    value = item.get("value")
+    return [value] if "@type" in item and isinstance(value, dict) else []
+
+
+def _parsed(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return metadata with a structured error that is JSON text as an object."""
+    written = metadata.get(KEY)
+    if isinstance(written, str) and "{" in written:
+        try:
+            return {**metadata, KEY: read_strict(written)}
+        except Unreadable:
+            pass
+    return metadata
 
 
 def number(code: str, *, protocol: str | None = None, collapse: bool = False) -> int:

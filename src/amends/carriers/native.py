@@ -1,5 +1,5 @@
 """
-MCP and A2A failures that carry no AdCP error, for `extract(…, native=True)`.
+MCP and A2A failures that carry no AdCP error, for `extract`.
 
 What is looked at are numbers, states and types, never text: the `isError` of a tool result, the state of a task, the number
 of a JSON-RPC error, google.rpc's ErrorInfo, BadRequest and RetryInfo (A2A 1.0), and MCP's 404 for a session that the server

@@ -7,6 +7,7 @@ from typing import Any
 from amends.core.fault import Fault
 from amends.core.reading import FAILED, NOT_FAILED, Reading
 from amends.dialects import task
+from amends.dialects.adcp_document import webhook_error
 from amends.dialects.members import text
 
 __all__ = ["STATUSES", "read", "read_error", "write"]
@@ -18,6 +19,9 @@ def read(response: Any) -> Reading:
     """Read a task response. Only one with the status "failed" reports a failure."""
     if not isinstance(response, dict) or text(response.get("status")) != "failed":
         return NOT_FAILED
+    if "error" not in response:
+        # A webhook of AdCP has a status of the same name.
+        return webhook_error(response) or FAILED
     return read_error(response.get("error"))
 
 

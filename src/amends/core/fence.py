@@ -1,8 +1,8 @@
 """
 Format a received fault as text for a model (A20).
 
-Text of this library and text of the sender are kept apart. Outside the fence there are only facts: a code of our tables,
-the recovery, the wait, whether the call may have had its effect, and a field that is the name of an argument of the
+Text of this library and text of the sender are kept apart. Outside the fence there are only facts: a code of our tables or one
+that a class of this program registered, with the suggestion of that class, the recovery, the wait, whether the call may have had its effect, and a field that is the name of an argument of the
 request. Inside the fence are the sender's strings: invisible characters removed, markup replaced by look-alikes, cut to
 their byte limits, one per line. `details` are not included, except a `setup_url` on a known host (`amends.core.urls`).
 
@@ -22,7 +22,7 @@ from amends.core.fault import Fault, check_fault
 from amends.core.text import strip, truncate
 from amends.core.urls import check_url
 from amends.core.validate import check_count, shown
-from amends.core.vocabulary import vocabulary
+from amends.core.vocabulary import APP, EVERYDAY, Row, vocabulary
 
 __all__ = ["for_llm"]
 
@@ -39,8 +39,7 @@ _MOST_ISSUES = 20
 STOP_AFTER = 3
 """Failures in a row after which the text says to stop."""
 
-# Without the codes that programs and their libraries register.
-_VOCABULARIES = ("everyday", "http", "cli", "task", "adcp", "arcp")
+_VOCABULARIES = ("everyday", "http", "cli", "task", "adcp", "arcp", APP)
 # Our own registered codes, about effects: they say what to do, so the model reads them outside the fence.
 _LEDGER = frozenset({"EFFECT_UNKNOWN", "ALREADY_DONE", "SIMILAR_CALL"})
 _RECOVERY = {
@@ -83,22 +82,47 @@ def _quoted(value: object, limit: int) -> str:
     return truncate(strip(value).translate(_MARKUP).replace("```", "'''"), limit)
 
 
-def _shipped(fault: Fault) -> str:
-    """Return the code if it is in one of our tables, else an empty string."""
-    if fault.vocabulary not in _VOCABULARIES:
-        return ""
-    return fault.code if fault.code in vocabulary(fault.vocabulary).rows else ""
+def _own_row(fault: Fault) -> Row | None:
+    """Return the row of a code that a class of this program registered, also under its AdCP code; else None."""
+    code: object = fault.code
+    if not isinstance(code, str):
+        return None
+    if fault.vocabulary in _VOCABULARIES and fault.code in vocabulary(fault.vocabulary).rows:
+        return vocabulary(APP).rows.get(fault.code) if fault.vocabulary == APP else None
+    rows = vocabulary(APP).rows
+    if fault.code in rows:
+        return rows[fault.code]
+    if not fault.code.startswith("X_"):
+        return None
+    return next((row for row in rows.values() if row.adcp_code == fault.code), None)
 
 
 def _named(fault: Fault) -> str:
-    """Return the code if it is one of ours, also of the ledger of effects, else an empty string."""
-    return fault.code if fault.code in _LEDGER else _shipped(fault)
+    """Return the code if it is one of ours or of this program, else an empty string."""
+    if fault.vocabulary in _VOCABULARIES and fault.code in vocabulary(fault.vocabulary).rows:
+        return fault.code
+    return fault.code if fault.code in _LEDGER or _own_row(fault) is not None else ""
 
 
 def _is_own_sentence(fault: Fault) -> bool:
     """Whether the message is that of the code's row, so it says nothing that the code does not say."""
-    code = _shipped(fault)
-    return bool(code) and fault.message == vocabulary(fault.vocabulary).row(code, fault.status).message
+    own = _own_row(fault)
+    if own is not None:
+        return fault.message == own.message
+    if fault.vocabulary not in _VOCABULARIES or fault.code not in vocabulary(fault.vocabulary).rows:
+        return False
+    return fault.message == vocabulary(fault.vocabulary).row(fault.code, fault.status).message
+
+
+def _own_suggestion(fault: Fault) -> str:
+    """Return the suggestion of the class that registered the code, if the fault has none: it is this program's text."""
+    own = None if fault.suggestions else _own_row(fault)
+    if own is None or fault.fatal is False:
+        return ""
+    base = vocabulary(EVERYDAY).row(own.everyday)
+    inherited = own.suggestion in {base.suggestion, base.suggestion_under(own.recovery)}
+    text = "" if inherited else _quoted(own.suggestion, SUGGESTION)
+    return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _seconds(value: object) -> str:
@@ -121,6 +145,7 @@ def _facts(fault: Fault, fields: list[str], repeats: int) -> str:
             sentences.append(f"This failed {repeats} times: stop, do not call it again.")
     if fields:
         sentences.append(f"Wrong: {', '.join(fields)}.")
+    sentences.append(_own_suggestion(fault))
     return " ".join(filter(None, sentences))
 
 

@@ -36,7 +36,10 @@ def user_message(fault: Fault, catalogue: Mapping[str, str] | None = None) -> st
         return fault.user_message
     row = source_row(fault)
     text = (catalogue or {}).get(row.code, row.user_message_under(fault.recovery))
-    return text.replace("{name}", _name(fault))
+    name = _name(fault)
+    if text.startswith("{name}"):
+        name = name[:1].upper() + name[1:]
+    return text.replace("{name}", name)
 
 
 def _name(fault: Fault) -> str:

@@ -8,6 +8,8 @@ the first of `payload.errors`, else the first of `errors`.
 A document without a transport is a protocol envelope, which has a `status` and a `payload`, or the payload of a task. A payload
 without a status reports a failure if it has no data beside its errors: AdCP's schemas define a task's response as either data
 or errors. With data beside them, the errors are remarks.
+
+A webhook reports a failed task with its `status`, and the error in its `result`.
 """
 
 from __future__ import annotations
@@ -32,10 +34,13 @@ __all__ = [
     "has_error",
     "listed",
     "payload_error",
+    "webhook_error",
 ]
 
 FAILED_STATES = frozenset({"failed", "rejected", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"})
 FINISHED_STATES = frozenset({"completed", "TASK_STATE_COMPLETED"})
+
+_RESULT = Origin(NAME, "payload")
 
 GAP = "a fatal failure belongs in adcp_error as well as in errors[]"
 """The gap of a sender that reports a failure in the payload alone (A5)."""
@@ -127,10 +132,31 @@ def payload_error(payload: Any, *, failed: bool, finished: bool) -> Reading | No
     return Reading(failed, fault, origin.path, found, failed)
 
 
+def webhook_error(document: dict[str, Any]) -> Reading | None:
+    """
+    Read a webhook that reports a failed task. Returns None for another document.
+
+    >>> webhook_error({"task_id": "t", "status": "failed", "result": {"adcp_error": {"code": "CONFLICT"}}}).fault.code
+    'CONFLICT'
+    """
+    status = document.get("status")
+    if not isinstance(status, str) or status not in FAILED_STATES or "result" not in document:
+        return None
+    result = as_dict(document["result"])
+    if result is None:
+        return None
+    if members.truthy(result.get(KEY)):
+        return envelope_error(result[KEY], _RESULT, beside=(result,))
+    return payload_error(result, failed=True, finished=False)
+
+
 def document_error(document: dict[str, Any]) -> Reading:
     """Read a plain protocol envelope or payload that came without a transport."""
     if members.truthy(document.get(KEY)):
         return envelope_error(document[KEY], BARE, beside=(document,))
+    reported = webhook_error(document)
+    if reported is not None:
+        return reported
     status = members.text(document.get("status"))
     failed = status in FAILED_STATES or (status is None and not _has_data(document))
     reading = payload_error(document, failed=failed, finished=status in FINISHED_STATES)
@@ -146,7 +172,11 @@ def _has_data(document: dict[str, Any]) -> bool:
 
 def has_error(document: dict[str, Any]) -> bool:
     """Whether a document has an error in one of the places of this module."""
-    return members.truthy(document.get(KEY)) or listed(document) is not None
+    return (
+        members.truthy(document.get(KEY))
+        or listed(document) is not None
+        or webhook_error(document) is not None
+    )
 
 
 def listed(holder: Any) -> list[Any] | None:

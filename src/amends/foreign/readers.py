@@ -171,7 +171,9 @@ def _xmlrpc(exc: BaseException) -> Fault | None:
         return _numbered(codes.JSONRPC, number)
     headers = attribute(exc, "headers")
     given = dict(headers.items()) if hasattr(headers, "items") else {}
-    fault = extract({"status": attribute(exc, "errcode"), "headers": given, "body": None}, "http")
+    fault = extract(
+        {"status": attribute(exc, "errcode"), "headers": given, "body": None}, "http", native=False
+    )
     return None if fault is None else without_text(fault)
 
 

@@ -63,7 +63,7 @@ def response_fault(exc: BaseException, vendor: str | None = None) -> Fault | Non
         via, document = read_object(exc)
     if via not in {"http", "jsonrpc", "cli"}:
         return _status_fault(exc, vendor)
-    fault = extract(document, via, vendor=vendor)
+    fault = extract(document, via, vendor=vendor, native=False)
     if fault is None:
         if via == "jsonrpc" and isinstance(document, dict):
             return _jsonrpc_fault(exc, document["error"]["code"])
@@ -87,7 +87,7 @@ def _status_fault(exc: BaseException, vendor: str | None) -> Fault | None:
     if headers is not _ABSENT:
         found += [attribute(exc, "status_code"), attribute(exc, "status")]
     status = next((int(value) for value in found if isinstance(value, int)), 0)
-    return extract({"status": status, "headers": headers, "body": None}, "http", vendor=vendor)
+    return extract({"status": status, "headers": headers, "body": None}, "http", vendor=vendor, native=False)
 
 
 def botocore_fault(response: Mapping[str, object]) -> Fault | None:
@@ -99,7 +99,7 @@ def botocore_fault(response: Mapping[str, object]) -> Fault | None:
         # An exception event of a stream has a code and no response.
         if not isinstance(code, str):
             return None
-        found = extract({"__type": code}, vendor="aws")
+        found = extract({"__type": code}, vendor="aws", native=False)
         return None if found is None else without_text(found)
     status = metadata.get("HTTPStatusCode")
     body: dict[str, object] | None = {"__type": code} if isinstance(code, str) else None
@@ -114,9 +114,9 @@ def botocore_fault(response: Mapping[str, object]) -> Fault | None:
     if isinstance(request, str):
         # The query protocol sends it in the body.
         headers.setdefault("x-amzn-requestid", request)
-    fault = extract({"status": status, "headers": headers, "body": body}, "http", vendor="aws")
+    fault = extract({"status": status, "headers": headers, "body": body}, "http", vendor="aws", native=False)
     if fault is None and isinstance(code, str):
-        fault = extract(body, vendor="aws")
+        fault = extract(body, vendor="aws", native=False)
     if fault is not None:
         fault = without_text(fault)
     retries = metadata.get("RetryAttempts")

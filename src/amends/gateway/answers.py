@@ -179,7 +179,7 @@ async def read_failure(
     body = _decoded(data, response.headers.get("Content-Encoding", "")) if whole else None
     headers = dict(response.headers)
     document = {"status": response.status, "headers": headers, "body": body}
-    fault = extract(document, "http", vendor=vendor, own=own)
+    fault = extract(document, "http", vendor=vendor, native=False, own=own)
     return fault or Fault(code="INTERNAL_ERROR", status=response.status), Answer(response, data)
 
 

@@ -278,7 +278,11 @@ def error_from_response(
 
     """
     found = extract(
-        {"status": status, "headers": dict(headers), "body": body}, "http", vendor=vendor, own=own
+        {"status": status, "headers": dict(headers), "body": body},
+        "http",
+        vendor=vendor,
+        native=False,
+        own=own,
     )
     fault = found or Fault(code="INTERNAL_ERROR", status=status)
     if fault.code == EFFECT_UNKNOWN:
@@ -332,7 +336,7 @@ class Service(msgspec.Struct, frozen=True):
         if kind and not any(each in kind for each in (*_DOCUMENTS, *_STREAMS)):
             return None
         response = {"status": status, "headers": dict(headers), "body": body}
-        return extract(response, "http", vendor=self.vendor or "graphql", in_success=True)
+        return extract(response, "http", vendor=self.vendor or "graphql", native=False, in_success=True)
 
     def watch(self, status: int, headers: Mapping[str, str]) -> StreamWatch | None:
         """Return what watches the stream of a model, or None if the answer is none."""

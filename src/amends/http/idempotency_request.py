@@ -174,7 +174,7 @@ def after_failure(fault: Fault | None, status: int, content_type: str = "", body
     """
     if fault is None and content_type.startswith(MEDIA_TYPE):
         # The application answers for itself.
-        fault = extract({"status": status, "headers": {}, "body": body}, via="http", own=True)
+        fault = extract({"status": status, "headers": {}, "body": body}, via="http", native=False, own=True)
     facts: Any = fault or VOCABULARY.status_row(status)
     if facts.executed is Executed.NO:
         return "release"

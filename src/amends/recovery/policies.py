@@ -59,6 +59,9 @@ def from_retry_policy(document: object, base: Policy = TASK) -> Policy:
     if not isinstance(document, Mapping):
         return base
     given = document.get("maxAttempts")
+    if isinstance(given, float) and given.is_integer():
+        # JavaScript and protobuf write whole numbers so.
+        given = int(given)
     known = isinstance(given, int) and not isinstance(given, bool) and given >= 1
     kind = document.get("backoffType")
     delay = finite(document.get("initialDelay"))

@@ -18,6 +18,7 @@ import msgspec
 from amends.core.fault import Fault
 from amends.dialects import task as dialect
 from amends.errors.task import InvalidFieldTypeError, InvalidInputError, MissingRequiredFieldError
+from amends.tasks.retry_policy import check_retry_policy
 
 __all__ = [
     "AT_REST",
@@ -83,7 +84,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
         Read a request from a mapping, JSON text or bytes, or a Request. Unknown members are ignored.
 
         Raises:
-            FaultError: INVALID_INPUT, MISSING_REQUIRED_FIELD or INVALID_FIELD_TYPE, with the pointer.
+            FaultError: INVALID_INPUT, MISSING_REQUIRED_FIELD, INVALID_FIELD_TYPE or INVALID_FIELD_VALUE, with the pointer.
         """
         if isinstance(document, cls):
             return document
@@ -102,7 +103,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
         for name, kinds in _KINDS.items():
             value = document.get(name)
             needed = name in {"id", "type"}
-            if (value is None and not needed) or (isinstance(value, kinds) and value):
+            if (value is None and not needed) or (
+                isinstance(value, kinds) and (value or name == "retryPolicy")
+            ):
                 continue
             raise InvalidFieldTypeError(field=f"/{name}", details={"name": name, "pointer": f"/{name}"})
         deadline = document.get("deadline")
@@ -111,6 +114,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
                 field="/deadline", details={"name": "deadline", "pointer": "/deadline"}
             )
         policy = document.get("retryPolicy")
+        if policy is not None:
+            check_retry_policy(policy)
         return cls(
             id=document["id"],
             type=document["type"],

@@ -59,10 +59,12 @@ def sequence(*steps: Step) -> tuple[Step, ...]:
     >>> trip[1].after
     ('hotel',)
     """
-    after = [(), *((step.name,) for step in steps[:-1])]
     return graph(
-        msgspec.structs.replace(step, after=tuple(dict.fromkeys((*step.after, *earlier))))
-        for step, earlier in zip(steps, after, strict=True)
+        msgspec.structs.replace(
+            step,
+            after=tuple(dict.fromkeys((*step.after, *(earlier.name for earlier in steps[:number][-1:])))),
+        )
+        for number, step in enumerate(steps)
     )
 
 

@@ -6,14 +6,12 @@ A request that is submitted twice is one task, and only a complete submission is
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import uuid4
 
 from msgspec.structs import replace
 
-from amends.core.backoff import BackoffKind
 from amends.durable.batch import Batch, complete
 from amends.durable.index import write_row
 from amends.durable.keys import Owner, Owners
@@ -25,15 +23,11 @@ from amends.tasks.entries import Submitted, encode
 from amends.tasks.fold import fold
 from amends.tasks.journal import SEPARATOR, log_name, read_task
 from amends.tasks.plan import Step, graph
+from amends.tasks.retry_policy import check_retry_policy
 from amends.tasks.state import TaskState
 from amends.tasks.values import MAX_BYTES, storable
 
-__all__ = ["MOST_ATTEMPTS", "build_submission", "check_retry_policy", "keys_of", "submit"]
-
-MOST_ATTEMPTS = 100
-"""The largest `maxAttempts`."""
-_LONGEST_MS = 3_600_000
-_BACKOFFS = tuple(kind.value for kind in BackoffKind)
+__all__ = ["build_submission", "keys_of", "submit"]
 
 
 def build_submission(
@@ -134,34 +128,8 @@ def _is_text(value: object) -> bool:
         return False
 
 
-def check_retry_policy(policy: object) -> None:
-    """
-    Check a `retryPolicy` (T8): {maxAttempts, backoffType, initialDelay in ms}, all optional.
-
-    Raises:
-        FaultError: INVALID_FIELD_VALUE, with the pointer of the member.
-    """
-    if not isinstance(policy, Mapping):
-        raise _invalid("retryPolicy must be an object", "retryPolicy")
-    attempts, kind, delay = (policy.get(name) for name in ("maxAttempts", "backoffType", "initialDelay"))
-    if attempts is not None and not (_is_number(attempts, 1, MOST_ATTEMPTS) and attempts == int(attempts)):
-        problem = f"must be a whole number from 1 to {MOST_ATTEMPTS}"
-        raise _invalid(f"retryPolicy.maxAttempts {problem}", "maxAttempts", "/retryPolicy")
-    if kind is not None and kind not in _BACKOFFS:
-        problem = f"must be one of {', '.join(_BACKOFFS)}"
-        raise _invalid(f"retryPolicy.backoffType {problem}", "backoffType", "/retryPolicy")
-    if delay is not None and not _is_number(delay, 0, _LONGEST_MS):
-        problem = f"must be from 0 to {_LONGEST_MS} ms"
-        raise _invalid(f"retryPolicy.initialDelay {problem}", "initialDelay", "/retryPolicy")
-
-
-def _is_number(value: object, least: float, most: float) -> bool:
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    return least <= number <= most
-
-
-def _invalid(problem: str, name: str, within: str = "") -> InvalidFieldValueError:
-    pointer = f"{within}/{name}"
+def _invalid(problem: str, name: str) -> InvalidFieldValueError:
+    pointer = f"/{name}"
     return InvalidFieldValueError(problem, field=pointer, details={"name": name, "pointer": pointer})
 
 

@@ -167,7 +167,7 @@ class Progress:
 
     def _hold(self, event: StreamResponse) -> None:
         self._held.append(event)
-        self._fault = extract(event, "a2a")
+        self._fault = extract(event, "a2a", native=False)
         if len(self._held) > _MOST_HELD:
             self.finish()
 
@@ -176,7 +176,7 @@ class Progress:
         self._ended = state not in PENDING
         if state in FAILED:
             self._held.append(event)
-            self._fail(extract(event, "a2a") or self._fault or _unstructured(status))
+            self._fail(extract(event, "a2a", native=False) or self._fault or _unstructured(status))
         if state == TaskState.TASK_STATE_AUTH_REQUIRED:
             # The task goes on after the sign-in, so it has not failed, and the message is not sent again.
             self.content = True

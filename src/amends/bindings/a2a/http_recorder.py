@@ -72,6 +72,7 @@ class Recording:
                     "body": _body(response),
                 },
                 "http",
+                native=False,
             )
         error = self.error()
         return None if error is None else jsonrpc.read({"jsonrpc": "2.0", "error": error}).fault

@@ -147,7 +147,10 @@ async def _read_error(request: httpx2.Request, response: httpx2.Response, id: ob
         return _json_response(request, {"jsonrpc": "2.0", "id": id, "error": error}, response.status_code)
     headers = dict(response.headers)
     fault = (
-        extract({"status": response.status_code, "headers": headers, "body": body or b""}, "http") or _lost()
+        extract(
+            {"status": response.status_code, "headers": headers, "body": body or b""}, "http", native=False
+        )
+        or _lost()
     )
     expired = response.status_code == 404 and _SESSION in request.headers
     if expired:
