@@ -95,6 +95,7 @@ class Simulation:
         op.attempt += 1
         op.sent, op.successes = self.now, op.client.bare.successes
         self.calls += 1
+        op.client.controller.sent += 1
         when, status, hint = self.service.call(self.now, op.index, op.attempt, self.arrivals[op.index][1])
         self.refused += status == 429
         limit = self.now + self.regime.timeout
@@ -148,7 +149,7 @@ class Simulation:
             head = queue[0]
             if head.attempt and controller.probes_fresh:
                 head = next((op for op in queue if not op.attempt), head)
-            at = controller.admit(self.now, fresh=not head.attempt)
+            at = controller.admit(self.now, tries=head.attempt)
             if at:
                 if at < process.timer:
                     process.timer = at

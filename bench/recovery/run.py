@@ -1,7 +1,7 @@
 """One run of a scenario with a contender and a seed, and its record."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
@@ -10,8 +10,6 @@ from bench.recovery.clock import VirtualLoop, run_virtual
 from bench.recovery.load import Arrival
 from bench.recovery.services import Service
 from bench.recovery.wire import LostError, Request, Response
-
-CLIENT_TIMEOUT = 2.0
 
 
 class Process:
@@ -45,6 +43,7 @@ class Call:
         self.method = process.service.method
         self.keyed = process.service.keyed
         self.searchable = process.service.searchable
+        self.priority = process.service.priority(operation)
         self.sent = 0
 
     async def send(self, key: str | None = None) -> Response:
@@ -53,9 +52,10 @@ class Call:
         now = process.loop.now
         self.sent += 1
         answer = process.service.receive(now, Request(self.operation, self.sent, key, process.token))
-        if answer is None or answer[0] - now > CLIENT_TIMEOUT:
-            await asyncio.sleep(CLIENT_TIMEOUT)
-            raise LostError(f"no answer within {CLIENT_TIMEOUT:g} s")
+        limit = process.service.timeout
+        if answer is None or answer[0] - now > limit:
+            await asyncio.sleep(limit)
+            raise LostError(f"no answer within {limit:g} s")
         await asyncio.sleep(answer[0] - now)
         return answer[1]
 
@@ -98,14 +98,22 @@ class Record:
 
     service: Service
     arrivals: list[Arrival]
+    starts: list[float] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
     succeeded: list[bool] = field(default_factory=list)
 
 
-def run(service: Service, arrivals: list[Arrival], contender: Contender, seed: int) -> Record:
-    """Have `contender` perform an operation at every arrival, and return when the last one has ended."""
+def run(
+    service: Service, arrivals: list[Arrival], contender: Contender, seed: int, *, workers: int = 0
+) -> Record:
+    """
+    Have `contender` perform an operation at every arrival, and return when the last one has ended.
+
+    `workers`: at most so many operations run at the same time, the others wait for a worker; 0: any number.
+    """
     threads = BlockingThreads()
-    record = Record(service, arrivals, [0.0] * len(arrivals), [False] * len(arrivals))
+    count = len(arrivals)
+    record = Record(service, arrivals, [at for at, _ in arrivals], [0.0] * count, [False] * count)
 
     async def operation(perform: Perform, call: Call) -> None:
         try:
@@ -115,15 +123,34 @@ def run(service: Service, arrivals: list[Arrival], contender: Contender, seed: i
             record.succeeded[call.operation] = False
         record.ends[call.operation] = call.process.loop.now
 
+    async def work(
+        queue: Iterator[int], loop: VirtualLoop, perform: Callable[[int], Awaitable[None]]
+    ) -> None:
+        for index in queue:
+            at = arrivals[index][0]
+            if at > loop.now:
+                await asyncio.sleep(at - loop.now)
+            record.starts[index] = loop.now
+            await perform(index)
+
     async def main(loop: VirtualLoop) -> None:
         count = 1 + max((client for _, client in arrivals), default=0)
         processes = [Process(loop, service, threads, index, seed) for index in range(count)]
         performs = [contender.client(process) for process in processes]
+
+        async def perform(index: int) -> None:
+            client = arrivals[index][1]
+            await operation(performs[client], Call(processes[client], index))
+
+        if workers:
+            queue = iter(range(len(arrivals)))
+            await asyncio.gather(*(work(queue, loop, perform) for _ in range(workers)))
+            return
         tasks = []
-        for index, (at, client) in enumerate(arrivals):
+        for index, (at, _) in enumerate(arrivals):
             if at > loop.now:
                 await asyncio.sleep(at - loop.now)
-            tasks.append(loop.create_task(operation(performs[client], Call(processes[client], index))))
+            tasks.append(loop.create_task(perform(index)))
         await asyncio.gather(*tasks)
 
     async def timed(loop: VirtualLoop) -> None:

@@ -26,12 +26,15 @@ class Service:
     keyed = False  # whether the service honours idempotency keys
     searchable = False  # whether a client can ask which operations had their effect
     refresh_seconds = 0.0
+    timeout = 2.0  # seconds that clients wait for an answer
+    deadline: float | None = None  # seconds that one operation may take, for every contender
 
     def __init__(self, seed: int = 0, *, latency: float = 0.05) -> None:
         self.seed = seed
         self.latency = latency
         self.calls = 0  # calls that reached the server
         self.doomed = 0  # of these, calls that could not succeed
+        self.doomed_first = 0  # of these, first calls of their operations
         self.wasted = 0  # of these, repeats of an operation that already had a final answer
         self.commits: Counter[int] = Counter()  # how often each operation had its effect
         self.token = 0  # the generation of the valid credential
@@ -51,6 +54,10 @@ class Service:
     def opportunity(self, now: float, operation: int) -> float | None:
         """For the oracle: return the earliest time at which a call can succeed; None if it never can."""
         return now
+
+    def priority(self, operation: int) -> int:
+        """Return how urgent an operation is; higher numbers are more urgent."""
+        return 0
 
     def refresh(self, now: float) -> int:
         """Return a valid credential."""

@@ -280,7 +280,7 @@ def test_a_time_limit_on_each_library(run):
 def test_a_new_waiter():
     """It has made no call, has no grant, and may be looked at once."""
     for waiter in (Waiter(), ThreadWaiter()):
-        assert (waiter.fresh, waiter.granted, waiter.look_at) == (True, False, 0.0)
+        assert (waiter.tries, waiter.granted, waiter.look_at) == (0, False, 0.0)
         assert waiter.wake() is None
         assert waiter.clear() is None
 
@@ -297,7 +297,7 @@ def test_threads():
 async def test_tasks():
     """A task is woken from its own loop at once, and from another thread through its loop."""
     waiter = TaskWaiter()
-    assert (waiter.fresh, waiter.granted) == (True, False)
+    assert (waiter.tries, waiter.granted) == (0, False)
     waiter.wake()
     assert waiter.event.is_set()
     waiter.clear()

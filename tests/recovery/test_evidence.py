@@ -230,15 +230,25 @@ def test_round_trips_of_a_window_are_learned_once():
 
 
 def test_first_repeats_that_are_refused_again_are_no_sign_of_too_many_calls():
-    """Until a repeat is not refused, the refusals may concern one caller."""
+    """Until a repeat is not refused, or first calls are refused as often, the refusals may concern one caller."""
     evidence, now = known(failing=0.4)
     assert evidence.too_many
+    assert evidence.together
     evidence.count_repeat(refused=True)
-    assert not evidence.too_many
-    assert evidence.judge(now + 1, now, REFUSED, repeat=False, probe=False) == CHANCE
+    assert not evidence.together
     evidence.count_repeat(refused=False)
     evidence.count_repeat(refused=False)
-    assert evidence.too_many
+    assert evidence.together
+    for _ in range(8):
+        evidence.count_repeat(refused=True)
+    assert not evidence.together
+    for _ in range(12):
+        now += 1
+        evidence.judge(now, now - 0.5, REFUSED, repeat=False, probe=False)
+    assert evidence.together
+    for _ in range(12):
+        evidence.count_first()
+    assert not evidence.together
 
 
 # The traffic, with exact numbers -------------------------------------------------------------------------------
@@ -469,7 +479,8 @@ def test_when_too_many_calls_are_made():
         evidence.share = 0.5
         for each in refused:
             evidence.count_repeat(refused=each)
-        assert evidence.too_many is expected
+        assert evidence.too_many
+        assert evidence.together is expected
 
 
 def test_only_refused_repeats_outside_of_a_probe_are_counted():

@@ -14,7 +14,6 @@ from amends.recovery.schedule import (
     LONG_CUT,
     REFUSED_PACE,
     SLOWEST,
-    START,
     Hold,
     Pace,
 )
@@ -36,7 +35,7 @@ def started(*, trip=0.05, before=0.0, strained=False):
 
 def test_the_first_pace():
     """Slightly above the arrivals; after an outage in RAMP the pace before, after an overload at most the arrivals."""
-    assert started()[0].per_second == pytest.approx(START * 10, rel=0.05)
+    assert started(strained=True)[0].per_second == pytest.approx(REFUSED_PACE * 10, rel=0.05)
     assert started(before=40.0)[0].per_second == 40.0
     assert started(before=40.0, strained=True)[0].per_second == pytest.approx(10, rel=0.05)
     assert started(before=1.0)[0].per_second == pytest.approx(SLOWEST * 10, rel=0.05)
@@ -225,8 +224,8 @@ def test_the_latest_named_time_holds():
 @pytest.mark.parametrize(
     ("kind", "rate", "gaps"),
     [
-        (PLAIN, 10.0, [0.5, 1.0, 2.0, 4.0, 5.0, 5.0]),
-        (PLAIN, 0.5, [1.0, 2.0, 4.0, 5.0, 5.0]),
+        (PLAIN, 10.0, [0.5, 0.75, 1.125, 1.6875, 2.53125, 3.796875, 5.0]),
+        (PLAIN, 0.5, [1.0, 1.5, 2.25, 3.375, 5.0, 5.0]),
         (PLAIN, 0.1, [5.0, 10.0, 10.0]),
         (PLAIN, 0.04, [5.0, 10.0, 20.0, 25.0, 25.0]),
         (PLAIN, 0.01, [5.0, 10.0, 20.0, 30.0, 30.0]),
@@ -253,7 +252,7 @@ def test_the_gaps_between_probes(kind, rate, gaps):
 
 def test_the_first_hold_may_begin_with_a_failed_probe():
     """Another process found out that the service is down: the gap is that of one failed probe."""
-    for kind, hint, gap in ((PLAIN, 0.0, 1.0), (HINT, 3600.0, 2.0)):
+    for kind, hint, gap in ((PLAIN, 0.0, 0.75), (HINT, 3600.0, 2.0)):
         hold = Hold(service())
         hold.begin(100.0, 0.5, kind, hint, failed_probe=True)
         assert hold.resume_at == 100.0 + gap
@@ -343,12 +342,12 @@ def test_a_pace_that_was_kept_is_used_once():
         pace.start(100.0, strained=False)
         assert pace.per_second == expected
         pace.start(100.0, strained=False)
-        assert pace.per_second == pytest.approx(11.5)
+        assert pace.per_second == pytest.approx(12.5)
     pace.per_second = 40.0
     pace.keep(strained=False)
     pace.drop()
     pace.start(100.0, strained=False)
-    assert pace.per_second == pytest.approx(11.5)
+    assert pace.per_second == pytest.approx(12.5)
 
 
 def test_the_start_of_a_pace():
@@ -361,12 +360,16 @@ def test_the_start_of_a_pace():
     pace = paced(0.01, rate=0.0)
     assert pace._traffic.rate(100.0) == 0.0
     pace.start(100.0, strained=False)
-    assert pace.per_second == pytest.approx(1.15 * 0.05)
-    pace.start_at_arrivals(100.0)
+    assert pace.per_second == pytest.approx(1.25 * 0.05)
+    pace.start_at_successes(100.0)
     assert pace.per_second == 0.05
     pace = paced(1.0)
-    pace.start_at_arrivals(100.0)
-    assert pace.per_second == 10.0
+    pace._traffic._good = 400.0
+    pace.start_at_successes(100.0)
+    assert pace.per_second == pytest.approx(REFUSED_PACE * pace._traffic.good_rate(100.0))
+    pace.start_at_successes(100.0, together=False)
+    assert pace.per_second == inf
+    assert pace.take_turn(100.0) == 0.0
 
 
 def test_sending_that_is_late_catches_up_a_tenth_of_a_second():
@@ -412,7 +415,6 @@ def test_calm_answers_raise_a_pace_above_the_arrivals(trip, seconds, factor):
         assert pace.follow(now, now - trip)
         assert pace.per_second == pytest.approx(factor * before)
     pace = paced(2.0)
-    pace.start_at_arrivals(100.0)
     pace.follow(100.0, 99.8)
     pace._traffic.arrived()
     pace.per_second = max(pace._traffic.rate(100.1), 0.05)
@@ -479,10 +481,10 @@ def test_refusals_lower_the_pace_by_a_factor():
     pace = Pace(service(0.0))
     pace.per_second = 100.0
     pace.cut_refused(0.0, 0.0)
-    assert pace.per_second == pytest.approx(85.0)
-    pace._traffic._good = 6400.0
+    assert pace.per_second == pytest.approx(50.0)
+    pace._traffic._good = 3200.0
     pace.cut_refused(100.0, 99.0)
-    assert pace.per_second == pytest.approx(80.0)
+    assert pace.per_second == pytest.approx(40.0)
 
 
 def test_when_a_named_limit_is_obeyed():

@@ -73,7 +73,7 @@ def test_parking_is_not_an_attempt(clock):
     upstream, history = Upstream(), []
     trip(upstream, clock.now())
     assert recover(lambda: "ok", upstream=upstream, operation=READ, history=history) == "ok"
-    assert (len(history), history[0].parked) == (1, pytest.approx(5.0, rel=0.3))
+    assert (len(history), history[0].parked) == (1, pytest.approx(0.5, rel=0.3))
     assert upstream.snapshot().state == "open"
 
 
@@ -166,7 +166,7 @@ def test_a_call_within_the_probe_is_part_of_it(clock):
         return recover(Script("x"), upstream=upstream, operation=READ)
 
     assert recover(lambda: recover(outer, upstream=Upstream()), upstream=upstream) == "x"
-    assert clock.now() - began == pytest.approx(5.0, rel=0.3)
+    assert clock.now() - began == pytest.approx(0.5, rel=0.3)
     assert upstream.snapshot().state == "open"
 
 
@@ -243,7 +243,7 @@ def test_a_turn_that_cannot_be_used_is_given_back():
     upstream = Upstream()
     trip(upstream)
     one, two = ThreadWaiter(), ThreadWaiter()
-    assert upstream.look(one, 0.0) == pytest.approx(5.0)
+    assert upstream.look(one, 0.0) == pytest.approx(0.5)
     assert upstream.look(two, 0.0) == float("inf")
     assert upstream.look(one, 6.0) == 0.0
     upstream.leave(one, 6.0)
@@ -272,7 +272,7 @@ def test_the_next_waiter_is_woken_when_the_first_leaves():
     assert two.event.is_set()
     two.clear()
     assert not two.event.is_set()
-    assert upstream.look(two, 0.0) == pytest.approx(5.0)
+    assert upstream.look(two, 0.0) == pytest.approx(0.5)
 
 
 def test_a_long_hint_is_reported_whole_and_probed_early(clock):
@@ -342,7 +342,7 @@ async def test_concurrency_bounds_the_calls_in_flight():
     )
     assert most == 3
     assert results.count("ok") > 5
-    assert (upstream._inflight, upstream.snapshot().parked) == (0, 0)
+    assert (upstream._controller.inflight, upstream.snapshot().parked) == (0, 0)
     with pytest.raises(ValueError, match="at least 1"):
         Upstream(concurrency=0)
 
@@ -695,10 +695,14 @@ def test_a_call_is_not_refused_at_the_moment_at_which_the_probe_is_due(clock):
 
 
 def test_a_hint_of_no_time():
-    """It holds calls back for no less time than none."""
-    upstream = Upstream("a")
-    upstream.failed(Fault(code="RATE_LIMITED", retry_after=0), 100.0, 100.0, 0.0)
-    assert upstream._controller.hold.until == 100.0
+    """A wait of 0, or until a date in the past, is none: the failure counts as one without a hint."""
+    for code, status in (("RATE_LIMITED", 429), ("SERVICE_UNAVAILABLE", 503)):
+        upstream, plain = Upstream("a"), Upstream("b")
+        for _ in range(20):
+            upstream.failed(Fault(code=code, status=status, retry_after=0), 100.0, 100.0, 0.5)
+            plain.failed(Fault(code=code, status=status), 100.0, 100.0, 0.5)
+        assert upstream.snapshot(100.0).resumes_in == plain.snapshot(100.0).resumes_in > 0.0
+        assert upstream.held_for(100.0) == 0.0
 
 
 def test_one_call_at_once_is_the_least():
@@ -801,7 +805,7 @@ def test_an_end_that_no_call_belongs_to_makes_no_room(how):
 def test_forced_and_joined_calls_are_in_flight():
     """They take a place each; a call is not forced where there is none."""
     upstream = Upstream(concurrency=2)
-    upstream.join()
+    upstream.begin()
     one, two = two_waiters(upstream)
     assert not upstream.force(two, 0.0)
     upstream.leave(one, 0.0)
@@ -858,7 +862,7 @@ def test_what_a_probe_gets_first_in_the_queue():
     upstream = Upstream()
     upstream.failed(Fault(code="RATE_LIMITED", retry_after=3000), 0.0, 0.0, 0.0)
     repeat, fresh = ThreadWaiter(), ThreadWaiter()
-    upstream.look(repeat, 0.0, fresh=False)
+    upstream.look(repeat, 0.0, tries=1)
     upstream.look(fresh, 0.0)
     due = upstream.snapshot(0.0).resumes_in
     upstream.look(fresh, due)
@@ -866,7 +870,7 @@ def test_what_a_probe_gets_first_in_the_queue():
     upstream = Upstream()
     trip(upstream)
     repeat, fresh = ThreadWaiter(), ThreadWaiter()
-    due = upstream.look(repeat, 0.0, fresh=False)
+    due = upstream.look(repeat, 0.0, tries=1)
     upstream.look(fresh, 0.0)
     upstream.look(fresh, due)
     assert (repeat.granted, fresh.granted) == (True, False)
@@ -879,7 +883,7 @@ def test_only_new_operations_that_wait_count_as_arrivals():
         if state == "shut":
             trip(upstream)
         before = upstream._controller.traffic.arrivals
-        upstream.look(ThreadWaiter(), 0.0, fresh=fresh)
+        upstream.look(ThreadWaiter(), 0.0, tries=0 if fresh else 1)
         assert upstream._controller.traffic.arrivals - before == counted
 
 

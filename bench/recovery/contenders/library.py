@@ -10,6 +10,7 @@ import amends
 from amends.bindings.httpx import AsyncTransport
 from amends.recovery import current_operation
 from amends.recovery.clock import CLOCK
+from amends.recovery.process_quota import process_quota
 from bench.recovery.clock import VirtualLoop
 from bench.recovery.run import Call, Contender, Perform, Process
 from bench.recovery.wire import LostError, Response
@@ -24,7 +25,12 @@ def _client(process: Process) -> Perform:
     return perform_with(amends.Upstream("service", refresh=process.refresh))
 
 
-def perform_with(upstream: amends.Upstream) -> Perform:
+def _bare_client(process: Process) -> Perform:
+    process_quota.turn(on=True)  # a process of its own; runs with several processes would share it
+    return perform_with(None)
+
+
+def perform_with(upstream: amends.Upstream | None) -> Perform:
     """Return the function that performs one operation with this Upstream."""
 
     async def perform(call: Call) -> Response:
@@ -39,13 +45,24 @@ def perform_with(upstream: amends.Upstream) -> Perform:
         answer = await amends.arecover(
             once,
             upstream=upstream,
-            operation=amends.Operation(name="things", read_only=call.method == "GET", keyed=call.keyed),
+            operation=operation_of(call),
+            policy=policy_of(call),
             verify=verify if call.searchable else None,
             examine=True,
         )
         return Response(answer["status"])
 
     return perform
+
+
+def operation_of(call: Call) -> amends.Operation:
+    options = {"priority": call.priority} if "priority" in amends.Operation.__struct_fields__ else {}
+    return amends.Operation(name="things", read_only=call.method == "GET", keyed=call.keyed, **options)
+
+
+def policy_of(call: Call) -> amends.Policy:
+    deadline = call.process.service.deadline
+    return amends.Policy() if deadline is None else amends.Policy(deadline=deadline)
 
 
 class _Wire(httpx2.AsyncBaseTransport):
@@ -84,5 +101,8 @@ AMENDS_HTTP = Contender(
     _transport_client,
     clocks=clocks,
     heavy=True,
+)
+AMENDS_BARE = Contender(
+    "amends bare", "arecover(…) without an Upstream, default policy", _bare_client, clocks=clocks
 )
 AMENDS = Contender("amends", "arecover(…, upstream=Upstream(…)), default policy", _client, clocks=clocks)

@@ -31,6 +31,7 @@ def _repeatable(error: BaseException) -> bool:
 
 def _tenacity(process: Process) -> Perform:
     backoff = tenacity.wait_random_exponential(multiplier=1, max=LONGEST)
+    patience = process.service.deadline or PATIENCE
 
     def wait(state: tenacity.RetryCallState) -> float:
         hint = _hint(state.outcome.exception())
@@ -39,7 +40,7 @@ def _tenacity(process: Process) -> Perform:
     def stop(state: tenacity.RetryCallState) -> bool:
         return (
             state.attempt_number >= CALLS
-            or (state.seconds_since_start or 0.0) + state.upcoming_sleep > PATIENCE
+            or (state.seconds_since_start or 0.0) + state.upcoming_sleep > patience
         )
 
     async def perform(call: Call) -> Response:

@@ -135,7 +135,7 @@ class BodyReading(msgspec.Struct):
             return error
         fault = fault_of(error)
         if call.upstream is not None:
-            call.upstream.join()
+            call.upstream.begin()
             call.upstream.failed(fault, CLOCK.now(), call.sent, CLOCK.draw())
         if options.raises == "nothing" and not isinstance(error, FaultError):
             return error

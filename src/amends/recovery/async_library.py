@@ -65,11 +65,11 @@ def in_event_loop() -> bool:
 class Waiter:
     """One entry of an upstream's queue. The upstream sets `granted` and `look_at`; the waiter only sleeps."""
 
-    __slots__ = ("fresh", "granted", "look_at")
+    __slots__ = ("granted", "look_at", "tries")
 
     def __init__(self) -> None:
-        self.fresh = True
-        """Whether the operation of this waiter has made no call yet."""
+        self.tries = 0
+        """The calls that the operation of this waiter has made."""
         self.granted = False
         """Whether the call of this waiter may be sent."""
         self.look_at = 0.0

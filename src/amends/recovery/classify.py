@@ -188,7 +188,7 @@ def signal_of(fault: Fault) -> Signal:
         return Signal.WELL
     everyday = row_for(fault.vocabulary, fault.code, fault.status).everyday
     if everyday in _FOR_ALL:
-        if usable(fault.vocabulary, fault.retry_after) is not None:
+        if usable(fault.vocabulary, fault.retry_after):  # 0, or a date in the past, names no time
             return Signal.HINT
         return Signal.REFUSED if everyday == "RATE_LIMITED" else Signal.PLAIN
     if everyday == "TIMEOUT":

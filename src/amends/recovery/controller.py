@@ -6,87 +6,155 @@ The controller of one service: which calls may be sent now. Pure: time and rando
 | OPEN | all, at once | failures that are not chance → SHUT; a hint that is not usual here → WARY; a refusal that is usual here → RAMP |
 | WARY | one at a time, the probe: one hint is no outage | failures that are not chance → SHUT; the probe succeeds, or is still out when a failure would long have arrived → the state before |
 | SHUT | none before `hold.resume_at`, then one, the probe | the probe fails → SHUT, longer; it succeeds, or is still out when a failure would long have arrived → RAMP; a call sent after the first of the failures was answered → the state before |
-| RAMP | `pace.per_second` | failures that are not chance → SHUT; a calm answer while no call waits → OPEN |
+| RAMP | `pace.per_second`, and `room.calls` in flight | failures that are not chance → SHUT; a calm answer while no call waits → OPEN |
 
-`evidence` judges failures, `hold` says when a probe is sent, `pace` how fast RAMP is; all three know the `traffic`. `sent` is
-when a call was sent: a success counts only if it was sent after the trouble began (`since`).
+OPEN also ends in RAMP when calls that were in flight are answered after others beside them were refused: `room` is limited then.
+
+`evidence` judges failures, `hold` says when a probe is sent, `pace` how fast RAMP is, `room` how many calls are in flight; all know
+the `traffic`. `sent` is when a call was sent: a success counts only if it was sent after the trouble began (`since`).
 """
 
 from __future__ import annotations
 
 from math import inf
 
-from amends.recovery.evidence import HINT, OUTAGE, TOO_MANY, UNUSUAL_HINT, Evidence, Traffic
-from amends.recovery.schedule import CAP_PLAIN, KEPT, Hold, Pace
+from amends.recovery.evidence import (
+    ENOUGH,
+    HINT,
+    KNOWN,
+    OUTAGE,
+    PLAIN,
+    REFUSED,
+    SILENT,
+    TOO_MANY,
+    UNUSUAL_HINT,
+    Evidence,
+    Traffic,
+)
+from amends.recovery.room import Room
+from amends.recovery.schedule import CAP_PLAIN, DOUBTED, KEPT, Hold, Pace
 
 __all__ = ["HELD", "OPEN", "RAMP", "SHUT", "STATES", "WARY", "Controller"]
 
 OPEN, RAMP, WARY, SHUT = range(4)
 STATES = ("open", "ramp", "shut", "shut")  # as snapshots name them: to users WARY is shut
 HELD = (WARY, SHUT)
+WITHOUT_WORK = 0.5
+"""A plain failure in less than this part of the usual trip may be a refusal: no work was done. Higher: failures of a working
+service are taken for refusals; lower: a limit of calls in flight is found later where refusals take long."""
 
 
 class Controller:
     """The state machine. It has no lock; `Upstream` holds its own lock around every call."""
 
-    __slots__ = ("_before", "evidence", "hold", "pace", "since", "state", "traffic")
+    __slots__ = (
+        "_before", "evidence", "hold", "left_open", "limited", "pace", "room", "sent", "since", "state",
+        "taken_back", "traffic",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.traffic = Traffic()
         self.evidence, self.hold, self.pace = Evidence(self.traffic), Hold(self.traffic), Pace(self.traffic)
+        self.room = Room()
         self.state, self.since = OPEN, 0.0
         self._before = OPEN  # OPEN or RAMP: the state before WARY or SHUT
+        self.sent = self.taken_back = 0
+        """Calls that were sent, and those that were not after all."""
+        self.left_open = -inf
+        """When the state was OPEN for the last time."""
+        self.limited = False
+        """Whether the service refuses what is too much for it (429)."""
 
-    def admit(self, now: float, *, fresh: bool = True) -> float:
-        """Return 0 if a call may be sent, else the time to ask again. `fresh`: the first call of its operation."""
+    def admit(self, now: float, *, tries: int = 0) -> float:
+        """Return 0 if a call may be sent, else the time to ask again. `tries`: the calls of its operation before this one."""
         if self.state == OPEN:
             return 0.0
         if self.state == RAMP:
-            return self.pace.take_turn(now)
+            return (
+                inf
+                if self.inflight + 1 > self.room.calls
+                else self.pace.take_turn(now, self.limited and tries)
+            )
         if self.hold.probe_sent < 0.0:
-            return self.hold.take_probe(now, fresh=fresh)
+            return self.hold.take_probe(now, fresh=not tries)
         presumed_good_at = self.hold.presumed_good_at(wary=self.state == WARY)
         if now < presumed_good_at:
             return presumed_good_at
         if self.state == WARY:
             self.evidence.learn_chance()
         self._reopen(now, self.traffic.usual)
-        return self.admit(now, fresh=fresh)
+        return self.admit(now, tries=tries)
+
+    @property
+    def inflight(self) -> int:
+        """How many calls have been sent and have not ended."""
+        return max(0, self.sent - self.taken_back - self.traffic.calls)
 
     def succeeded(self, now: float, sent: float, *, waiting: bool = False, repeat: bool = False) -> None:
         """Report an answer of a working service. `waiting`: other calls are queued; `repeat`: not its operation's first."""
         evidence = self.evidence
         if repeat:
             evidence.count_repeat(refused=False)
+        elif evidence.share:
+            evidence.count_first()
         if self.state == OPEN:
             self.traffic.succeeded_open(now, sent)
             if evidence.run or evidence.share:
+                crowded = self.crowded
                 evidence.learn_chance()
+                self.room.refusals = 0
+                if crowded:
+                    self._limit_room(now)
             return
         self.traffic.succeeded(now, sent)
+        if sent <= self.left_open and not repeat:
+            self.traffic.failed(now)
         beside_probe = self.state == SHUT and not self.hold.is_probe(sent)
         if sent < self.since or (beside_probe and evidence.strained):
             return  # sent before the trouble began, or when a queue was building up: nothing about the time since
         if beside_probe:  # sent after the first of the failures, and answered: they were chance
-            self.state = self._before
+            crowded = self._before == OPEN and self.crowded
+            self._go(self._before, now)
             self.hold.end()
             self.pace.drop()
             evidence.wait_for_answers(now, now - sent)
+            if crowded:
+                self._limit_room(now)
+        run = evidence.run
         if self.state != SHUT or not evidence.strained:
             evidence.learn_chance()
         if self.state in HELD:
             self._reopen(now, now - sent)
         if self.state == RAMP:
-            calm = self.pace.follow(now, sent)
+            self.room.answered(self.inflight + 1)
+            calm = self.pace.follow(now, sent, run=run, limited=self.limited or self.room.limited)
             evidence.strained = evidence.strained or not calm
-            self.state = OPEN if calm and not waiting and now >= self.pace.limited_until else RAMP
+            refused = (self.limited or self.room.limited) and evidence.too_many
+            if calm and not waiting and not refused and now >= self.pace.limited_until:
+                self._go(OPEN, now)
 
     def failed(
-        self, now: float, sent: float, draw: float, kind: int, hint: float = 0.0, *, repeat: bool = False
-    ) -> bool:
-        """Report a failure; `hint`: the seconds that its answer named. Return whether it holds back all calls."""
+        self, now: float, sent: float, draw: float, kind: int, hint: float = 0.0, *, repeat: bool = False,
+        limited: bool = False,
+    ) -> bool:  # fmt: skip
+        """
+        Report a failure. Return whether it holds back all calls.
+
+        `hint`: the seconds that its answer named; `limited`: it was a 429.
+        """
+        plain = kind == PLAIN
         evidence, hold, state, probe = self.evidence, self.hold, self.state, self.hold.is_probe(sent)
         self.traffic.calls += 1
+        if plain and self._without_work(now, now - sent):
+            kind = REFUSED
+        elif plain and self.room.limited and not self.inflight:
+            self.room.refused(now, sent, 1, served=True)
+        if kind == REFUSED or (kind == HINT and hint <= DOUBTED):
+            self.room.note_refusal(self.inflight, first=not evidence.run)
+        else:
+            self.room.refusals = 0
+        if not repeat and (state == OPEN or sent <= self.left_open):
+            self.traffic.failed(now)
         hold.note_failure(now - sent, first=state == OPEN)
         if kind == HINT:
             hold.note_hint(now, hint, confirmed=state == SHUT and probe, held=state == SHUT and not probe)
@@ -96,26 +164,61 @@ class Controller:
             evidence.strained = False
         found = evidence.judge(now, sent, kind, repeat=repeat, probe=state in HELD)
         if state == SHUT:
+            self.limited = limited
             hold.begin(now, draw, kind, hint, failed_probe=True)
         elif found == OUTAGE:
             self._before = self._before if state == WARY else state
             if self._before == RAMP:
                 self.pace.keep(strained=evidence.strained)
-            self.state, self.since = SHUT, evidence.run_since
+            self._go(SHUT, now)
+            self.since, self.limited = evidence.run_since, limited
             hold.begin(now, draw, kind, hint)
         elif found == UNUSUAL_HINT:
             if state != WARY:
-                self.state, self._before, self.since = WARY, state, sent
+                self._go(WARY, now)
+                self._before, self.since = state, sent
             hold.postpone(now)
             return False
-        elif found == TOO_MANY and hint <= KEPT:
-            if state == OPEN:
-                self.state, self.since = RAMP, sent
-                self.pace.start_at_arrivals(now)
-            if state != WARY:
-                self.pace.cut_refused(now, sent)
+        elif hint <= KEPT and (found == TOO_MANY or (self.room.limited and kind not in {PLAIN, SILENT})):
+            self.limited = limited
+            self._refused(now, sent, pace=not plain)
             return False
         return kind == HINT and self.state in HELD
+
+    def _without_work(self, now: float, seconds: float) -> bool:
+        """Whether a failure after `seconds` looks like a refusal: it was quick, and other calls are in flight."""
+        quick = seconds < WITHOUT_WORK * self.traffic.usual or not self.traffic.answered
+        return quick and self.inflight > 0 and self.room.possible(now)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the present run of failures are refusals beside other calls in flight: there may be a limit of these."""
+        return self.room.refusals >= KNOWN and self.room.served_beside and self.evidence.together
+
+    def _limit_room(self, now: float) -> None:
+        """Limit the calls in flight to those that were, when others were refused."""
+        self._go(RAMP, now)
+        self.since = now
+        self.pace.start_at_successes(now, together=False)
+        self.room.start(self.room.beside)
+
+    def _refused(self, now: float, sent: float, *, pace: bool) -> None:
+        """Pace the calls, or limit those in flight, after one was refused because there were too many."""
+        if self.state == OPEN:
+            self._go(RAMP, now)
+            self.since = now
+            self.pace.start_at_successes(now, together=pace and self.evidence.together)
+            self.room.end()
+            self.room.refused(now, sent, self.inflight + 1, served=True)
+        elif self.state == RAMP and sent >= self.since:
+            served = self.traffic.last_answered >= self.since
+            explained = self.room.refused(now, sent, self.inflight + 1, served=served)
+            if explained or not pace or not self.evidence.together:
+                return
+            if self.pace.per_second == inf:
+                self.pace.start_at_successes(now)
+            else:
+                self.pace.cut_refused(now, sent, run=self.evidence.run)
 
     def abandoned(self, sent: float) -> None:
         """Report that the outcome of the call sent at `sent` shows nothing about the service."""
@@ -127,30 +230,55 @@ class Controller:
         """Report that the service allows `remaining` calls in the next `seconds`. If more arrive, they are paced until then."""
         was = self.state
         if was not in HELD and self.pace.limit(now, remaining, seconds, start=was == OPEN) and was == OPEN:
-            self.state, self.since = RAMP, now
+            self._go(RAMP, now)
+            self.since, self.limited = now, True
 
     def learn(self, now: float, resume_at: float, until: float, shut: bool) -> None:
         """Take over what another process found out: the service is unavailable, or available again."""
         if shut:
             if self.state != SHUT:
-                self.state, self.since, self.hold.probe_sent = SHUT, now, -1.0
+                self._go(SHUT, now)
+                self.since, self.hold.probe_sent = now, -1.0
             self.hold.resume_at = min(resume_at, now + CAP_PLAIN)
             self.hold.until = max(self.hold.until, until)
         elif self.state == SHUT:
             self._reopen(now, self.traffic.usual)
             self.pace.last_sent = -inf  # no probe of this process was just sent
 
+    def _go(self, state: int, now: float) -> None:
+        """Change the state."""
+        traffic = self.traffic
+        if state == OPEN:
+            traffic.since = now
+        elif self.state == OPEN:
+            self.left_open = now
+            traffic.before, traffic.since, traffic.arrived_since = traffic.demand(now), inf, 0
+            traffic.good_before = traffic.good_rate(now)
+        self.state = state
+
     def _reopen(self, now: float, trip: float) -> None:
         """Leave WARY or SHUT: the probe succeeded after `trip`, or is presumed good."""
         self.evidence.wait_for_answers(now, trip)
         self.since = now
         if self.state == WARY:
-            self.state, self.hold.until, self.hold.probe_sent = self._before, 0.0, -1.0
+            self._go(self._before, now)
+            self.hold.until, self.hold.probe_sent = 0.0, -1.0
             return
-        self.state, self._before = RAMP, OPEN
+        self._go(RAMP, now)
+        self._before = OPEN
+        limited = self.limited and not self.hold.until
+        # Workers that wait make no new calls, so they cannot overload the service with what has queued up.
+        came, expected = self.traffic.arrived_since, self.traffic.before * (now - self.left_open)
+        strained = self.evidence.strained and not (expected >= ENOUGH and came < 0.5 * expected)
+        self.pace.start(now, strained=strained, limited=limited)
+        if self.room.served_beside:
+            self.room.start(self.room.beside)
+        elif limited:  # the calls that the demand keeps in flight, by Little's law
+            self.room.start(self.traffic.demand(now) * self.traffic.usual)
+        else:
+            self.room.end()
         self.hold.end()
         self.evidence.forget_run()
-        self.pace.start(now, strained=self.evidence.strained)
         self.evidence.strained = False
 
     @property

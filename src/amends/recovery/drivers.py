@@ -197,6 +197,7 @@ async def arecover(
             generation, successes = 0, process_quota.successes
         else:
             generation, successes = upstream.renewal.generation, 0
+            upstream.begin()
         sent = CLOCK.now()
         try:
             awaitable = call(*args, **kwargs)
@@ -254,6 +255,7 @@ def call_first(
         generation, successes = 0, process_quota.successes
     else:
         generation, successes = upstream.renewal.generation, 0
+        upstream.begin()
     sent = CLOCK.now()
     try:
         result = call(*args, **kwargs)
@@ -264,6 +266,8 @@ def call_first(
             upstream.abandoned(CLOCK.now(), sent)
         raise
     if awaitables and hasattr(result, "__await__"):
+        if upstream is not None:
+            upstream.take_back()  # it begins when it is awaited
         return result, Outcome(sent=sent, ended=sent)
     if upstream is None:
         process_quota.successes += 1
@@ -284,6 +288,7 @@ async def acall_first(
         generation, successes = 0, process_quota.successes
     else:
         generation, successes = upstream.renewal.generation, 0
+        upstream.begin()
     sent = CLOCK.now()
     try:
         awaitable = call(*args, **kwargs)

@@ -21,6 +21,9 @@ CHANCE, OUTAGE, UNUSUAL_HINT, TOO_MANY = range(4)
 
 MEMORY = 30.0
 """Seconds over which the arrival rate is averaged. Longer: steadier; shorter: follows a changing load."""
+IDLE = 90.0
+"""Seconds without any call after which the rates are forgotten. Longer: a batch after a pause is paced like the calls
+before it; shorter: a client with little traffic is taken for a busy one."""
 LEAST_SPAN = 1.0
 """The first calls count as made within a second. Less: with little traffic one failure is an outage; more: it takes many."""
 WINDOW, WINDOWS, LEAST_TRIPS = 10.0, 6, 4
@@ -54,8 +57,9 @@ AGAIN = 1 / 8
 """The weight of the newest repeat in the share of repeats that are refused again. Larger: learned from fewer repeats, and
 a busy limit is sometimes taken for refused callers."""
 ALONE = 0.75
-"""If more than this share of the repeats is refused again, the refusals concern single callers, such as one tenant, and are
-no evidence. Higher: one refused tenant slows down the others for longer; lower: a heavy overload is not paced."""
+"""If more than this share of the repeats is refused again, and first calls less often than this part of it, the refusals concern
+single callers, such as one tenant, and are no evidence. Higher: one refused tenant slows down the others for longer; lower: a
+heavy overload, or a batch over a limit, is not paced."""
 KNOWN = 4
 """Repeats after which that is known. More: a busy limit is paced later; fewer: one refused tenant slows down the others."""
 
@@ -64,13 +68,21 @@ class Traffic:
     """Rates and round trips. Only answers in OPEN count for the round trips: elsewhere queues make them longer."""
 
     __slots__ = (
-        "_arrived", "_calls_good", "_good", "_peak", "_rolled_at", "_span", "_total", "_trips", "_usual", "_waited", "calls",
-        "last_answered", "peak", "usual",
+        "_arrived", "_calls_good", "_failed", "_good", "_peak", "_rolled_at", "_span", "_total", "_trips", "_usual", "_waited", "arrived_since",
+        "before",
+        "calls", "good_before", "last_answered", "peak", "since", "usual",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.calls = 0
         """Calls that have ended."""
+        self.good_before = 0.0
+        """How many calls per second succeeded when the trouble began."""
+        self.arrived_since = 0
+        """Operations that arrived since the trouble began."""
+        self.before, self.since = 0.0, 0.0
+        """The demand when the trouble began, and since when it is over: while calls are held back, workers that wait make no
+        new ones."""
         self.last_answered = -inf
         """The latest send time of all calls that were answered by a working service."""
         self.usual = self.peak = 0.0
@@ -80,6 +92,7 @@ class Traffic:
         self._calls_good, self._total, self._peak, self._waited = 0, 0.0, 0.0, 0
         # The windows before it, with weights that decay: when the last one ended, their length, arrivals, good answers.
         self._rolled_at, self._span, self._arrived, self._good, self._trips = -inf, 0.0, 0.0, 0.0, 0
+        self._failed = 0.0
 
     def succeeded_open(self, now: float, sent: float) -> None:
         """Count a good answer in OPEN. Every successful call gets here: the code avoids function calls."""
@@ -105,6 +118,15 @@ class Traffic:
     def arrived(self) -> None:
         """Count an operation that arrived while the state was not OPEN."""
         self._waited += 1
+        self.arrived_since += 1
+
+    def failed(self, now: float) -> None:
+        """Count an operation that arrived in OPEN and whose first call did not succeed there."""
+        if now > self._rolled_at + WINDOW:
+            self.roll(now)
+        self._failed += 1
+        if self.since == inf:
+            self.before = self.demand(now)
 
     @property
     def answered(self) -> bool:
@@ -119,6 +141,15 @@ class Traffic:
     def rate(self, now: float) -> float:
         """Return how many operations arrive per second."""
         return self.arrivals / self.seconds(now)
+
+    def demand(self, now: float) -> float:
+        """Return how many operations would arrive per second if none had to wait."""
+        before = self.before * exp(min(0.0, self.since - now) / MEMORY)
+        return max((self.arrivals + self._failed) / self.seconds(now), before)
+
+    def burst(self, now: float) -> float:
+        """Return the demand without its first operation: one call shows no rate."""
+        return max(self.rate(now), (self.arrivals + self._failed - 1.0) / self.seconds(now))
 
     def good_rate(self, now: float) -> float:
         """Return how many calls succeed per second."""
@@ -143,9 +174,12 @@ class Traffic:
         """Close a window of the arrival rate, and one of round trips if it had enough answers."""
         self._start(now)
         passed, count = now - self._rolled_at, self._calls_good
+        if passed > IDLE and not self._waited:
+            self._arrived = self._good = self._span = self._failed = passed = 0.0
         kept = exp(-passed / MEMORY)
         self._arrived = self._arrived * kept + count + self._waited
         self._good = self._good * kept + count
+        self._failed *= kept
         self._span = self._span * kept + passed
         self._rolled_at = now
         self._calls_good = self._waited = 0
@@ -168,7 +202,7 @@ class Evidence:
     """The failures since the last success, and what is learned from them."""
 
     __slots__ = (
-        "_again", "_failed_at", "_likelihood", "_repeats", "_traffic", "_verdict_at", "run", "run_since", "share", "strained",
+        "_again", "_failed_at", "_first", "_likelihood", "_repeats", "_traffic", "_verdict_at", "run", "run_since", "share", "strained",
     )  # fmt: skip
 
     def __init__(self, traffic: Traffic) -> None:
@@ -181,6 +215,7 @@ class Evidence:
         """Whether a slow or missing answer shows that the service has too much work."""
         self._likelihood, self._failed_at, self._verdict_at = 1.0, -inf, 0.0
         self._again, self._repeats = 0.0, 0
+        self._first = 0.0  # the share of first calls that are refused
 
     @property
     def failing(self) -> float:
@@ -193,10 +228,19 @@ class Evidence:
         return self._again > ALONE
 
     @property
+    def together(self) -> bool:
+        """Whether refusals concern all callers: most repeats are not refused again, or first calls are refused nearly as often."""
+        single = self._again > ALONE if self._repeats >= KNOWN else self._again >= 0.5
+        return not single or self._first > ALONE * self._again
+
+    @property
     def too_many(self) -> bool:
-        """Whether many calls fail, and refusals concern all callers: most repeats, or all of the first few, are not refused."""
-        together = self._again <= ALONE if self._repeats >= KNOWN else self._again < 0.5
-        return self.share > REFUSED_SHARE and self._traffic.calls >= ENOUGH and together
+        """Whether many calls fail."""
+        return self.share > REFUSED_SHARE and self._traffic.calls >= ENOUGH
+
+    def count_first(self) -> None:
+        """Count a first call that succeeded, while others fail."""
+        self._first -= AGAIN * self._first
 
     def count_repeat(self, *, refused: bool) -> None:
         """Count the outcome of a repeat: refused again, or not."""
@@ -210,8 +254,10 @@ class Evidence:
         `repeat`: it was not the first call of its operation; `probe`: no other calls are sent.
         """
         refused = kind in {HINT, REFUSED}
-        if repeat and refused and not probe:
-            self.count_repeat(refused=True)
+        if refused and not repeat and not probe:
+            self._first += AGAIN * (1.0 - self._first)
+        if repeat and refused and not probe and self.run < KNOWN:
+            self.count_repeat(refused=True)  # in a longer run of failures, all callers are refused
         unlikely = self._count_failure(now, sent, kind, repeat=repeat and refused)
         self.strained = self.strained or kind == SILENT
         if unlikely and (probe or kind == SILENT or now >= self._verdict_at):

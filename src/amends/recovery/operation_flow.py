@@ -179,10 +179,13 @@ class Flow:
         """Wait until the upstream lets the call out, then make it. Return None if it does not within the time left."""
         upstream = self.plan.upstream
         parked = 0.0
-        if upstream is not None and not upstream.open:
-            granted, parked = yield from self._queue(upstream)
-            if not granted:
-                return None
+        if upstream is not None:
+            if upstream.open:
+                upstream.begin()
+            else:
+                granted, parked = yield from self._queue(upstream)
+                if not granted:
+                    return None
         generation = 0 if upstream is None else upstream.renewal.generation
         stepper, examine, timeout = self.stepper, self.plan.examine, self.plan.timeout
         successes, sent = process_quota.successes, CLOCK.now()

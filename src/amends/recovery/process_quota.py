@@ -22,6 +22,8 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from threading import Lock
 
+from amends.recovery.clock import CLOCK
+
 __all__ = ["ProcessQuota", "callee_of", "process_quota"]
 
 PER_SUCCESS = 1.5
@@ -31,6 +33,9 @@ PER_SECOND = 0.005
 service can do; fewer: a single operation in an outage has fewer tries."""
 SAVED = 8.0
 """The most repeats that are saved up. More: more calls when an outage begins; fewer: short outages fail more."""
+SAVED_SECONDS = 15.0
+"""The same in seconds of the successes before, if that is more. More: a busy program makes more calls when an outage begins;
+fewer: it fails more in short outages than a loop of five tries."""
 PER_SUCCESS_SILENT = 0.1
 """Repeats of time-outs that a success earns, at most one is saved. More: fleets of small clients keep an overloaded service
 busy with calls that time out; fewer: where answers get lost, fewer of the calls are repeated."""
@@ -52,11 +57,12 @@ _ENOUGH = 0.999
 class _Savings:
     """The repeats that are left for one function: of time-outs, and of other failures."""
 
-    __slots__ = ("at", "other", "seen", "silent")
+    __slots__ = ("at", "began", "cap", "counted", "other", "seen", "silent")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, started: float) -> None:
         self.other, self.silent = SAVED, 1.0
         self.seen, self.at = 0, now
+        self.cap, self.began, self.counted = SAVED, started, 0
 
     def earn(self, now: float, successes: int) -> None:
         """Add what the successes and the time since the last failure earned."""
@@ -64,14 +70,18 @@ class _Savings:
         if new and not self.seen:
             self.silent = 0.0  # the first one was for a process without any success
         self.seen, self.at = successes, now
+        if now - self.began >= 1.0:
+            rate = (successes - self.counted) / (now - self.began)
+            self.cap = max(SAVED, SAVED_SECONDS * rate, self.cap * 0.5 ** ((now - self.began) / 30.0))
+            self.began, self.counted = now, successes
         self.silent = min(1.0, self.silent + PER_SUCCESS_SILENT * new)
-        self.other = min(SAVED, self.other + PER_SUCCESS * new + PER_SECOND * passed)
+        self.other = min(self.cap, self.other + PER_SUCCESS * new + PER_SECOND * passed)
 
 
 class ProcessQuota:
     """The quota, or none if it is turned off. A successful call only increments `successes`."""
 
-    __slots__ = ("_callees", "_lock", "_on", "successes")
+    __slots__ = ("_callees", "_lock", "_on", "_started", "successes")
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -82,7 +92,7 @@ class ProcessQuota:
     def turn(self, *, on: bool) -> None:
         """Turn the quota on, with full savings, or off."""
         with self._lock:
-            self._on, self.successes = on, 0
+            self._on, self.successes, self._started = on, 0, CLOCK.now()
             self._callees: OrderedDict[Hashable, _Savings] = OrderedDict()
 
     def take(self, now: float, *, callee: Hashable = None, silent: float = 0.0, before: int = 0) -> float:
@@ -95,7 +105,7 @@ class ProcessQuota:
         if not self._on:
             return 0.0
         with self._lock:
-            savings = self._callees.pop(callee, None) or _Savings(now)
+            savings = self._callees.pop(callee, None) or _Savings(now, self._started)
             self._callees[callee] = savings
             if len(self._callees) > CALLEES:
                 self._callees.popitem(last=False)

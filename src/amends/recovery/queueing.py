@@ -31,21 +31,22 @@ def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker)
     in which fewer calls can be sent than arrive.
     """
     if upstream.open:
+        upstream.begin()
         return True
     around = SCOPE.get()
     if around is not None and upstream in around.upstreams:
         # This call is part of one that the upstream has let out, perhaps of the probe. Waiting would be a deadlock.
-        upstream.join()
+        upstream.begin()
         return True
     now = CLOCK.now()
-    over, fresh = now + stepper.patience(now), not stepper.history
+    over, tries = now + stepper.patience(now), len(stepper.history)
     if upstream.refuses(now, over - now):
         return False
     waiter = new_waiter()
     try:
-        while (look_at := upstream.look(waiter, now, fresh=fresh)) != 0.0:
+        while (look_at := upstream.look(waiter, now, tries=tries)) != 0.0:
             if now >= over:
-                if fresh:
+                if not tries:
                     return upstream.force(waiter, now)
                 upstream.leave(waiter, now)
                 return False

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from math import exp, inf
 
-from amends.recovery.evidence import HINT, SILENT, Traffic
+from amends.recovery.evidence import HINT, KNOWN, SILENT, Traffic
 
-__all__ = ["CAP_PLAIN", "KEPT", "LEAST_PACE", "Hold", "Pace"]
+__all__ = ["CAP_PLAIN", "DOUBTED", "KEPT", "LEAST_PACE", "Hold", "Pace"]
 
 FIRST_SILENT, CAP_SILENT = 5.0, 15.0
 """Seconds to the first probe after silence (half of the cap, if that is more), and the longest gap. Shorter: a fleet's probes
@@ -65,9 +65,10 @@ LEAST_PACE = 0.05
 """The least pace in calls per second. Lower: a client with little traffic may wait minutes for its next call."""
 BEHIND = 0.1
 """Seconds that sending may be behind its pace and catch up. More: bursts; less: timers that are late cost pace."""
-REFUSED_CUT, REFUSED_PACE = 0.85, 1.25
+REFUSED_CUT, REFUSED_PACE = 0.5, 1.25
 """The factor of a refusal, and the least pace after refusals as a multiple of the successes. Higher: more refused
-calls; lower: a limit that was raised is used later."""
+calls, and a cold batch uses up its tries before the pace is right; lower: the pace swings, and a limit that was raised is
+used later."""
 
 
 class Hold:
@@ -138,8 +139,8 @@ class Hold:
             first = max(FIRST_SILENT, cap / 2.0)
         else:
             cap = min(CAP_PLAIN, max(LEAST_CAP, 1.0 / rate))
-            first = min(LEAST_CAP, max(FIRST_PLAIN, 0.5 / rate))
-        gap = min(cap, first * 2.0 ** min(self._failed_probes, 16))
+            first = min(LEAST_CAP, max(FIRST_PLAIN, 0.5 / max(self._traffic.burst(now), 1e-9)))
+        gap = min(cap, first * (1.5 if cap == LEAST_CAP else 2.0) ** min(self._failed_probes, 16))
         self.resume_at = now + gap * (0.75 + 0.5 * draw)
 
     def postpone(self, until: float) -> None:
@@ -161,6 +162,7 @@ class Pace:
         "_raised_at",
         "_resumed",
         "_traffic",
+        "_undisturbed",
         "last_sent",
         "limited_until",
         "per_second",
@@ -173,15 +175,22 @@ class Pace:
         """The highest pace that the service allows, and until when."""
         self._cut_at = self._raised_at = 0.0
         self._resumed = 0.0  # the pace to continue with after an outage that began in RAMP; 0: it did not
+        self._undisturbed = 0.0  # the pace before the present run of refusals; 0: there is none
 
     @property
     def next_send(self) -> float:
         """When the next call is due."""
         return self.last_sent + 1.0 / self.per_second
 
-    def take_turn(self, now: float) -> float:
-        """Return 0 if a call may be sent now, else when the next one is due."""
+    def take_turn(self, now: float, refused: int = 0) -> float:
+        """
+        Return 0 if a call may be sent now, else when the next one is due.
+
+        `refused`: how often this call was refused. A big call needs a rest before it, in which a limit is refilled.
+        """
         at = self.next_send
+        if refused > 1:
+            at += (2.0 ** (refused - 1) - 1.0) / self.per_second
         if now < at:
             return at
         self.last_sent = max(at, now - BEHIND)
@@ -195,34 +204,55 @@ class Pace:
         """Drop the pace that was kept."""
         self._resumed = 0.0
 
-    def start(self, now: float, *, strained: bool) -> None:
-        """Set the first pace after an outage. `strained`: the service had too much work."""
-        arriving = max(self._traffic.rate(now), LEAST_PACE)
-        self.per_second = START * arriving
+    def start(self, now: float, *, strained: bool, limited: bool = False) -> None:
+        """
+        Set the first pace after an outage.
+
+        `strained`: the service had too much work; `limited`: it refused calls, and did not say until when.
+        """
+        traffic = self._traffic
+        demand = traffic.demand(now)
+        if strained:  # what arrives has to be served; workers that waited do not add to it
+            demand = traffic.rate(now) if traffic.good_before else traffic.burst(now)
+        demand = max(demand, LEAST_PACE)
+        self.per_second, self._undisturbed = (START if traffic.good_before else REFUSED_PACE) * demand, 0.0
+        if limited and traffic.good_before:
+            self.per_second = min(self.per_second, max(REFUSED_PACE * traffic.good_before, LEAST_PACE))
         if self._resumed:
-            self.per_second = max(self._resumed, SLOWEST * arriving, LEAST_PACE)
+            self.per_second = max(self._resumed, SLOWEST * traffic.rate(now), LEAST_PACE)
             if strained:
-                self.per_second = min(self.per_second, arriving)
+                self.per_second = min(self.per_second, demand)
         self._resumed = 0.0
         self.last_sent, self._raised_at, self._cut_at = now, now, now
 
-    def start_at_arrivals(self, now: float) -> None:
-        """Begin to pace the calls at the rate at which they arrive."""
-        self.per_second, self._raised_at = max(self._traffic.rate(now), LEAST_PACE), now
+    def start_at_successes(self, now: float, *, together: bool = True) -> None:
+        """Begin to pace the calls slightly above what succeeds. If only single callers are refused, only the room is limited."""
+        traffic = self._traffic
+        served = min(traffic.demand(now), REFUSED_PACE * traffic.good_rate(now))
+        self.per_second = max(served, LEAST_PACE) if together else inf
+        self._raised_at = now
 
-    def follow(self, now: float, sent: float) -> bool:
-        """Raise or lower the pace after a good answer. Return whether the answer was calm."""
+    def follow(self, now: float, sent: float, *, run: int = 0, limited: bool = False) -> bool:
+        """
+        Raise or lower the pace after a good answer. Return whether the answer was calm.
+
+        `run`: how many calls were refused before it, in a row; `limited`: the service refuses what is too much for it, so a
+        slow answer shows no queue.
+        """
         traffic, trip = self._traffic, now - sent
         traffic.note_first_trip(trip)
+        if self._undisturbed and run >= KNOWN:  # a limit was used up, and is renewed
+            self.per_second = max(self.per_second, self._undisturbed)
+            self._undisturbed = 0.0
         slow = max(SLOW * traffic.usual, traffic.peak) + SLOW_ABOVE
-        if trip > slow:
+        if trip > slow and not limited:
             factor = (CUT if trip < LONG else LONG_CUT) if trip < FAR * slow else DEEP_CUT
             self._cut(now, sent, factor, max(SLOWEST * traffic.rate(now), GOOD * traffic.good_rate(now)))
             return False
-        arriving = max(traffic.rate(now), LEAST_PACE)
+        arriving = max(traffic.demand(now), LEAST_PACE)
         passed, self._raised_at = now - self._raised_at, now
         if self.per_second < arriving:
-            rise = min(CATCH, exp(min(passed / RETURN, 9.0)))
+            rise = min(2.0 if limited else CATCH, exp(min(passed / RETURN, 9.0)))
             self.per_second = min(arriving, self.per_second * rise)
         else:
             doubling = min(SLOW_DOUBLING, max(FAST_DOUBLING, DOUBLING * traffic.usual))
@@ -231,8 +261,10 @@ class Pace:
             self.per_second = min(self.per_second, self._limit)
         return True
 
-    def cut_refused(self, now: float, sent: float) -> None:
-        """Lower the pace after a refusal."""
+    def cut_refused(self, now: float, sent: float, *, run: int = 0) -> None:
+        """Lower the pace after a refusal; `run`: how many calls were refused in a row, with this one."""
+        if run <= 1:
+            self._undisturbed = self.per_second
         self._cut(now, sent, REFUSED_CUT, REFUSED_PACE * self._traffic.good_rate(now))
 
     def limit(self, now: float, remaining: int, seconds: float, *, start: bool) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from math import inf
 from threading import RLock
 
@@ -25,6 +26,7 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.validate import check_count, check_flag, check_kind
+from amends.core.vocabulary import row_for
 from amends.recovery.async_library import Waiter
 from amends.recovery.classify import Signal, signal_of
 from amends.recovery.clock import CLOCK
@@ -144,7 +146,7 @@ class Upstream:
         self._sharing = None if shared is None else Sharing(shared, name)
         self._queue: OrderedDict[Waiter, None] = OrderedDict()
         self._timed: Waiter | None = None
-        self._inflight = 0
+        self._numbers = count(1)
         self._held_by: Fault | None = None
         self._asked_until = 0.0
         self._scopes: OrderedDict[str, Upstream] = OrderedDict()
@@ -217,7 +219,9 @@ class Upstream:
     def reset(self) -> None:
         """Forget all trouble: hints, outages, paces, in every scope. Waiting calls are sent. For operators and tests."""
         with self._lock:
-            self._controller = Controller()
+            inflight = self._controller.inflight
+            self._controller, self._numbers = Controller(), count(inflight + 1)
+            self._controller.sent = inflight
             self._held_by, self._asked_until = None, 0.0
             scopes = tuple(self._scopes.values())
             self._let_out(CLOCK.now())
@@ -235,21 +239,21 @@ class Upstream:
 
     # Sending ---------------------------------------------------------------------------------------------------
 
-    def look(self, waiter: Waiter, now: float, *, fresh: bool = True) -> float:
+    def look(self, waiter: Waiter, now: float, *, tries: int = 0) -> float:
         """
         Return 0 if the waiter's call may be sent; its outcome has to be reported then.
 
-        Otherwise put the waiter into the queue and return the time to look again. It may be woken earlier. `fresh`: the
-        operation has made no call yet.
+        Otherwise put the waiter into the queue and return the time to look again. It may be woken earlier. `tries`: the
+        calls that the operation has made.
         """
         if self._sharing is not None:
             self._learn_from_others(now)
         with self._lock:
             if waiter not in self._queue and not waiter.granted:
-                waiter.fresh = fresh
+                waiter.tries = tries
                 self._queue[waiter] = None
                 self.last_used = now
-                if fresh and self._controller.state != OPEN:
+                if not tries and self._controller.state != OPEN:
                     self._controller.traffic.arrived()
             if not waiter.granted:
                 self._let_out(now, waiter)
@@ -262,7 +266,6 @@ class Upstream:
         """Remove a waiter from the queue, or give back the turn it got and cannot use."""
         with self._lock:
             if waiter.granted:
-                self._inflight = max(0, self._inflight - 1)
                 self._controller.abandoned(now)
                 waiter.granted = False
             else:
@@ -278,14 +281,18 @@ class Upstream:
             self._queue.pop(waiter, None)
             allowed = self._controller.may_force(now) and not self._is_full()
             if allowed:
-                self._inflight += 1
+                self.begin()
             self._let_out(now)
             return allowed
 
-    def join(self) -> None:
-        """Count a call that is sent inside another one, which this upstream has let out."""
+    def begin(self) -> None:
+        """Count a call that is sent. Every one is reported once: as succeeded, failed or abandoned."""
+        self._controller.sent = next(self._numbers)
+
+    def take_back(self) -> None:
+        """Count a call no longer that has not been sent after all."""
         with self._lock:
-            self._inflight += 1
+            self._controller.taken_back += 1
 
     def held_for(self, now: float) -> float:
         """Return the seconds for which the server asked for no calls; 0 if it did not."""
@@ -342,7 +349,6 @@ class Upstream:
             self._lock.release()
 
     def _succeeded(self, now: float, sent: float, *, repeat: bool) -> None:
-        self._inflight = max(0, self._inflight - 1)
         was = self._controller.state
         self._controller.succeeded(now, sent, waiting=bool(self._queue), repeat=repeat)
         if self._sharing is not None and was in HELD and self._controller.state not in HELD:
@@ -362,7 +368,6 @@ class Upstream:
             if signal is Signal.WELL:
                 self._succeeded(now, sent, repeat=repeat)
                 return False
-            self._inflight = max(0, self._inflight - 1)
             if signal is Signal.NOTHING:
                 controller.abandoned(sent)
             else:
@@ -374,7 +379,9 @@ class Upstream:
                     held_already = controller.held_until() > now
                     self._asked_until = max(asked, self._asked_until) if held_already else asked
                     self._held_by = fault
-                held = controller.failed(now, sent, draw, _KINDS[signal], hint, repeat=repeat)
+                limited = row_for(fault.vocabulary, fault.code, fault.status).everyday == "RATE_LIMITED"
+                kind = _KINDS[signal]
+                held = controller.failed(now, sent, draw, kind, hint, repeat=repeat, limited=limited)
                 if held and hint > _LONG_HINT:
                     for waiter in self._queue:
                         waiter.wake()
@@ -386,7 +393,6 @@ class Upstream:
     def abandoned(self, now: float, sent: float) -> None:
         """Report that the call sent at `sent` was interrupted."""
         with self._lock:
-            self._inflight = max(0, self._inflight - 1)
             self._controller.abandoned(sent)
             self._let_out(now)
 
@@ -403,11 +409,12 @@ class Upstream:
     # Inside ----------------------------------------------------------------------------------------------------
 
     def _is_full(self) -> bool:
-        return self.concurrency is not None and self._inflight >= self.concurrency
+        return self.concurrency is not None and self._controller.inflight >= self.concurrency
 
     def _is_open(self) -> bool:
         return (
             self._controller.state == OPEN
+            and not self._controller.crowded
             and not self._queue
             and not self.renewal.leading
             and self.concurrency is None
@@ -418,24 +425,28 @@ class Upstream:
         """Return the waiter whose turn is next. Before the hinted time, that is one that has not received the hint."""
         queue = self._queue
         head = next(iter(queue))
-        if not head.fresh and self._controller.probes_fresh:
-            return next((each for each in queue if each.fresh), head)
+        if head.tries and self._controller.probes_fresh:
+            return next((each for each in queue if not each.tries), head)
         return head
 
     def _let_out(self, now: float, asking: Waiter | None = None) -> None:
         """Grant the calls that may be sent, in the order of the queue, and give the next waiter its time to look."""
         queue, controller = self._queue, self._controller
         self.open = False
+        ended = controller.traffic.calls + controller.taken_back
+        if ended > controller.sent:  # an end that no call belongs to
+            controller.sent = ended
+            self._numbers = count(controller.sent + 1)
         while queue:
             head = self._next(now)
-            look_at = inf if self._is_full() else controller.admit(now, fresh=head.fresh)
+            look_at = inf if self._is_full() else controller.admit(now, tries=head.tries)
             if look_at == 0.0:
                 if self._sharing is not None and controller.state in HELD and not self._sharing.may_probe():
                     controller.hold.postpone(now + self._sharing.interval)
                     continue
                 del queue[head]
                 head.granted = True
-                self._inflight += 1
+                self.begin()
             elif head is self._timed and look_at == head.look_at:
                 return
             head.look_at, self._timed = look_at, head
