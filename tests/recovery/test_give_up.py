@@ -98,6 +98,7 @@ FOLLOWED_BY_A_CALL = {
     "uncertain",
     "queued",
     "refreshed",
+    "next-target",
     "set-up",
     "changed",
     "not-happened",

@@ -38,6 +38,7 @@ REASONS: Mapping[str, str] = {
     "refreshed": "the credentials were renewed, so the same request can succeed",
     "set-up": "what was missing has been set up, so the same request can succeed",
     "changed": "the request was changed, so it can be sent again",
+    "next-target": "another service can do the same, so it is called instead",
     "not-happened": "a check found that it had not happened, so a repeat is safe",
     "queued": "other calls of the service failed, so this one waits for its turn",
     "parked": "the service did not recover within the waiting time left",

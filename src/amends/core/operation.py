@@ -37,6 +37,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
     """The idempotency key that every attempt carries. Set it only for a service that honours keys."""
     keyed: bool = False
     """The service honours idempotency keys: recovery makes a new key for each operation that has none."""
+    computes: bool = False
+    """It only computes an answer, such as a call of a model: a repeat, also by another service, costs time or money only."""
+    priority: int = 0
+    """Operations with a higher number are sent first when an Upstream has to hold some back."""
     method: str = ""
     """The HTTP method, for logs."""
     url: str = ""
@@ -53,10 +57,19 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
             raise ValueError(f"key is a non-empty string, not {shown(key)}")
         # The text "no" would count as true, and the call would be repeated.
         # One condition first: clients make an operation for every call.
-        flags: tuple[object, ...] = (self.read_only, self.idempotent, self.destructive, self.keyed)
-        if not all(map(isinstance, flags, _FOUR_BOOLS)):
-            for flag, value in zip(("read_only", "idempotent", "destructive", "keyed"), flags, strict=True):
+        flags: tuple[object, ...] = (
+            self.read_only,
+            self.idempotent,
+            self.destructive,
+            self.keyed,
+            self.computes,
+        )
+        if not all(map(isinstance, flags, _BOOLS)):
+            for flag, value in zip(_FLAGS, flags, strict=True):
                 check_flag(flag, value)
+        priority: object = self.priority
+        if type(priority) is not int or not -_MOST_PRIORITY <= priority <= _MOST_PRIORITY:
+            raise ValueError(f"priority is a whole number from -100 to 100, not {shown(priority)}")
         name: object = self.name
         if not isinstance(name, str):
             raise TypeError(f"name is str, not {type(name).__name__}")
@@ -64,7 +77,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
     @property
     def repeatable(self) -> bool:
         """Whether a repeat is safe even if an earlier try had its effect."""
-        return self.read_only or self.idempotent or self.key is not None
+        return self.read_only or self.idempotent or self.computes or self.key is not None
 
     @classmethod
     def of_http(
@@ -112,7 +125,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
         )
 
 
-_FOUR_BOOLS = (bool,) * 4
+_FLAGS = ("read_only", "idempotent", "destructive", "keyed", "computes")
+_BOOLS = (bool,) * len(_FLAGS)
+_MOST_PRIORITY = 100
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _IDEMPOTENT = _SAFE | {"PUT", "DELETE"}
 

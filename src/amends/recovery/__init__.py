@@ -16,6 +16,7 @@ from amends.recovery.classify import fault_in_response
 from amends.recovery.decorator import recovering
 from amends.recovery.drivers import arecover, recover
 from amends.recovery.events import Event, EventHook, add_hook, remove_hook, set_hooks
+from amends.recovery.failover import Failover, Target, current_target
 from amends.recovery.history import Attempt, History
 from amends.recovery.iterators import Attempts, Try, attempts
 from amends.recovery.origins import configure, route_scope, upstream_for
@@ -35,10 +36,12 @@ __all__ = [
     "Attempts",
     "Event",
     "EventHook",
+    "Failover",
     "History",
     "Shared",
     "Snapshot",
     "Stepper",
+    "Target",
     "Try",
     "Upstream",
     "add_hook",
@@ -47,6 +50,7 @@ __all__ = [
     "attempts",
     "configure",
     "current_operation",
+    "current_target",
     "fault_in_response",
     "from_retry_policy",
     "recover",

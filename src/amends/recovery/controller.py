@@ -85,6 +85,16 @@ class Controller:
         self._reopen(now, self.traffic.usual)
         return self.admit(now, tries=tries)
 
+    def ready(self, now: float) -> bool:
+        """Return whether `admit` would let a first call out, without taking its turn."""
+        if self.state == OPEN:
+            return True
+        if self.state == RAMP:
+            return self.inflight + 1 <= self.room.calls and now >= self.pace.next_send
+        if self.hold.probe_sent < 0.0:
+            return now >= self.hold.resume_at
+        return now >= self.hold.presumed_good_at(wary=self.state == WARY)
+
     @property
     def inflight(self) -> int:
         """How many calls have been sent and have not ended."""

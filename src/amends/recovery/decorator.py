@@ -71,7 +71,7 @@ def _wrap(function: Callable[..., object], plan: Plan, *, own_upstream: bool) ->
     plan = _with_name(plan, function)
     if own_upstream:
         upstream = Upstream(plan.operation.name)
-        plan = replace(plan, upstream=upstream, refresh=plan.refresh or upstream.refresh)
+        plan = replace(plan, service=upstream, upstream=upstream, refresh=plan.refresh or upstream.refresh)
     wrapper: Any
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
 
@@ -99,7 +99,7 @@ def _wrap(function: Callable[..., object], plan: Plan, *, own_upstream: bool) ->
             return run_flow(plan, function, args, kwargs, None, first, awaitables=True)
 
         wrapper = call
-    wrapper.upstream = plan.upstream
+    wrapper.upstream = plan.failover or plan.upstream
     return wrapper  # type: ignore[no-any-return]
 
 

@@ -128,6 +128,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """The HTTP status of the failure, if it has one."""
     trace_id: str | None = None
     """The trace id of the failure, else that of the operation."""
+    target: str = ""
+    """The target of a `Failover` that was called last."""
 
 
 EventHook = Callable[[Event], AbstractContextManager[object] | None]
@@ -156,6 +158,7 @@ def make_event(kind: str, stepper: Stepper, now: float) -> Event:
         url=url,
         status=fault.status,
         trace_id=fault.trace_id or operation.trace_id or None,
+        target="" if last is None else last.target,
     )
 
 

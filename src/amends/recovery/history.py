@@ -49,6 +49,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The decision; None for the call that succeeded."""
     wait: float = 0.0
     """Seconds waited after it."""
+    target: str = ""
+    """The target of the `Failover` that was called."""
 
     def __reduce__(self) -> tuple[object, ...]:
         kept = {

@@ -22,6 +22,7 @@ from amends.recovery.classify import On
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import aadvance, advance
 from amends.recovery.events import EventHook, log_late_call
+from amends.recovery.failover import Failover
 from amends.recovery.history import Attempt
 from amends.recovery.operation_flow import Flow
 from amends.recovery.plan import Hook, Raises, plan_for
@@ -162,7 +163,7 @@ def attempts(
     read_only: bool = False,
     raises: Raises = "fault",
     policy: Policy | None = None,
-    upstream: Upstream | None = None,
+    upstream: Upstream | Failover | None = None,
     operation: Operation | None = None,
     refresh: Hook | None = None,
     setup: Hook | None = None,

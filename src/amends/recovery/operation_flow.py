@@ -18,17 +18,26 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.decision import Decision, State
-from amends.core.enums import Action, Recovery
+from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
 from amends.recovery.call_errors import MisuseError
-from amends.recovery.classify import Signal, fault_of, is_unregistered_bug, matches, signal_of, waited_below
+from amends.recovery.classify import (
+    Signal,
+    fault_in_response,
+    fault_of,
+    is_unregistered_bug,
+    matches,
+    signal_of,
+    waited_below,
+)
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import LONG_WAIT, publish
+from amends.recovery.failover import Failover
 from amends.recovery.give_up import final_error, with_fault
 from amends.recovery.history import Attempt
-from amends.recovery.plan import Plan, fallback_arguments, hook_arguments
+from amends.recovery.plan import Hook, Plan, fallback_arguments, hook_arguments
 from amends.recovery.process_quota import callee_of, process_quota
 from amends.recovery.queueing import renew_credentials, wait_for_turn
 from amends.recovery.scope import SCOPE, scope_of
@@ -62,14 +71,19 @@ class Flow:
         "args",
         "bound",
         "call",
+        "called",
+        "failed",
         "first",
         "history",
         "kwargs",
         "new_waiter",
         "notes",
+        "number",
+        "only",
         "plan",
         "stepper",
         "trace",
+        "upstream",
     )
 
     def __init__(
@@ -95,6 +109,15 @@ class Flow:
         """
         around = SCOPE.get()
         self.plan = plan
+        self.upstream = plan.upstream
+        """The Upstream of the present call: the plan's, or that of the present target."""
+        self.number = 0
+        """The number of the present target of a Failover."""
+        self.called: list[int] = []
+        self.failed: set[int] = set()
+        """The targets that were called, and those that failed."""
+        self.only: int | None = None
+        """The only target that can do the request."""
         self.call = call
         self.args = args
         self.kwargs = kwargs
@@ -143,9 +166,9 @@ class Flow:
                 return self._succeed(outcome)
             fault, unrepeatable, repeatable = self._judge(fault, outcome.error)
             held = False
-            if self.plan.upstream is not None:
-                held = self.plan.upstream.failed(
-                    fault, outcome.ended, outcome.sent, CLOCK.draw(), repeat=bool(self.stepper.history)
+            if self.upstream is not None:
+                held = self.upstream.failed(
+                    fault, outcome.ended, outcome.sent, CLOCK.draw(), repeat=self._is_repeat()
                 )
             self.stepper = self.stepper.failed(
                 fault,
@@ -158,7 +181,10 @@ class Flow:
                 waited_below=waited_below(outcome.error),
                 unrepeatable=unrepeatable,
                 repeatable=repeatable,
+                target=self._target_name,
             )
+            if self.plan.failover is not None and unrepeatable is None:
+                self._move(self.plan.failover, fault, outcome.ended)
             decision = self.stepper.decision
             if decision.action is not Action.RETRY:
                 resolved, value = yield from self._resolve(fault, outcome, decision.action)
@@ -177,8 +203,13 @@ class Flow:
 
     def _attempt(self) -> Generator[Step, Any, Outcome | None]:
         """Wait until the upstream lets the call out, then make it. Return None if it does not within the time left."""
-        upstream = self.plan.upstream
-        parked = 0.0
+        failover, target = self.plan.failover, None
+        if failover is not None:
+            stay = None if self._may_move() else self.number
+            self.number = failover.choose(CLOCK.now(), self.failed, self.only if stay is None else stay)
+            target = failover.targets[self.number]
+            self.upstream = target.upstream
+        upstream, parked = self.upstream, 0.0
         if upstream is not None:
             if upstream.open:
                 upstream.begin()
@@ -188,13 +219,21 @@ class Flow:
                     return None
         generation = 0 if upstream is None else upstream.renewal.generation
         stepper, examine, timeout = self.stepper, self.plan.examine, self.plan.timeout
+        if failover is not None:
+            self.called.append(self.number)
+            if examine is _READS_ALL and upstream is not None:
+                examine = partial(fault_in_response, vendor=upstream.vendor)
         successes, sent = process_quota.successes, CLOCK.now()
         try:
+            call, args = self.call, self.args
+            if target is not None and "on_fix" not in stepper.remedies:
+                call = target.call or call
+                args = args if target.rewrite is None or not args else (target.rewrite(args[0]), *args[1:])
             result = yield Send(
-                self.call,
-                self.args,
+                call,
+                args,
                 self.kwargs,
-                scope_of(stepper, upstream, None if timeout is None else sent + timeout),
+                scope_of(stepper, upstream, None if timeout is None else sent + timeout, target),
                 changed="on_fix" in stepper.remedies,
                 timeout=timeout,
             )
@@ -227,7 +266,8 @@ class Flow:
         known = 0.0 if self.stepper.verdict is None else self.stepper.decision.delay or 0.0
         expected = upstream.snapshot(before).resumes_in
         with self._publish_queued(upstream, expected if expected > LONG_WAIT + known else 0.0):
-            granted = yield from wait_for_turn(upstream, self.stepper, self.new_waiter)
+            tries = None if self.plan.failover is None else self.called.count(self.number)
+            granted = yield from wait_for_turn(upstream, self.stepper, self.new_waiter, tries)
         now = CLOCK.now()
         parked = now - before
         if parked > LONG_WAIT + known and expected <= LONG_WAIT + known:
@@ -240,8 +280,8 @@ class Flow:
 
     def _abandon(self, sent: float) -> None:
         """Report to the upstream that a call has no outcome: it was interrupted, or it could not be made."""
-        if self.plan.upstream is not None:
-            self.plan.upstream.abandoned(CLOCK.now(), sent)
+        if self.upstream is not None:
+            self.upstream.abandoned(CLOCK.now(), sent)
 
     def _give_up_unsent(self, upstream: Upstream, now: float) -> None:
         """Decide to give up, because the upstream does not let the call out within the time left."""
@@ -267,11 +307,7 @@ class Flow:
             yield Wait(decision.delay)
         if decision.reason not in _UNCHARGED and not self._invited(decision, fault):
             longest = min(self.stepper.patience(CLOCK.now()), decision.delay or 0.0)
-            take = (
-                self.plan.upstream.take_repeat
-                if self.plan.upstream
-                else self._take_from_process(fault, outcome)
-            )
+            take = self.upstream.take_repeat if self.upstream else self._take_from_process(fault, outcome)
             in_time = yield from wait_for_quota(take, longest)
             if not in_time:
                 self.stepper = self.stepper.gave_up("budget", decision.delay)
@@ -282,13 +318,51 @@ class Flow:
     def _invited(self, decision: Decision, fault: Fault) -> bool:
         """Return whether a rate limit named the time of this repeat; an upstream counts it nevertheless."""
         limited = row_for(fault.vocabulary, fault.code, fault.status).everyday == "RATE_LIMITED"
-        return self.plan.upstream is None and decision.reason == "hint" and limited
+        return self.upstream is None and decision.reason == "hint" and limited
 
     def _take_from_process(self, fault: Fault, outcome: Outcome) -> Callable[[float], float]:
         """Return the function that takes the repeat of this failure from the quota of the process."""
         silent = outcome.ended - outcome.sent if signal_of(fault) is Signal.SILENT else 0.0
         callee = self.plan.operation.name or callee_of(self.call)
         return partial(process_quota.take, callee=callee, silent=silent, before=outcome.successes)
+
+    # Other targets ---------------------------------------------------------------------------------------------
+
+    def _move(self, failover: Failover, fault: Fault, now: float) -> None:
+        """Decide to call another target, if one can be called and a call of it is safe."""
+        if self.only is not None:
+            return
+        self.failed.add(self.number)
+        found = failover.after(self.number, fault, self.failed, now, may_move=self._may_move())
+        if found is None:
+            if len(self.failed) == len(failover.targets):
+                self.failed.clear()  # the next round begins with the first one again
+            return
+        moved = self.stepper.moved(now)
+        if moved is not self.stepper:
+            number, named = found
+            self.stepper, self.only = moved, number if named else None
+
+    def _may_move(self) -> bool:
+        """Whether another service may be called: nothing has happened at one yet, or the operation changes nothing."""
+        operation = self.stepper.operation
+        return operation.read_only or operation.computes or self.stepper.executed is Executed.NO
+
+    def _is_repeat(self) -> bool:
+        """Whether the present call was not the first of this operation to its service."""
+        return bool(self.stepper.history) if not self.called else self.called.count(self.number) > 1
+
+    @property
+    def _target_name(self) -> str:
+        failover = self.plan.failover
+        return "" if failover is None else failover.targets[self.number].name
+
+    def _hook(self, name: str) -> Hook | None:
+        """Return a hook of the caller; the Upstream of the present call may have `refresh`."""
+        found: Hook | None = getattr(self.plan, name)
+        if found is None and name == "refresh" and self.upstream is not None:
+            return self.upstream.refresh
+        return found
 
     # Which failures are repeated -------------------------------------------------------------------------------
 
@@ -326,11 +400,7 @@ class Flow:
     def _has_hook_for(self, fault: Fault) -> bool:
         """Return whether the caller gave a hook that can remove the cause of this failure, and it has not run."""
         remedy = remedy_for(fault)
-        if (
-            remedy is not None
-            and remedy not in self.stepper.remedies
-            and getattr(self.plan, remedy) is not None
-        ):
+        if remedy is not None and remedy not in self.stepper.remedies and self._hook(remedy) is not None:
             return True
         return fault.recovery is Recovery.CORRECTABLE and self.plan.on_fix is not None
 
@@ -348,7 +418,7 @@ class Flow:
         if action is Action.NONE:
             return False, None
         remedy = remedy_for(fault)
-        if remedy is not None and remedy not in self.stepper.remedies and getattr(plan, remedy) is not None:
+        if remedy is not None and remedy not in self.stepper.remedies and self._hook(remedy) is not None:
             if remedy == "refresh":
                 worked = yield from self._refresh(fault, outcome)
             else:
@@ -375,7 +445,7 @@ class Flow:
     def _refresh(self, fault: Fault, outcome: Outcome) -> Generator[Step, Any, bool]:
         """Renew the credentials, with an upstream only once for all its callers. Return whether that worked."""
         hook = self._run_hook("refresh", fault)
-        upstream = self.plan.upstream
+        upstream = self.upstream
         if upstream is None:
             return (yield from hook) is not False
         return (
@@ -384,7 +454,8 @@ class Flow:
 
     def _run_hook(self, name: str, fault: Fault, failed: object = False) -> Steps:
         """Return what a hook returns. If it raises, return `failed` and note that on the final error."""
-        hook = getattr(self.plan, name)
+        hook = self._hook(name)
+        assert hook is not None
         with self._publish(name.removeprefix("on_")):
             try:
                 return (yield Do(hook, hook_arguments(hook, fault)))
@@ -397,14 +468,16 @@ class Flow:
     def _succeed(self, outcome: Outcome) -> object:
         """Report the success and return the result."""
         before = self.stepper
-        if self.plan.upstream is None:
+        if self.upstream is None:
             process_quota.successes += 1
         else:
-            self.plan.upstream.succeeded(outcome.ended, outcome.sent, repeat=bool(before.history))
+            self.upstream.succeeded(outcome.ended, outcome.sent, repeat=self._is_repeat())
         if before.history:
             with self._publish("recovered"):
                 pass
-        self.stepper = before.succeeded(started=outcome.sent, ended=outcome.ended, parked=outcome.parked)
+        self.stepper = before.succeeded(
+            started=outcome.sent, ended=outcome.ended, parked=outcome.parked, target=self._target_name
+        )
         return outcome.result
 
     def _end(self) -> Steps:
@@ -428,7 +501,7 @@ class Flow:
         if self.plan.raises == "nothing" and last is not None and cause is None:
             return last.result
         error = final_error(self.stepper, cause, self.notes)
-        if self.plan.upstream is not None and self.plan.upstream.own:
+        if self.upstream is not None and self.upstream.own:
             error.own = True
         if self.plan.raises != "fault" and cause is not None:
             raise with_fault(cause, error)
@@ -450,7 +523,7 @@ class Flow:
             stepper or self.stepper,
             CLOCK.now(),
             self.plan.on_event,
-            upstream=self.plan.upstream,
+            upstream=self.upstream,
             trace=self.trace,
         )
 
@@ -473,7 +546,9 @@ def _examined(found: object) -> Fault | None:
     return found if found.fatal else None
 
 
-_UNCHARGED = frozenset({"refreshed", "set-up", "changed"})
+_READS_ALL: object = fault_in_response
+"""What `examine=True` stands for."""
+_UNCHARGED = frozenset({"refreshed", "set-up", "changed", "next-target"})
 """Reasons of repeats that are not taken from the quota: something changed, so they do not repeat the same call."""
 
 

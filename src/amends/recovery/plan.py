@@ -15,6 +15,7 @@ from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_flag, check_kind, in_seconds, shown
 from amends.recovery.classify import On, check_on
 from amends.recovery.events import EventHook
+from amends.recovery.failover import Failover
 from amends.recovery.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Options(TypedDict, total=False):
     """The options that `recover` takes besides the call and its arguments; `recover` describes them."""
 
     policy: Policy | None
-    upstream: Upstream | None
+    upstream: Upstream | Failover | None
     operation: Operation | None
     fallback: Callable[..., object] | Iterable[Callable[..., object]] | None
     verify: Hook | None
@@ -74,7 +75,8 @@ class Plan(msgspec.Struct, frozen=True):
     """
 
     policy: Policy = DEFAULT
-    upstream: Upstream | None = None
+    service: Upstream | Failover | None = None
+    """The option `upstream`."""
     operation: Operation = UNKNOWN
     fallback: Callable[..., object] | Iterable[Callable[..., object]] | None = None
     verify: Hook | None = None
@@ -92,6 +94,9 @@ class Plan(msgspec.Struct, frozen=True):
     Whether the first call can be made without a flow while the upstream is open. It can if the scope has nothing for it
     (no deadline, no key), and if it has no time limit and its result is not examined. Known after `checked`.
     """
+    upstream: Upstream | None = None
+    failover: Failover | None = None
+    """The option `upstream`, if it is one service, and if it is several that can do the same. Known after `checked`."""
 
     def checked(self) -> Plan:
         """
@@ -101,7 +106,9 @@ class Plan(msgspec.Struct, frozen=True):
             TypeError, ValueError: an option has the wrong type or value; the message shows a correct one.
 
         """
-        policy, upstream, examine = self.policy, self.upstream, self.examine
+        policy, service, examine = self.policy, self.service, self.examine
+        failover = service if isinstance(service, Failover) else None
+        upstream = None if isinstance(service, Failover) else service
         check_kind("policy", policy, Policy, "Policy(attempts=3)")
         if upstream is not None:
             check_kind("upstream", upstream, Upstream, 'Upstream("payments")')
@@ -139,12 +146,16 @@ class Plan(msgspec.Struct, frozen=True):
         return replace(
             self,
             policy=policy,
+            upstream=upstream,
+            failover=failover,
             operation=operation,
             fallback=fallbacks,
             refresh=refresh,
             examine=examine or None,
             timeout=timeout,
-            direct=not (examine or timeout or policy.deadline or operation.key or operation.keyed),
+            direct=not (
+                failover or examine or timeout or policy.deadline or operation.key or operation.keyed
+            ),
         )
 
     def new_operation(self) -> Operation:
@@ -160,7 +171,7 @@ class Plan(msgspec.Struct, frozen=True):
 def plan_for(
     *,
     policy: Policy | None = None,
-    upstream: Upstream | None = None,
+    upstream: Upstream | Failover | None = None,
     operation: Operation | None = None,
     fallback: Callable[..., object] | Iterable[Callable[..., object]] | None = None,
     verify: Hook | None = None,

@@ -22,9 +22,13 @@ __all__ = ["renew_credentials", "wait_for_turn"]
 _Waiting = Generator[Step, Any, bool]
 
 
-def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker) -> _Waiting:
+def wait_for_turn(
+    upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker, tries: int | None = None
+) -> _Waiting:
     """
     Wait in the upstream's queue until the call may be sent. Return whether it may.
+
+    `tries`: the calls of the operation to this upstream; None: all its calls.
 
     When the policy's waiting is used up, an operation that has made no call yet is sent in any case: having waited
     must not be worse than not having waited. The exceptions are a wait that the server itself asked for, and an overload
@@ -39,7 +43,7 @@ def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker)
         upstream.begin()
         return True
     now = CLOCK.now()
-    over, tries = now + stepper.patience(now), len(stepper.history)
+    over, tries = now + stepper.patience(now), len(stepper.history) if tries is None else tries
     if upstream.refuses(now, over - now):
         return False
     waiter = new_waiter()

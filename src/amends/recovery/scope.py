@@ -26,6 +26,8 @@ class Scope(msgspec.Struct, frozen=True):
     """When no further call may start, on the recovery clock."""
     upstreams: tuple[object, ...] = ()
     """The upstreams that have let this call out. Calls inside it do not wait for them again."""
+    target: object = None
+    """The target of the Failover that this call is for."""
 
 
 SCOPE: ContextVar[Scope | None] = ContextVar("amends_recovery_scope", default=None)
@@ -61,11 +63,13 @@ def time_left() -> float | None:
 _UNDECLARED = Operation()
 
 
-def scope_of(stepper: Stepper, upstream: object = None, call_ends: float | None = None) -> Scope | None:
+def scope_of(
+    stepper: Stepper, upstream: object = None, call_ends: float | None = None, target: object = None
+) -> Scope | None:
     """
     Return the scope in which a call of this operation runs, or None if it has nothing to add.
 
-    `call_ends` is when the time of this one call is over.
+    `call_ends` is when the time of this one call is over; `target`: the target of a Failover that it is for.
     """
     state, deadline = stepper.state, stepper.policy.deadline
     until = state.until
@@ -82,4 +86,4 @@ def scope_of(stepper: Stepper, upstream: object = None, call_ends: float | None 
     operation = (
         around.operation if around is not None and stepper.operation == _UNDECLARED else stepper.operation
     )
-    return Scope(operation, until, upstreams if upstream is None else (*upstreams, upstream))
+    return Scope(operation, until, upstreams if upstream is None else (*upstreams, upstream), target)

@@ -115,13 +115,14 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         waited_below: float = 0.0,
         unrepeatable: str | None = None,
         repeatable: bool = False,
+        target: str = "",
     ) -> Stepper:
         """
         Add a failed call and decide about it.
 
         `waited_below` is how long recoveries inside the call waited; it counts towards the policy's bound.
         `unrepeatable` is the reason why no repeat can help, if the caller knows one. `repeatable`: a repeat after this
-        failure is safe, whatever the operation declares.
+        failure is safe, whatever the operation declares. `target`: the target of a Failover that was called.
         """
         before = self.state
         state = replace(
@@ -143,6 +144,7 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
             error=error,
             result=result,
             decision=decision,
+            target=target,
         )
         return replace(
             self,
@@ -156,10 +158,12 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
             verdict=decision,
         )
 
-    def succeeded(self, *, started: float, ended: float, parked: float = 0.0) -> Stepper:
+    def succeeded(self, *, started: float, ended: float, parked: float = 0.0, target: str = "") -> Stepper:
         """Add the call that succeeded."""
         state = replace(self.state, attempt=self.state.attempt + 1)
-        attempt = Attempt(number=state.attempt, started=started, duration=ended - started, parked=parked)
+        attempt = Attempt(
+            number=state.attempt, started=started, duration=ended - started, parked=parked, target=target
+        )
         return replace(self, state=state, history=(*self.history, attempt))
 
     def waited(self, seconds: float) -> Stepper:
@@ -179,6 +183,13 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
             again = replace(self, remedies=self.remedies | {name})
             return again.with_decision(Decision(action=Action.RETRY, delay=0.0, reason=reason))
         return self.gave_up(stop)
+
+    def moved(self, now: float) -> Stepper:
+        """Decide to call another target of a Failover at once, if the bounds allow a call; else keep the decision."""
+        attempts, _, _ = self.policy.limits(self._failure)
+        if spent(_BARE, self.state, attempts, 0) or too_late(self.policy, self.state, now, 0.0):
+            return self
+        return self.with_decision(Decision(action=Action.RETRY, delay=0.0, reason="next-target"))
 
     def not_happened(self, now: float, draw: float | None = None) -> Stepper:
         """Decide again, after `verify` found that the failed call had no effect."""

@@ -104,6 +104,7 @@ class Upstream:
         concurrency: int | None = None,
         shared: Shared | None = None,
         refresh: Callable[..., object] | None = None,
+        address: str | None = None,
     ) -> None:
         """
         Args:
@@ -115,6 +116,7 @@ class Upstream:
             concurrency: how many calls may be in flight at once. None: any number.
             shared: shares what is known about the service with other processes; see `amends.recovery.Shared`.
             refresh: renews the credentials; the default for operations that have no `refresh` of their own.
+            address: the base address of the service, for `Failover`.
 
         """
         check_kind("name", name, str, 'Upstream("payments")')
@@ -125,6 +127,10 @@ class Upstream:
             check_flag("keyed", keyed)
         if refresh is not None and not callable(refresh):
             raise TypeError(f"refresh is a function, not {type(refresh).__name__}")
+        if address is not None:
+            check_kind("address", address, str, 'Upstream("a", address="https://api.example.com/v1")')
+        if address is not None and "://" not in address:
+            raise ValueError("address is the base URL of the service, such as 'https://api.example.com/v1'")
         if concurrency is not None:
             check_count("concurrency", concurrency)
             if concurrency < 1:
@@ -138,6 +144,7 @@ class Upstream:
         self.concurrency = concurrency
         self.shared = shared
         self.refresh = refresh
+        self.address = address
         self._lock = RLock()
         self._controller = Controller()
         self._quota = Quota()
@@ -163,7 +170,7 @@ class Upstream:
         # Another process learns the state of the service itself; only the declaration is pickled.
         options = {
             each: getattr(self, each)
-            for each in ("vendor", "own", "keyed", "concurrency", "shared", "refresh")
+            for each in ("vendor", "own", "keyed", "concurrency", "shared", "refresh", "address")
         }
         return partial(Upstream, self.name, **options), ()
 
@@ -238,6 +245,15 @@ class Upstream:
             return quiet and all(each.idle for each in self._scopes.values())
 
     # Sending ---------------------------------------------------------------------------------------------------
+
+    def ready(self, now: float) -> bool:
+        """Return whether a call may be sent at once: no other call waits, and the state allows it."""
+        if self.open:
+            return True
+        if self._sharing is not None:
+            self._learn_from_others(now)
+        with self._lock:
+            return not self._queue and not self._is_full() and self._controller.ready(now)
 
     def look(self, waiter: Waiter, now: float, *, tries: int = 0) -> float:
         """
@@ -503,6 +519,7 @@ def _scope_of(parent: Upstream, name: str) -> Upstream:
         concurrency=parent.concurrency,
         shared=parent.shared,
         refresh=parent.refresh,
+        address=parent.address,
     )
     scope.service = parent.service
     scope._lock, scope._quota, scope.renewal = parent._lock, parent._quota, parent.renewal  # noqa: SLF001
