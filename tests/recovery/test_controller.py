@@ -654,3 +654,34 @@ def test_failures_without_a_named_time():
     controller = Controller()
     controller.failed(1.0, 0.9, 0.5, HINT)
     assert controller.held_until() == 1.0
+
+
+def test_a_refused_priority_does_not_hold_back_a_higher_one():
+    """Until a call of that fails as well; a good answer to a higher one shows nothing about the others."""
+    controller, now = healthy()
+    while controller.state != SHUT:
+        controller.failed(now, now - 0.01, 0.5, HINT, 5.0)
+    assert controller.admit(now) > now
+    assert controller.admit(now, priority=1) == 0.0
+    controller.succeeded(now + 0.1, now, priority=1)
+    assert controller.state == SHUT
+    controller.failed(now + 0.2, now, 0.5, HINT, 5.0, priority=1)
+    assert controller.admit(now + 0.3, priority=1) > now
+    assert controller.admit(now + 0.3, priority=2) == 0.0
+    while controller.state != OPEN:
+        now = max(now + 0.1, controller.hold.resume_at)
+        if controller.admit(now) == 0.0:
+            controller.succeeded(now + 0.05, now)
+    for _ in range(100):
+        controller.failed(now, now - 0.01, 0.5, PLAIN)
+    assert controller.admit(now, priority=1) == 0.0
+
+
+def test_what_others_found_out_and_limits_hold_back_every_priority():
+    """It is not known whose calls failed elsewhere."""
+    controller, now = healthy()
+    controller.learn(now, now + 10.0, 0.0, True)
+    assert controller.admit(now, priority=100) > now
+    controller, now = healthy()
+    controller.allow(now, 1, 60.0)
+    assert controller.admit(now, priority=100) > now

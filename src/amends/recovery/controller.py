@@ -48,7 +48,7 @@ class Controller:
     """The state machine. It has no lock; `Upstream` holds its own lock around every call."""
 
     __slots__ = (
-        "_before", "evidence", "hold", "left_open", "limited", "pace", "room", "sent", "since", "state",
+        "_before", "evidence", "hold", "left_open", "level", "limited", "pace", "room", "sent", "since", "state",
         "taken_back", "traffic",
     )  # fmt: skip
 
@@ -62,12 +62,14 @@ class Controller:
         """Calls that were sent, and those that were not after all."""
         self.left_open = -inf
         """When the state was OPEN for the last time."""
+        self.level = -inf
+        """The highest priority of a call that failed in this trouble. Calls of a higher one are sent as in OPEN."""
         self.limited = False
         """Whether the service refuses what is too much for it (429)."""
 
-    def admit(self, now: float, *, tries: int = 0) -> float:
+    def admit(self, now: float, *, tries: int = 0, priority: int = 0) -> float:
         """Return 0 if a call may be sent, else the time to ask again. `tries`: the calls of its operation before this one."""
-        if self.state == OPEN:
+        if self.state == OPEN or priority > self.level:
             return 0.0
         if self.state == RAMP:
             return (
@@ -83,7 +85,7 @@ class Controller:
         if self.state == WARY:
             self.evidence.learn_chance()
         self._reopen(now, self.traffic.usual)
-        return self.admit(now, tries=tries)
+        return self.admit(now, tries=tries, priority=priority)
 
     def ready(self, now: float) -> bool:
         """Return whether `admit` would let a first call out, without taking its turn."""
@@ -100,9 +102,14 @@ class Controller:
         """How many calls have been sent and have not ended."""
         return max(0, self.sent - self.taken_back - self.traffic.calls)
 
-    def succeeded(self, now: float, sent: float, *, waiting: bool = False, repeat: bool = False) -> None:
+    def succeeded(
+        self, now: float, sent: float, *, waiting: bool = False, repeat: bool = False, priority: int = 0
+    ) -> None:
         """Report an answer of a working service. `waiting`: other calls are queued; `repeat`: not its operation's first."""
         evidence = self.evidence
+        if self.state != OPEN and priority > self.level:
+            self.traffic.calls += 1  # it shows nothing about lower priorities
+            return
         if repeat:
             evidence.count_repeat(refused=False)
         elif evidence.share:
@@ -112,7 +119,7 @@ class Controller:
             if evidence.run or evidence.share:
                 crowded = self.crowded
                 evidence.learn_chance()
-                self.room.refusals = 0
+                self.room.refusals, self.level = 0, -inf
                 if crowded:
                     self._limit_room(now)
             return
@@ -146,12 +153,15 @@ class Controller:
     def failed(
         self, now: float, sent: float, draw: float, kind: int, hint: float = 0.0, *, repeat: bool = False,
         limited: bool = False,
+        priority: int = 0,
     ) -> bool:  # fmt: skip
         """
         Report a failure. Return whether it holds back all calls.
 
-        `hint`: the seconds that its answer named; `limited`: it was a 429.
+        `hint`: the seconds that its answer named; `limited`: it was a 429; `priority`: that of its operation. Calls of a
+        higher priority than any that failed are not held back.
         """
+        self.level = max(self.level, priority)
         plain = kind == PLAIN
         evidence, hold, state, probe = self.evidence, self.hold, self.state, self.hold.is_probe(sent)
         self.traffic.calls += 1
@@ -208,7 +218,7 @@ class Controller:
     def _limit_room(self, now: float) -> None:
         """Limit the calls in flight to those that were, when others were refused."""
         self._go(RAMP, now)
-        self.since = now
+        self.since, self.level = now, inf
         self.pace.start_at_successes(now, together=False)
         self.room.start(self.room.beside)
 
@@ -241,7 +251,7 @@ class Controller:
         was = self.state
         if was not in HELD and self.pace.limit(now, remaining, seconds, start=was == OPEN) and was == OPEN:
             self._go(RAMP, now)
-            self.since, self.limited = now, True
+            self.since, self.limited, self.level = now, True, inf
 
     def learn(self, now: float, resume_at: float, until: float, shut: bool) -> None:
         """Take over what another process found out: the service is unavailable, or available again."""
@@ -249,6 +259,7 @@ class Controller:
             if self.state != SHUT:
                 self._go(SHUT, now)
                 self.since, self.hold.probe_sent = now, -1.0
+            self.level = inf  # whose calls failed there is not known
             self.hold.resume_at = min(resume_at, now + CAP_PLAIN)
             self.hold.until = max(self.hold.until, until)
         elif self.state == SHUT:
@@ -259,7 +270,7 @@ class Controller:
         """Change the state."""
         traffic = self.traffic
         if state == OPEN:
-            traffic.since = now
+            traffic.since, self.level = now, -inf
         elif self.state == OPEN:
             self.left_open = now
             traffic.before, traffic.since, traffic.arrived_since = traffic.demand(now), inf, 0

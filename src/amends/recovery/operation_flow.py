@@ -168,7 +168,12 @@ class Flow:
             held = False
             if self.upstream is not None:
                 held = self.upstream.failed(
-                    fault, outcome.ended, outcome.sent, CLOCK.draw(), repeat=self._is_repeat()
+                    fault,
+                    outcome.ended,
+                    outcome.sent,
+                    CLOCK.draw(),
+                    repeat=self._is_repeat(),
+                    priority=self.stepper.operation.priority,
                 )
             self.stepper = self.stepper.failed(
                 fault,
@@ -471,7 +476,9 @@ class Flow:
         if self.upstream is None:
             process_quota.successes += 1
         else:
-            self.upstream.succeeded(outcome.ended, outcome.sent, repeat=self._is_repeat())
+            self.upstream.succeeded(
+                outcome.ended, outcome.sent, repeat=self._is_repeat(), priority=before.operation.priority
+            )
         if before.history:
             with self._publish("recovered"):
                 pass

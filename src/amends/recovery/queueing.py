@@ -43,12 +43,13 @@ def wait_for_turn(
         upstream.begin()
         return True
     now = CLOCK.now()
+    priority = stepper.operation.priority
     over, tries = now + stepper.patience(now), len(stepper.history) if tries is None else tries
-    if upstream.refuses(now, over - now):
+    if upstream.refuses(now, over - now, priority):
         return False
     waiter = new_waiter()
     try:
-        while (look_at := upstream.look(waiter, now, tries=tries)) != 0.0:
+        while (look_at := upstream.look(waiter, now, tries=tries, priority=priority)) != 0.0:
             if now >= over:
                 if not tries:
                     return upstream.force(waiter, now)
@@ -57,7 +58,7 @@ def wait_for_turn(
             yield Park(waiter, min(look_at, over) - now)
             waiter.clear()
             now = CLOCK.now()
-            if not waiter.granted and upstream.refuses(now, over - now):
+            if not waiter.granted and upstream.refuses(now, over - now, priority):
                 upstream.leave(waiter, now)
                 return False
         # If the credentials are being renewed, wait for the new ones.
