@@ -44,6 +44,7 @@ class Call:
         self.keyed = process.service.keyed
         self.searchable = process.service.searchable
         self.priority = process.service.priority(operation)
+        self.size = int(process.service.size(operation))
         self.sent = 0
 
     async def send(self, key: str | None = None) -> Response:

@@ -59,6 +59,10 @@ class Service:
         """Return how urgent an operation is; higher numbers are more urgent."""
         return 0
 
+    def size(self, operation: int) -> float:
+        """Return the size of a request, which a client knows."""
+        return 0
+
     def refresh(self, now: float) -> int:
         """Return a valid credential."""
         self.refreshes += 1

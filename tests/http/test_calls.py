@@ -346,15 +346,16 @@ def test_failures_inside_successful_answers():
 
 
 def test_limits_in_the_headers_reach_the_upstream():
-    """An answer that says how many calls are left is passed on to the Upstream."""
+    """An answer that says how many calls or tokens are left is passed on to the Upstream."""
     upstream = Upstream("a")
-    allowed = []
-    upstream.allow = lambda *given: allowed.append(given)
     found = call(upstream=upstream)
     found.answered(200, httpx2.Headers())
-    assert allowed == []
+    assert upstream.snapshot().limits == {}
     found.answered(200, httpx2.Headers({"RateLimit-Remaining": "0", "RateLimit-Reset": "7"}))
-    assert len(allowed) == 1
+    assert list(upstream.snapshot().limits.values()) == [0.0]
+    names = {"x-ratelimit-remaining-tokens": "900", "x-ratelimit-reset-tokens": "6s"}
+    found.answered(200, httpx2.Headers(names))
+    assert upstream.snapshot().limits["tokens"] == 900.0
     call(upstream=None).answered(200, httpx2.Headers({"RateLimit-Remaining": "0", "RateLimit-Reset": "7"}))
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends.recovery import evidence, schedule
+from amends.recovery import controller as controller_module
+from amends.recovery import evidence, room, schedule
 from amends.recovery.controller import HELD, OPEN, RAMP, SHUT, WARY, Controller
 from amends.recovery.evidence import HINT, PLAIN, REFUSED, SILENT
 
@@ -392,7 +393,9 @@ def test_the_order_of_simultaneous_successes_and_of_failures_changes_no_state(sc
 
 
 _SECONDS = {
-    evidence: ("MEMORY", "WINDOW", "LEAST_SPAN", "CALM", "STALE"),
+    evidence: ("MEMORY", "IDLE", "WINDOW", "LEAST_SPAN", "CALM", "STALE"),
+    room: ("STALE",),
+    controller_module: ("DOUBTED", "KEPT"),
     schedule: (
         *("SLOW_ABOVE", "RETURN", "BEHIND", "FAST_DOUBLING", "SLOW_DOUBLING", "LONG"),
         *("FIRST_SILENT", "CAP_SILENT", "FIRST_PLAIN", "CAP_PLAIN", "LEAST_CAP", "PRESUMED_AFTER"),

@@ -1,15 +1,19 @@
 """The flow of one operation as a list of steps: no thread, no event loop and no waits."""
 
+import asyncio
+import time
+from functools import partial
+
 import pytest
 
-from amends import Decision, Fault, FaultError, Operation, Policy, Upstream, recover
+from amends import Decision, Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.core.enums import Action, Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError, ValidationError
 from amends.recovery.async_library import ThreadWaiter
 from amends.recovery.events import LONG_WAIT
 from amends.recovery.operation_flow import Flow, Outcome, wait_for_quota
 from amends.recovery.plan import plan_for
-from amends.recovery.scope import SCOPE, Scope, scope_of
+from amends.recovery.scope import SCOPE, Scope, scope_of, time_left
 from amends.recovery.stepper import Stepper
 from amends.recovery.steps import Do, Finish, Send, Wait
 from amends.testing import Script
@@ -63,7 +67,7 @@ def test_verify(clock):
         return None
 
     steps = play(flow(verify=verify), lost, False)
-    assert steps[1] == Do(verify, (lost.fault,))
+    assert steps[1] == Do(verify, (lost.fault,), timeout=60.0)
     assert isinstance(steps[2], Wait)
     assert play(flow(verify=verify), lost, "paid")[-1] == Finish("paid")
     with pytest.raises(FaultError):
@@ -109,7 +113,7 @@ def test_fallbacks(clock):
         return None
 
     steps = play(flow(fallback=[one, two]), denied, KeyError("a"), "second")
-    assert steps[1:] == [Do(one, (1,), {"a": 2}), Do(two, (1,), {"a": 2}), Finish("second")]
+    assert steps[1:] == [Do(one, (1,), {"a": 2}, 60.0), Do(two, (1,), {"a": 2}, 60.0), Finish("second")]
     with pytest.raises(FaultError) as failed:
         play(flow(fallback=one), denied, KeyError("a"))
     assert any("fallback did not work: KeyError" in note for note in failed.value.__notes__)
@@ -267,3 +271,51 @@ def test_on_fix_that_returns_no_function(clock):
     with pytest.raises(ValidationError) as caught:
         recover(call, on_fix=lambda fault: 7)
     assert "on_fix returned int, not the function to call" in caught.value.__notes__
+
+
+async def test_an_async_hook_is_cancelled_when_its_time_is_over():
+    """A minute, the `timeout` of a call, or the rest of the deadline; the operation goes on as if it had failed."""
+    never = asyncio.Event()
+
+    async def hang(*_):
+        await never.wait()
+
+    async def lost():
+        raise TimeoutError
+
+    began = time.monotonic()
+    with pytest.raises(FaultError) as caught:
+        await arecover(lost, verify=hang, timeout=0.02)
+    assert "verify did not work: TimeoutError" in caught.value.__notes__
+    with pytest.raises(FaultError) as caught:
+        await arecover(lost, fallback=[hang, hang], timeout=0.02, policy=Policy(attempts=1), read_only=True)
+    assert caught.value.__notes__.count("fallback did not work: TimeoutError") == 2
+    assert time.monotonic() - began < 5
+
+
+def test_a_plain_hook_sees_its_time(clock):
+    """And the deadline, if that is earlier. A late one is logged."""
+    seen = []
+
+    def verify():
+        seen.append(time_left())
+
+    for options in ({}, {"timeout": 7}, {"policy": Policy(deadline=3)}):
+        with pytest.raises(FaultError):
+            recover(Script(TimeoutError()), verify=verify, **options)
+    assert seen == [60.0, 7.0, 3.0]
+    assert time_left() is None
+
+
+def test_a_generator_function_is_refused():
+    """Its body has not run when the call is over. A plain function may return a generator."""
+
+    def numbers():
+        yield 1
+
+    for call in (numbers, partial(numbers)):
+        with pytest.raises(TypeError, match="recover_stream"):
+            recover(call)
+        with pytest.raises(TypeError, match="recover_stream"):
+            recover(call, upstream=Upstream("a", concurrency=1))
+    assert list(recover(lambda: (each for each in (1, 2)))) == [1, 2]

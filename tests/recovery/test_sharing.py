@@ -75,8 +75,10 @@ from amends import Upstream
 from tests.recovery.test_sharing import Table
 from tests.recovery.test_upstream import trip
 import time
+from amends.core.fault import Fault
 upstream = Upstream("shop", shared=Table(sys.argv[1]))
-trip(upstream, time.monotonic())
+for _ in range(8):
+    upstream.failed(Fault(code="TIMEOUT"), time.monotonic(), time.monotonic() - 20, 1.0)
 """
 
 

@@ -304,7 +304,7 @@ def test_a_scope_has_its_own_state(clock):
         recover(Script(RateLimitedError(retry_after=3600)), upstream=one)
     assert (one.snapshot().state, two.snapshot().state, upstream.snapshot().state) == ("shut", "open", "open")
     assert one._quota is upstream._quota
-    assert (one.name, upstream.snapshot().scopes) == ("shop/one", ("one", "two"))
+    assert (one.name, upstream.snapshot().scopes) == ("shop/one", ("one",))
     assert not upstream.idle
     upstream.reset()
     assert one.snapshot().state == "open"
@@ -320,7 +320,8 @@ def test_scopes_are_bounded(monkeypatch):
     upstream.scope("2")
     assert upstream.scope("1") is first
     upstream.scope("3")
-    assert upstream.snapshot().scopes == ("1", "3")
+    assert tuple(upstream._scopes) == ("1", "3")
+    assert upstream.snapshot().scopes == ()
 
 
 async def test_concurrency_bounds_the_calls_in_flight():
@@ -733,12 +734,28 @@ def test_reset_forgets_what_a_server_named():
     assert upstream.refusal(10.0).retry_after is None
 
 
+def test_what_a_snapshot_shows_of_calls_in_flight():
+    """Their number, the room while it is limited, and the demand."""
+    upstream = Upstream("shop")
+    for _ in range(12):
+        upstream.begin()
+    for _ in range(8):
+        upstream.failed(Fault(code="RATE_LIMITED", status=429), 0.1, 0.0, 0.5)
+    assert (upstream.snapshot(0.1).in_flight, upstream.snapshot(0.1).room) == (4, None)
+    for _ in range(3):
+        upstream.look(ThreadWaiter(), 0.2)
+    upstream.succeeded(1.0, 0.0)
+    shown = upstream.snapshot(1.0)
+    assert (shown.state, shown.in_flight, shown.room) == ("ramp", 5, 5.0)
+    assert shown.demand >= 8.0
+
+
 def test_a_thousand_scopes_are_kept():
     """One more, and the one used longest ago is dropped."""
     upstream = Upstream()
     for number in range(1001):
         upstream.scope(str(number))
-    scopes = upstream.snapshot().scopes
+    scopes = tuple(upstream._scopes)
     assert (len(scopes), scopes[0]) == (1000, "1")
 
 

@@ -8,6 +8,7 @@ import httpx2
 
 import amends
 from amends.bindings.httpx import AsyncTransport
+from amends.carriers.limits import published
 from amends.recovery import current_operation
 from amends.recovery.clock import CLOCK
 from amends.recovery.process_quota import process_quota
@@ -36,7 +37,10 @@ def perform_with(upstream: amends.Upstream | None) -> Perform:
     async def perform(call: Call) -> Response:
         async def once() -> dict[str, Any]:
             operation = current_operation()
+            sent = CLOCK.now()
             response = await call.send(operation.key if operation else None)
+            if upstream is not None and (found := published(response.headers, 0.0)):
+                upstream.note_limits(found, CLOCK.now(), sent, ok=response.ok)
             return {"status": response.status, "headers": response.headers, "body": ""}
 
         async def verify() -> Any:
@@ -56,8 +60,13 @@ def perform_with(upstream: amends.Upstream | None) -> Perform:
 
 
 def operation_of(call: Call) -> amends.Operation:
-    options = {"priority": call.priority} if "priority" in amends.Operation.__struct_fields__ else {}
-    return amends.Operation(name="things", read_only=call.method == "GET", keyed=call.keyed, **options)
+    return amends.Operation(
+        name="things",
+        read_only=call.method == "GET",
+        keyed=call.keyed,
+        priority=call.priority,
+        size=call.size,
+    )
 
 
 def policy_of(call: Call) -> amends.Policy:

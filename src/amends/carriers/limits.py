@@ -9,14 +9,16 @@ milliseconds since the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from amends.core.instants import bounded, duration, is_instant, number, seconds_of
 
-__all__ = ["Limit", "allowance", "describes_limit", "exhausted", "is_used_up", "limits", "reset"]
+__all__ = [
+    "Limit", "allowance", "describes_limit", "exhausted", "fewest", "is_used_up", "limits", "published", "reset",
+]  # fmt: skip
 
 _KINDS = {
     "remaining": "remaining",
@@ -242,10 +244,16 @@ def _pairs(parts: list[str], headers: Mapping[str, str], now: Callable[[], float
 _FAMILIES = (
     ("ratelimit",),
     *((f"{prefix}-remaining", f"{prefix}-reset") for prefix in ("ratelimit", "x-ratelimit", "x-rate-limit")),
-    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
-    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    *(
+        (f"x-ratelimit-remaining-{unit}", f"x-ratelimit-reset-{unit}", f"x-ratelimit-limit-{unit}")
+        for unit in ("requests", "tokens")
+    ),
+    *(
+        tuple(f"anthropic-ratelimit-{unit}-{fact}" for fact in ("remaining", "reset", "limit"))
+        for unit in ("requests", "tokens", "input-tokens", "output-tokens")
+    ),
 )
-"""The headers that count calls, each family by itself. Others count tokens, bytes or points, which pacing cannot keep."""
+"""The headers that count calls or tokens, each family by itself. Others count bytes or points, which no caller knows before."""
 _LONGEST = 86_400.0
 """Seconds. A limit that lasts longer than a day is a quota, which pacing cannot keep."""
 
@@ -266,6 +274,28 @@ def allowance(headers: Mapping[str, Any], now: float) -> tuple[int, float] | Non
     (59, 60.0)
 
     """
+    return fewest(published(headers, now))
+
+
+def fewest(found: Iterable[Limit]) -> tuple[int, float] | None:
+    """Return the calls that are left and the seconds until then, of the limit on calls that allows the fewest per second."""
+    windows = [
+        (int(each.remaining), each.reset)
+        for each in found
+        if each.remaining is not None and each.reset is not None and "token" not in each.name
+    ]
+    return min(windows, key=lambda each: each[0] / each[1], default=None)
+
+
+def published(headers: Mapping[str, Any], now: float) -> list[Limit]:
+    """
+    Return the limits on calls and tokens that headers describe in full: how much is left, and the seconds until it starts again.
+
+    The arguments are those of `allowance`.
+
+    >>> published({"x-ratelimit-remaining-tokens": "900", "x-ratelimit-reset-tokens": "6m0s"}, now=0)
+    [Limit(name='tokens', limit=None, remaining=900.0, reset=360.0)]
+    """
     sent = headers.get("date")
     clock = {"date": sent} if isinstance(sent, str) else {}
     found = []
@@ -276,5 +306,5 @@ def allowance(headers: Mapping[str, Any], now: float) -> tuple[int, float] | Non
         for each in limits({**given, **clock}, lambda: now) if given else ():
             left, seconds = each.remaining, each.reset
             if left is not None and left >= 0 and seconds is not None and 0 < seconds <= _LONGEST:
-                found.append((int(left), seconds))
-    return min(found, key=lambda each: each[0] / each[1], default=None)
+                found.append(each)
+    return found

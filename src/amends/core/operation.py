@@ -45,6 +45,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
     """The HTTP method, for logs."""
     url: str = ""
     """The address, for logs. They show it without its query."""
+    size: int = 0
+    """The size of the request in bytes, for limits per token. 0: unknown."""
     trace_id: str = ""
     """The trace that the calls belong to, for logs, if the failure names none."""
     binding: str = ""

@@ -24,7 +24,7 @@ from uuid import uuid4
 import msgspec
 from msgspec.structs import replace
 
-from amends.carriers.limits import allowance
+from amends.carriers.limits import published
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.operation import Operation
@@ -308,9 +308,9 @@ class Call:
                 self.origin, self.path, self.key, headers, succeeded=succeeded, size=self.size
             )
         if self.upstream is not None:
-            allowed = allowance(headers, time())
-            if allowed is not None:
-                self.upstream.allow(*allowed, CLOCK.now())
+            found = published(headers, time())
+            if found:
+                self.upstream.note_limits(found, CLOCK.now(), self.sent, ok=status < 400)
 
     def error(
         self, status: int, headers: Mapping[str, str], body: bytes | None, response: object

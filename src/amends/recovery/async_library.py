@@ -65,11 +65,13 @@ def in_event_loop() -> bool:
 class Waiter:
     """One entry of an upstream's queue. The upstream sets `granted` and `look_at`; the waiter only sleeps."""
 
-    __slots__ = ("granted", "look_at", "priority", "tries")
+    __slots__ = ("granted", "look_at", "priority", "size", "tries")
 
     def __init__(self) -> None:
         self.priority = 0
         """The priority of its operation. It does not change while the waiter waits."""
+        self.size = 0
+        """The size of its request in bytes."""
         self.tries = 0
         """The calls that the operation of this waiter has made."""
         self.granted = False

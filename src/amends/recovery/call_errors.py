@@ -15,6 +15,7 @@ __all__ = [
     "LoopCheck",
     "MisuseError",
     "refuse_coroutine",
+    "refuse_generator",
     "refuse_misuse",
     "refuse_plain",
     "refuse_source",
@@ -29,6 +30,22 @@ def refuse_coroutine(result: Any) -> NoReturn:
     """Close a coroutine that a plain call returned, and raise MisuseError."""
     result.close()
     raise MisuseError("the call returned a coroutine; await it with arecover, or decorate the async function")
+
+
+def refuse_generator(call: object, result: Any) -> None:
+    """Raise MisuseError if `call` is a generator function: its body has not run yet. A plain one may return a generator."""
+    from functools import partial
+    from inspect import isgeneratorfunction
+
+    function = call
+    while isinstance(function, partial):
+        function = function.func
+    if isgeneratorfunction(function) or isgeneratorfunction(getattr(type(function), "__call__", None)):  # noqa: B004 - an object with a generator __call__
+        result.close()
+        raise MisuseError(
+            "a generator function runs after the call is over: read its items with recover_stream, or call the function "
+            "that it calls"
+        )
 
 
 def refuse_plain(result: object) -> None:

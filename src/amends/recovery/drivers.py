@@ -9,7 +9,7 @@ for. Together with the clock this is the only code that waits.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from types import CoroutineType
+from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -18,16 +18,23 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.recovery.async_library import ThreadWaiter, new_task_waiter, within
-from amends.recovery.call_errors import LOOP_CHECK, MisuseError, refuse_coroutine, refuse_misuse, refuse_plain
+from amends.recovery.call_errors import (
+    LOOP_CHECK,
+    MisuseError,
+    refuse_coroutine,
+    refuse_generator,
+    refuse_misuse,
+    refuse_plain,
+)
 from amends.recovery.classify import On, fault_of
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import EventHook, log_late_call
 from amends.recovery.failover import Failover
 from amends.recovery.history import Attempt
 from amends.recovery.operation_flow import Flow, Outcome
-from amends.recovery.plan import Hook, Plan, Raises, plan_for
+from amends.recovery.plan import UNKNOWN, Hook, Plan, Raises, plan_for
 from amends.recovery.process_quota import process_quota
-from amends.recovery.scope import SCOPE
+from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Do, Finish, Park, Send, Step, Steps, Wait
 from amends.recovery.upstream import Upstream
 
@@ -274,8 +281,8 @@ def call_first(
         process_quota.successes += 1
     else:
         upstream.succeeded(CLOCK.now(), sent)
-    if isinstance(result, CoroutineType):
-        refuse_coroutine(result)
+    if isinstance(result, _LAZY):
+        _refuse_lazy(call, result)
     if LOOP_CHECK.left:
         LOOP_CHECK.check(succeeded=True)
     return result, None
@@ -360,9 +367,19 @@ def run_flow(
             flow.new_waiter = new_task_waiter
             return _await_rest(steps, step, value)
         step = steps.send(value)
-    if isinstance(step.result, CoroutineType):
-        refuse_coroutine(step.result)
+    if isinstance(step.result, _LAZY):
+        _refuse_lazy(call, step.result)
     return step.result
+
+
+_LAZY = (CoroutineType, GeneratorType)
+
+
+def _refuse_lazy(call: object, result: object) -> None:
+    """Refuse a result that only runs later, if the function that returned it never does more."""
+    if isinstance(result, CoroutineType):
+        refuse_coroutine(result)
+    refuse_generator(call, result)
 
 
 async def _await_rest(steps: Steps, step: Step, awaitable: Awaitable[object]) -> object:
@@ -417,7 +434,7 @@ def perform(step: Step) -> Any:
     if isinstance(step, Park):
         return CLOCK.park(step.waiter, step.seconds)
     if isinstance(step, Do):
-        return step.call(*step.args, **step.kwargs)
+        return _run_hook(step)
     assert isinstance(step, Send)
     if step.scope is None:
         return _call(step)
@@ -438,7 +455,10 @@ async def aperform(step: Step) -> Any:
     if isinstance(step, Park):
         return await CLOCK.apark(step.waiter, step.seconds)
     if isinstance(step, Do):
-        return await _await_if_needed(step.call(*step.args, **step.kwargs))
+        value = _run_hook(step)
+        if not hasattr(value, "__await__"):
+            return value
+        return await (value if step.timeout is None else within(step.timeout, value))
     assert isinstance(step, Send)
     if step.scope is None:
         return await _acall(step)
@@ -471,8 +491,20 @@ async def _acall(step: Send) -> object:
     return await value if step.timeout is None else await within(step.timeout, value)
 
 
-async def _await_if_needed(value: object) -> object:
-    return await value if hasattr(value, "__await__") else value
+def _run_hook(step: Do) -> Any:
+    """Call a hook. A plain one cannot be stopped: it sees its limit as `time_left()`, and a late one is logged."""
+    if step.timeout is None:
+        return step.call(*step.args, **step.kwargs)
+    before, began = SCOPE.get(), CLOCK.now()
+    around = Scope(UNKNOWN) if before is None else before
+    until = began + step.timeout
+    SCOPE.set(replace(around, until=until if around.until is None else min(until, around.until)))
+    try:
+        return step.call(*step.args, **step.kwargs)
+    finally:
+        SCOPE.set(before)
+        if CLOCK.now() > until:
+            log_late_call(step.call, step.timeout)
 
 
 def _refuse_misused(

@@ -138,7 +138,7 @@ class Failover:
         return now >= self._out_until[number] and self.targets[number].upstream.ready(now)
 
     def _ready_in(self, number: int, now: float) -> float:
-        return max(self._out_until[number] - now, self.targets[number].upstream.snapshot(now).resumes_in)
+        return max(self._out_until[number] - now, self.targets[number].upstream.resumes_in(now))
 
     def after(
         self, number: int, fault: Fault, failed: Collection[int], now: float, *, may_move: bool

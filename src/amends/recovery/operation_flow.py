@@ -45,6 +45,10 @@ from amends.recovery.stepper import Stepper, remedy_for
 from amends.recovery.steps import Do, Finish, Send, Step, Steps, Wait, WaiterMaker
 from amends.recovery.upstream import Upstream
 
+HOOK_SECONDS = 60.0
+"""Seconds that a hook or a fallback may take, if the operation has no `timeout`. Longer: an operation whose hook hangs ends later;
+shorter: slow checks of what happened are cut off."""
+
 __all__ = ["Flow", "Outcome", "wait_for_quota"]
 
 
@@ -269,7 +273,7 @@ class Flow:
         before = CLOCK.now()
         # The wait that a hint asked for was in the event of the retry.
         known = 0.0 if self.stepper.verdict is None else self.stepper.decision.delay or 0.0
-        expected = upstream.snapshot(before).resumes_in
+        expected = upstream.resumes_in(before)
         with self._publish_queued(upstream, expected if expected > LONG_WAIT + known else 0.0):
             tries = None if self.plan.failover is None else self.called.count(self.number)
             granted = yield from wait_for_turn(upstream, self.stepper, self.new_waiter, tries)
@@ -463,10 +467,21 @@ class Flow:
         assert hook is not None
         with self._publish(name.removeprefix("on_")):
             try:
-                return (yield Do(hook, hook_arguments(hook, fault)))
+                return (yield Do(hook, hook_arguments(hook, fault), timeout=self._hook_time()))
             except Exception as exc:  # noqa: BLE001 - the final error reports the operation's own failure
                 self.notes.append(f"{name} did not work: {type(exc).__name__}")
                 return failed
+
+    def _hook_time(self) -> float:
+        """Return the seconds that a hook may take: those of a call, or a minute; and not beyond the deadline."""
+        now = CLOCK.now()
+        left, policy, state = self.plan.timeout or HOOK_SECONDS, self.stepper.policy, self.stepper.state
+        for until in (
+            state.until,
+            None if policy.deadline is None else (state.started or now) + policy.deadline,
+        ):
+            left = left if until is None else min(left, until - now)
+        return max(0.0, left)
 
     # The end ---------------------------------------------------------------------------------------------------
 
@@ -495,7 +510,9 @@ class Flow:
                 with self._publish("fallback"):
                     try:
                         result = yield Do(
-                            fallback, *fallback_arguments(fallback, self.args, self.kwargs, self._failure)
+                            fallback,
+                            *fallback_arguments(fallback, self.args, self.kwargs, self._failure),
+                            timeout=self.plan.timeout or HOOK_SECONDS,
                         )
                     except Exception as exc:  # noqa: BLE001 - the next fallback, or the final error
                         self.notes.append(f"fallback did not work: {type(exc).__name__}")

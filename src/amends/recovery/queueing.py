@@ -43,13 +43,13 @@ def wait_for_turn(
         upstream.begin()
         return True
     now = CLOCK.now()
-    priority = stepper.operation.priority
+    priority, size = stepper.operation.priority, stepper.operation.size
     over, tries = now + stepper.patience(now), len(stepper.history) if tries is None else tries
     if upstream.refuses(now, over - now, priority):
         return False
     waiter = new_waiter()
     try:
-        while (look_at := upstream.look(waiter, now, tries=tries, priority=priority)) != 0.0:
+        while (look_at := upstream.look(waiter, now, tries=tries, priority=priority, size=size)) != 0.0:
             if now >= over:
                 if not tries:
                     return upstream.force(waiter, now)

@@ -36,6 +36,8 @@ class Do(msgspec.Struct, frozen=True):
     call: Callable[..., object]
     args: tuple[object, ...] = ()
     kwargs: dict[str, object] = {}
+    timeout: float | None = None
+    """Seconds after which an async one is cancelled; a plain one sees them as `time_left()`."""
 
 
 class Wait(msgspec.Struct, frozen=True):

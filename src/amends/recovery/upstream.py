@@ -13,7 +13,7 @@ lets the others out.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import count
 from math import inf
@@ -21,6 +21,7 @@ from threading import RLock
 
 import msgspec
 
+from amends.carriers.limits import Limit, fewest
 from amends.core.backoff import Backoff
 from amends.core.enums import Executed
 from amends.core.fault import Fault
@@ -32,6 +33,7 @@ from amends.recovery.classify import Signal, signal_of
 from amends.recovery.clock import CLOCK
 from amends.recovery.controller import HELD, OPEN, RAMP, SHUT, STATES, Controller
 from amends.recovery.evidence import HINT, PLAIN, REFUSED, SILENT
+from amends.recovery.published import LONGEST, Published
 from amends.recovery.quota import Quota
 from amends.recovery.renewal import Renewal, Turn
 from amends.recovery.sharing import Shared, Sharing
@@ -81,8 +83,16 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """How often the credentials were renewed."""
     pace: float | None = None
     """Calls per second, while they are paced."""
+    in_flight: int = 0
+    """Calls that were sent and have not ended."""
+    room: float | None = None
+    """How many calls may be in flight, while that is limited."""
+    demand: float = 0.0
+    """Operations per second that would arrive if none had to wait."""
+    limits: Mapping[str, float] = {}
+    """What is left of the limits that the service published, by their names."""
     scopes: tuple[str, ...] = ()
-    """The scopes that have had trouble lately."""
+    """The scopes that are in trouble, or in which calls failed lately."""
 
 
 class Upstream:
@@ -153,6 +163,7 @@ class Upstream:
         """The credentials. A call notes `renewal.generation` when it is sent."""
         self._sharing = None if shared is None else Sharing(shared, name)
         self._queue = WaitingLine()
+        self._published = Published()
         self._timed: Waiter | None = None
         self._numbers = count(1)
         self._held_by: Fault | None = None
@@ -184,13 +195,10 @@ class Upstream:
         with self._lock:
             controller = self._controller
             state = controller.state
-            resumes = now
-            if state != OPEN:
-                resumes = controller.pace.next_send if state == RAMP else controller.hold.resume_at
             return Snapshot(
                 name=self.name,
                 state=STATES[state],
-                resumes_in=max(0.0, resumes - now),
+                resumes_in=self.resumes_in(now),
                 parked=len(self._queue),
                 calls=controller.traffic.calls,
                 repeats=self._quota.taken,
@@ -198,9 +206,23 @@ class Upstream:
                 failing=controller.evidence.failing,
                 round_trip=controller.traffic.usual,
                 renewals=self.renewal.generation,
-                pace=controller.pace.per_second if state == RAMP else None,
-                scopes=tuple(self._scopes),
+                pace=controller.pace.per_second
+                if state == RAMP and controller.pace.per_second < inf
+                else None,
+                in_flight=controller.inflight,
+                room=controller.room.calls if state == RAMP and controller.room.limited else None,
+                demand=controller.traffic.demand(now) if controller.traffic.calls else 0.0,
+                limits=self._published.shown(now),
+                scopes=tuple(name for name, each in self._scopes.items() if each.troubled),
             )
+
+    def resumes_in(self, now: float) -> float:
+        """Return the seconds until a call that waits may be sent; 0 if it may be sent now."""
+        controller = self._controller
+        if controller.state == OPEN:
+            return 0.0
+        at = controller.pace.next_send if controller.state == RAMP else controller.hold.resume_at
+        return max(0.0, at - now)
 
     def scope(self, name: str) -> Upstream:
         """
@@ -230,6 +252,7 @@ class Upstream:
             inflight = self._controller.inflight
             self._controller, self._numbers = Controller(), count(inflight + 1)
             self._controller.sent = inflight
+            self._published = Published()
             self._held_by, self._asked_until = None, 0.0
             scopes = tuple(self._scopes.values())
             self._let_out(CLOCK.now())
@@ -237,6 +260,13 @@ class Upstream:
             self._sharing.clear()
         for each in scopes:
             each.reset()
+
+    @property
+    def troubled(self) -> bool:
+        """Whether calls are held back or paced, or failed lately, here or in a scope of it."""
+        controller = self._controller
+        own = controller.state != OPEN or controller.evidence.failing > 0.0 or bool(self._queue)
+        return own or any(each.troubled for each in self._scopes.values())
 
     @property
     def idle(self) -> bool:
@@ -254,20 +284,26 @@ class Upstream:
         if self._sharing is not None:
             self._learn_from_others(now)
         with self._lock:
-            return not self._queue and not self._is_full() and self._controller.ready(now)
+            free = (
+                not self._queue
+                and not self._is_full()
+                and not self._published.wait(now, self._controller.inflight)
+            )
+            return free and self._controller.ready(now)
 
-    def look(self, waiter: Waiter, now: float, *, tries: int = 0, priority: int = 0) -> float:
+    def look(self, waiter: Waiter, now: float, *, tries: int = 0, priority: int = 0, size: int = 0) -> float:
         """
         Return 0 if the waiter's call may be sent; its outcome has to be reported then.
 
         Otherwise put the waiter into the queue and return the time to look again. It may be woken earlier. `tries`: the
-        calls that the operation has made; `priority`: waiters with a higher one are sent first.
+        calls that the operation has made; `priority`: waiters with a higher one are sent first;
+        `size`: that of the request, for limits per token.
         """
         if self._sharing is not None:
             self._learn_from_others(now)
         with self._lock:
             if waiter not in self._queue and not waiter.granted:
-                waiter.tries, waiter.priority = tries, priority
+                waiter.tries, waiter.priority, waiter.size = tries, priority, size
                 self._queue.add(waiter)
                 self.last_used = now
                 if not tries and self._controller.state != OPEN:
@@ -283,6 +319,7 @@ class Upstream:
         """Remove a waiter from the queue, or give back the turn it got and cannot use."""
         with self._lock:
             if waiter.granted:
+                self._published.ended(now)
                 self._controller.abandoned(now)
                 waiter.granted = False
             else:
@@ -360,6 +397,8 @@ class Upstream:
         self._lock.acquire()
         try:
             self._quota.earned += 1
+            if self._published.times:
+                self._published.ended(sent)
             if self.open and not repeat:
                 self._controller.succeeded(now, sent)
             else:
@@ -385,6 +424,7 @@ class Upstream:
         signal = signal_of(fault)
         with self._lock:
             self.last_used = now
+            self._published.ended(sent)
             controller, held = self._controller, False
             if signal is Signal.WELL:
                 self._succeeded(now, sent, repeat=repeat, priority=priority)
@@ -416,6 +456,7 @@ class Upstream:
     def abandoned(self, now: float, sent: float) -> None:
         """Report that the call sent at `sent` was interrupted."""
         with self._lock:
+            self._published.ended(sent)
             self._controller.abandoned(sent)
             self._let_out(now)
 
@@ -429,6 +470,21 @@ class Upstream:
             self._controller.allow(now, remaining, seconds)
             self._let_out(now)
 
+    def note_limits(self, found: Iterable[Limit], now: float, sent: float, *, ok: bool = True) -> None:
+        """
+        Report the limits that the answer to the call sent at `sent` published (`amends.carriers.limits.published`).
+
+        Calls are held back when nothing is left, until the limit starts again and for at most a minute; if it lasts longer, they
+        are paced. `ok`: the call was not refused.
+        """
+        found = tuple(found)
+        with self._lock:
+            self._published.note(now, sent, found, self._controller.inflight, ok=ok)
+            window = fewest(each for each in found if each.reset is not None and each.reset > LONGEST)
+            if window is not None:
+                self._controller.allow(now, *window)
+            self._let_out(now)
+
     # Inside ----------------------------------------------------------------------------------------------------
 
     def _is_full(self) -> bool:
@@ -438,6 +494,7 @@ class Upstream:
         return (
             self._controller.state == OPEN
             and not self._controller.crowded
+            and not self._published.tight
             and not self._queue
             and not self.renewal.leading
             and self.concurrency is None
@@ -462,9 +519,9 @@ class Upstream:
             self._numbers = count(controller.sent + 1)
         while queue:
             head = self._next(now)
-            look_at = (
-                inf if self._is_full() else controller.admit(now, tries=head.tries, priority=head.priority)
-            )
+            look_at = inf if self._is_full() else self._published.wait(now, controller.inflight, head.size)
+            if not look_at:
+                look_at = controller.admit(now, tries=head.tries, priority=head.priority)
             if look_at == 0.0:
                 if self._sharing is not None and controller.state in HELD and not self._sharing.may_probe():
                     controller.hold.postpone(now + self._sharing.interval)
@@ -472,6 +529,7 @@ class Upstream:
                 queue.discard(head)
                 head.granted = True
                 self.begin()
+                self._published.let_out(now, head.size)
             elif head is self._timed and look_at == head.look_at:
                 return
             head.look_at, self._timed = look_at, head
