@@ -106,7 +106,8 @@ class Plan(msgspec.Struct, frozen=True):
             TypeError, ValueError: an option has the wrong type or value; the message shows a correct one.
 
         """
-        policy, service, examine = self.policy, self.service, self.examine
+        policy, examine = self.policy, self.examine
+        service = self.upstream if self.service is None else self.service
         failover = service if isinstance(service, Failover) else None
         upstream = None if isinstance(service, Failover) else service
         check_kind("policy", policy, Policy, "Policy(attempts=3)")
