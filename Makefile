@@ -7,6 +7,10 @@ FRAMEWORKS ?= .venv-frameworks
 CREWAI ?= .venv-crewai
 # Half of the tests wait for something, so more of them run at once than there are cores.
 WORKERS ?= 5
+# What runs on the store that AMENDS_TEST_STORE names.
+ON_POSTGRES := $(addprefix tests/stores/test_,log.py table.py queue.py store.py model.py traits.py processes.py) \
+	tests/durable tests/effects tests/tasks \
+	$(addprefix tests/arcp/test_,takeover.py cluster.py nodes.py delegate.py resume.py idempotency.py retention.py)
 
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,9 +32,11 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not soak and not postgres and not page and not docs" -n $(WORKERS) --dist worksteal
 
-# The ledger of effects against a real server, which is installed if there is none and runs as an unprivileged user.
+# The store in Postgres against a real server, which is installed if there is none and runs as an unprivileged user: its own
+# tests, then those of the stores, the durable core, effects, agents and tasks on it.
 postgres: $(VENV)/.postgres
 	$(BIN)/python -m pytest -q -m postgres tests/postgres
+	AMENDS_TEST_STORE=postgres $(BIN)/python -m pytest -q -m "not soak" -n $(WORKERS) --dist worksteal $(ON_POSTGRES)
 
 # The page in a real Chromium, which is installed if there is none.
 page: $(VENV)/.dev

@@ -10,6 +10,7 @@ import pytest
 from amends.arcp import Limits, Runtime
 from tests.arcp.agents import register
 from tests.arcp.raw import TOKENS
+from tests.stores.backends import backends, new_database
 from tests.stores.conftest import nats_server
 
 __all__ = ["begin", "nats_server", "node", "sqlite_url", "store_url"]
@@ -18,9 +19,11 @@ __all__ = ["begin", "nats_server", "node", "sqlite_url", "store_url"]
 SQLITE = "sqlite:///{}/arcp.db?synchronous=normal"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=backends("memory", "sqlite"))
 def store_url(request, tmp_path):
     """The URL of a store that several runtimes can share."""
+    if request.param == "postgres":
+        return new_database()
     if request.param == "nats":
         return f"{request.getfixturevalue('nats_server').url}/a{uuid.uuid4().hex[:12]}"
     return f"memory:{uuid.uuid4().hex}" if request.param == "memory" else SQLITE.format(tmp_path)

@@ -68,7 +68,7 @@ def test_values_of_a_flag_and_subcommands(shell):
     """After a flag its values, then flags again; after a command its subcommands."""
     assert {"mcp", "a2a", "http"} <= completed(shell, "decode", "--via", "")
     assert "--jsonl" in completed(shell, "decode", "--via", "mcp", "--")
-    assert completed(shell, "store", "") == {"info", "check", "copy"}
+    assert completed(shell, "store", "") == {"info", "check", "copy", "sql"}
     assert "decode" in completed(shell, "--output", "json", "")
     assert "failed" in completed(shell, "tasks", "list", "--status", "")
 

@@ -28,7 +28,7 @@ MISTAKES = {
         ["store", "stat", "x"],
         3,
         "amends store has no command stat",
-        "Choose one of info, check, copy",
+        "Choose one of info, check, copy, sql",
     ),
     "a flag before a command": (
         ["--outptu", "json"],
@@ -37,7 +37,7 @@ MISTAKES = {
         "Did you mean --output?",
     ),
     "a flag": (["try", "--kep"], 3, "amends try has no flag --kep", "Did you mean --keep?"),
-    "no subcommand": (["store"], 3, "ACTION", "Give ACTION, one of info, check, copy"),
+    "no subcommand": (["store"], 3, "ACTION", "Give ACTION, one of info, check, copy, sql"),
     "a value": (["decode", "--via", "mpc"], 2, "--via: 'mpc' is not a valid value", "Did you mean mcp?"),
     "a number": (["try", "--seed", "x"], 2, "'x' is not a whole number", "Give a whole number for --seed"),
     "seconds": (["run", "--timeout", "x", "--", "true"], 2, "must be a number of seconds", "--timeout"),

@@ -3,12 +3,13 @@
 import pytest
 
 from amends.effects import Effects
+from tests.stores.backends import backends
 from tests.stores.conftest import nats_server, other, store, url
 
 __all__ = ["nats_server", "other", "store", "url"]
 
 
-@pytest.fixture(params=["memory", "sqlite", "nats"])
+@pytest.fixture(params=backends("memory", "sqlite", "nats"))
 def backend(request):
     return request.param
 

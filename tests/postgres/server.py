@@ -33,6 +33,15 @@ class PostgresServer:
         self._run(
             program("initdb"), "-D", data, "-U", "amends", "-A", "trust", "--no-sync", "--no-instructions"
         )
+        self.restart()
+
+    def crash(self):
+        """End the server without a shutdown, as a crash does."""
+        self._run(program("pg_ctl"), "-D", self.folder / "data", "-m", "immediate", "stop")
+
+    def restart(self):
+        """Start the server on its data."""
+        data = self.folder / "data"
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder} -c fsync=off"
         self._run(program("pg_ctl"), "-D", data, "-w", "-l", self.folder / "log", "-o", options, "start")
 

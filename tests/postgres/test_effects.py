@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-import uuid
 
 import psycopg
 import pytest
 import sqlalchemy
 from psycopg.rows import dict_row, scalar_row
 
+from amends import stores
 from amends.effects import (
     AlreadyDoneError,
     Effects,
@@ -23,29 +22,9 @@ from amends.effects import (
     SimilarError,
     current_key,
 )
-from amends.effects.postgres import DDL, open_postgres
 from amends.stores import ConflictError
-from tests.postgres.server import PostgresServer, program
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture(scope="module")
-def server():
-    assert program("initdb") is not None, "there is no Postgres server: make postgres installs it"
-    server = PostgresServer()
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def url(server):
-    """A database of its own."""
-    name = f"t{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return server.url.replace("/postgres", f"/{name}")
 
 
 def payments(url):
@@ -62,7 +41,7 @@ def paying(url):
 
 async def test_the_table_keeps_the_contract(url):
     """Create, compare-and-set, expiry, scan and delete."""
-    first, second = await asyncio.gather(open_postgres(url), open_postgres(url))
+    first, second = await asyncio.gather(stores.open(url), stores.open(url))
     async with first, second:
         one, two = first.table("t"), second.table("t")
         revision = await one.create("a", b"1")
@@ -206,7 +185,7 @@ def test_in_a_sqlalchemy_session(paying):
     from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
     from sqlalchemy.orm import Session
 
-    address = paying.replace("postgresql://", "postgresql+psycopg://")
+    address = paying.replace("postgres://", "postgresql+psycopg://")
     insert = sqlalchemy.text("INSERT INTO payments (number) VALUES (:number)")
     with Effects(paying) as effects:
 
@@ -286,21 +265,6 @@ def test_a_process_that_is_killed(paying):
             connection.commit()
             assert not list(effects.pending())
         assert payments(paying) == number
-
-
-def test_the_documented_ddl(url):
-    """The DDL in the docs is the one that is executed, and can be executed twice."""
-    from pathlib import Path
-
-    page = Path(__file__).parents[2] / "docs" / "effects.md"
-    assert DDL.strip() in page.read_text()
-    with psycopg.connect(url) as connection:
-        connection.execute(DDL)
-        connection.execute(DDL)
-    begin = time.monotonic()
-    with Effects(url) as effects:
-        assert not list(effects.pending())
-    assert time.monotonic() - begin < 60
 
 
 def test_a_repeat_in_a_transaction_has_a_key_of_its_own(paying):
@@ -405,10 +369,9 @@ def test_connections_with_rows_and_cursors_of_their_own(paying):
         asyncio.run(main())
 
 
-def test_a_row_that_another_transaction_has(paying, monkeypatch):
+def test_a_row_that_another_transaction_has(paying):
     """A call without a transaction does not wait for it without bound, and other calls go on."""
-    monkeypatch.setattr("amends.effects.postgres._PATIENCE", 0.2)
-    with Effects(paying) as effects, psycopg.connect(paying) as connection:
+    with Effects(f"{paying}?lock_timeout=0.2") as effects, psycopg.connect(paying) as connection:
         inside = effects.once(key="number", transaction="connection", name="pay", ignore="connection")
         outside = effects.once(key="number", name="pay")
         inside(lambda number, connection: number)(1, connection)

@@ -10,9 +10,10 @@ import pytest
 
 from amends import stores
 from amends.stores.arguments import check_name
+from tests.stores.backends import backends, new_database
 from tests.stores.servers import NatsServer
 
-BACKENDS = ("memory", "sqlite", "nats")
+BACKENDS = backends("memory", "sqlite", "nats")
 _numbers = itertools.count()
 
 
@@ -37,6 +38,8 @@ def url(backend, tmp_path, request):
         return f"memory:{uuid.uuid4().hex}"
     if backend == "sqlite":
         return f"sqlite:///{tmp_path}/store.db"
+    if backend == "postgres":
+        return new_database()
     server = request.getfixturevalue("nats_server")
     return f"{server.url}/t{next(_numbers)}"
 

@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 
 from amends import stores
 from amends.stores import Bounds, ConflictError, LeaseLostError, TrimmedError
+from tests.stores.backends import backends, new_database
 
 _numbers = itertools.count()
 
@@ -346,6 +347,14 @@ class SqliteMachine(StoreMachine):
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
+class PostgresMachine(StoreMachine):
+    transactions = True
+
+    def url(self):
+        self.opened = new_database()
+        return self.opened
+
+
 def nats_machine(server):
     class NatsMachine(StoreMachine):
         def url(self):
@@ -362,6 +371,12 @@ def nats_machine(server):
     return NatsMachine
 
 
+def examples(**numbers):
+    """The number of examples for each backend that runs here."""
+    names = backends(*(name for name in numbers if name != "postgres"))
+    return [(name, numbers[name]) for name in names]
+
+
 def check(machine, examples, steps):
     run_state_machine_as_test(
         machine,
@@ -375,14 +390,14 @@ def check(machine, examples, steps):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("backend", "examples"), [("memory", 60), ("sqlite", 25), ("nats", 8)])
+@pytest.mark.parametrize(("backend", "examples"), examples(memory=60, sqlite=25, nats=8, postgres=15))
 def test_backends_match_the_model(backend, examples, request):
     check(machine(backend, request), examples, 30)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("backend", "examples"), [("memory", 1000), ("sqlite", 400), ("nats", 100)])
+@pytest.mark.parametrize(("backend", "examples"), examples(memory=1000, sqlite=400, nats=100, postgres=200))
 def test_backends_match_the_model_in_a_long_run(backend, examples, request):
     check(machine(backend, request), examples, 60)
 
@@ -390,4 +405,4 @@ def test_backends_match_the_model_in_a_long_run(backend, examples, request):
 def machine(backend, request):
     if backend == "nats":
         return nats_machine(request.getfixturevalue("nats_server"))
-    return {"memory": MemoryMachine, "sqlite": SqliteMachine}[backend]
+    return {"memory": MemoryMachine, "sqlite": SqliteMachine, "postgres": PostgresMachine}[backend]

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from amends import stores
+from tests.stores.backends import backends
 
 
 async def run(*arguments):
@@ -21,7 +22,7 @@ async def run(*arguments):
     return json.loads(out)
 
 
-@pytest.mark.parametrize("backend", ["sqlite", "nats"], indirect=True)
+@pytest.mark.parametrize("backend", backends("sqlite", "nats"), indirect=True)
 async def test_processes_racing_for_everything(url):
     """No number twice or missing, one creator per key, no lost increment, no message delivered to two workers."""
     count, processes = 60, 3
@@ -42,7 +43,7 @@ async def test_processes_racing_for_everything(url):
         assert (await store.queue("q").size()).ready == 0
 
 
-@pytest.mark.parametrize("backend", ["sqlite", "nats"], indirect=True)
+@pytest.mark.parametrize("backend", backends("sqlite", "nats"), indirect=True)
 async def test_a_follower_in_another_process_is_notified_soon(url):
     """Not a measurement (bench/stores.py is one), but the median is far below a poll of seconds."""
     code = (

@@ -206,7 +206,9 @@ async def test_follow_ends_when_the_store_is_closed(url):
     [
         "",
         "nothing",
-        "postgres://x",
+        "mysql://x",
+        "postgres:x",
+        "postgres://h/d?pooled=perhaps",
         "sqlite:",
         "sqlite://x",
         "sqlite:///",

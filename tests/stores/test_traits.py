@@ -10,7 +10,7 @@ import pytest
 from amends import stores
 from amends.durable.batch import run_without_waiting
 
-SCOPES = {"memory": "process", "sqlite": "machine", "nats": "network"}
+SCOPES = {"memory": "process", "sqlite": "machine", "nats": "network", "postgres": "network"}
 
 
 async def test_the_traits_are_true(store, backend):
@@ -18,7 +18,7 @@ async def test_the_traits_are_true(store, backend):
     traits = store.traits
     assert traits.scope == SCOPES[backend]
     assert traits.durable is (backend != "memory")
-    assert traits.notifies is (backend == "nats")
+    assert traits.notifies is (backend in {"nats", "postgres"})
     assert traits.transactions is (backend != "nats")
     for expected, work in (
         (traits.transactions, lambda tx: None),

@@ -10,13 +10,14 @@ from amends import stores
 from amends.tasks import Orchestrator
 from amends.tasks import events as hooks
 from amends.tasks.events import log_event
+from tests.stores.backends import backends
 from tests.stores.clocks import SetClock
 from tests.stores.conftest import nats_server, other, store, url
 
 __all__ = ["nats_server", "other", "store", "url"]
 
 
-@pytest.fixture(params=["memory", "sqlite", "nats"])
+@pytest.fixture(params=backends("memory", "sqlite", "nats"))
 def backend(request):
     return request.param
 

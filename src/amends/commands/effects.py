@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "run"]
 
-_STORE = "sqlite:///file or nats://host:port/name (default: AMENDS_STORE)"
+_STORE = "sqlite:///file, postgres://host/database or nats://host:port/name (default: AMENDS_STORE)"
 STATES = ("running", "done", "doubt")
 
 

@@ -1,4 +1,4 @@
-"""`amends store info | check | copy`: list the contents of a store, check it, or copy it."""
+"""`amends store info | check | copy | sql`: list the contents of a store, check it, copy it, or print its tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add(subparsers: Subparsers) -> None:
     summary = "inspect, check or copy a durable store"
     store = subparsers.add_parser("store", help=summary, description=as_sentence(summary))
     actions = store.add_subparsers(dest="action", metavar="ACTION", required=True)
-    url = "memory:, sqlite:///file or nats://host:port/name"
+    url = "memory:, sqlite:///file, nats://host:port/name or postgres://user@host/database"
     for name, summary in (
         ("info", "list what is stored: names, sizes, sequence numbers"),
         ("check", "check everything stored and list the problems; exit with 1 if there are any"),
@@ -39,7 +39,18 @@ def add(subparsers: Subparsers) -> None:
     action.add_argument("source", metavar="FROM", help=url)
     action.add_argument("target", metavar="TO", help=url)
     action.set_defaults(run=run)
+    summary = "print the SQL that creates the tables of a store in Postgres, for a role that may create them"
+    action = actions.add_parser("sql", help=summary, description=as_sentence(summary))
+    action.set_defaults(run=run_sql)
     store.set_defaults(run=run)
+
+
+def run_sql(args: argparse.Namespace) -> int:
+    """Print the tables of a store in Postgres, as SQL also into a pipe: `amends store sql | psql`."""
+    from amends.stores.postgres.schema import DDL
+
+    print(DDL.strip())
+    return 0
 
 
 def run(args: argparse.Namespace) -> int:

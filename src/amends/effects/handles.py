@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 from amends.durable.keys import Keys
 from amends.durable.loop_thread import LoopThread
 from amends.effects.flow import EffectClaim, EffectKeys
-from amends.effects.postgres import is_postgres, open_postgres
 from amends.effects.records import TABLE, EffectRecord
 from amends.stores import Clock, Store, StoreError
 from amends.stores import open as open_store
@@ -46,8 +45,7 @@ class Handles:
         )
         self._own_loop: asyncio.AbstractEventLoop | None = None
         if isinstance(where, str):
-            if not is_postgres(where):
-                parse(where)
+            parse(where)
         else:
             with suppress(RuntimeError):
                 self._own_loop = asyncio.get_running_loop()
@@ -64,7 +62,8 @@ class Handles:
     @property
     def in_postgres(self) -> bool:
         """Whether the ledger is in a Postgres database."""
-        return is_postgres(self._where)
+        where = self._where if isinstance(self._where, str) else self._where.url
+        return parse(where).scheme == "postgres"
 
     async def keys(self, *, in_thread: bool = False) -> EffectKeys:
         """
@@ -107,12 +106,10 @@ class Handles:
             self._loops[loop] = self._keys_in(given)
         found = self._loops.get(loop)
         if found is None:
-            found = self._loops[loop] = self._keys_in(await self._open(given.url))
+            found = self._loops[loop] = self._keys_in(await self._open(getattr(given, "full_url", given.url)))
         return found
 
     async def _open(self, url: str) -> Store:
-        if is_postgres(url):
-            return await open_postgres(url)
         return await open_store(url, clock=self._clock)
 
     def _keys_in(self, store: Store) -> EffectKeys:

@@ -23,6 +23,7 @@ from amends.effects.flow import Request, hand_out, reopening, wire_key
 from amends.effects.outcomes import encode_result
 from amends.effects.records import TABLE, EffectRecord
 from amends.recovery.effect_context import running_as
+from amends.stores.postgres.schema import ref
 
 __all__ = ["run_inside", "run_inside_plain"]
 
@@ -30,15 +31,15 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(EffectRecord).decode
 
 _INSERT = """
-    INSERT INTO amends_effects (tbl, key, value) VALUES (:tbl, :key, :value)
-    ON CONFLICT (tbl, key) DO UPDATE
-    SET expires = NULL, value = excluded.value, revision = nextval('amends_effects_revision')
-    WHERE amends_effects.expires <= clock_timestamp() RETURNING revision
+    INSERT INTO amends_rows (tbl, ref, key, value) VALUES (:tbl, :ref, :key, :value)
+    ON CONFLICT (tbl, ref) DO UPDATE
+    SET expires = NULL, value = excluded.value, revision = nextval('amends_revision')
+    WHERE amends_rows.expires <= clock_timestamp() RETURNING revision
 """
-_SELECT = "SELECT value FROM amends_effects WHERE tbl = :tbl AND key = :key FOR UPDATE"
+_SELECT = "SELECT value FROM amends_rows WHERE tbl = :tbl AND ref = :ref FOR UPDATE"
 _WRITE = """
-    UPDATE amends_effects SET value = :value, revision = nextval('amends_effects_revision'),
-    expires = clock_timestamp() + :expires * interval '1 second' WHERE tbl = :tbl AND key = :key
+    UPDATE amends_rows SET value = :value, revision = nextval('amends_revision'),
+    expires = clock_timestamp() + :expires * interval '1 second' WHERE tbl = :tbl AND ref = :ref
 """
 
 R = TypeVar("R")
@@ -52,9 +53,9 @@ class _Rows(Protocol):
 
 
 def _steps(request: Request) -> Steps:
-    where: dict[str, object] = {"tbl": TABLE, "key": request.name}
+    where: dict[str, object] = {"tbl": ref(TABLE), "ref": ref(request.name)}
     record = replace(request.fresh, transactional=True)
-    if not (yield _INSERT, {**where, "value": _encode(record)}):
+    if not (yield _INSERT, {**where, "key": request.name.encode(), "value": _encode(record)}):
         stored = _first_value((yield _SELECT, where))
         if stored is None:
             raise errors.running(request.name, 0)

@@ -8,8 +8,8 @@ Durable, shared storage: a log, a table with compare-and-set, and a queue with l
         revision = await store.table("keys").create("order-17", b"...")
         await store.queue("mail").put(b"...", delay=3600)
 
-Use `memory:` in tests, `sqlite:///file` on one machine and `nats://host:port/name` across machines; the code is the same
-for all three. docs/stores.md lists what each backend guarantees.
+Use `memory:` in tests, `sqlite:///file` on one machine, and `postgres://host/database` or `nats://host:port/name` across
+machines; the code is the same for all of them. docs/stores.md lists what each backend guarantees.
 """
 
 from __future__ import annotations
@@ -97,13 +97,14 @@ async def open(
         url: `memory:` (a new store) or `memory:name` (shared within the process); `sqlite:///relative.db` or
             `sqlite:////absolute.db` with `?synchronous=full|normal|extra` and `busy_timeout=seconds`;
             `nats://host:port,host:port/name` with `?replicas=3`, `timeout=seconds`, `dedupe_window=seconds`,
-            `storage=file|memory`.
-        clock: replaces the machine's clock in tests (memory and SQLite; NATS uses the server's clock).
+            `storage=file|memory`; `postgres://user@host:port/database` with `?pooled=yes` behind a pooler in transaction
+            mode, `lock_timeout=seconds`, and the options of Postgres's own library.
+        clock: replaces the machine's clock in tests (memory and SQLite; queues on NATS and Postgres use the server's clock).
         nats_options: passed to `nats.connect` as they are: credentials, TLS, names.
 
     Raises:
         ValueError: `url` is not a store URL.
-        ImportError: `nats-py` is missing; the message names the line that installs it.
+        ImportError: `nats-py` or `psycopg` is missing; the message names the line that installs it.
         StoreUnavailableError: the server does not answer, or the file cannot be opened.
         DamagedStoreError: the file is not a store, is damaged, or was written by another version.
         StoreMismatchError: the store has other settings than the URL asks for.
@@ -118,6 +119,10 @@ async def open(
         from amends.stores.sqlite import open_sqlite
 
         return await open_sqlite(address, clock or SystemClock())
+    if address.scheme == "postgres":
+        from amends.stores.postgres import open_postgres
+
+        return await open_postgres(address, clock or SystemClock())
     from amends.stores.nats import open_nats
 
     return await open_nats(address, nats_options or {})

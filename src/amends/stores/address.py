@@ -1,5 +1,6 @@
 """
-Store URLs: `memory:`, `memory:name`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `nats://host:port/name`.
+Store URLs: `memory:`, `memory:name`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `nats://host:port/name`,
+`postgres://user@host:port/database` (or `postgresql://`).
 
 Options follow a question mark. An unknown option is an error: a misspelt `synchronus=full` must not weaken durability.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlencode
 
 __all__ = ["Address", "parse"]
 
@@ -17,8 +18,11 @@ _OPTIONS = {
     "memory": frozenset[str](),
     "sqlite": frozenset({"synchronous", "busy_timeout"}),
     "nats": frozenset({"replicas", "timeout", "dedupe_window", "storage"}),
+    "postgres": frozenset({"pooled", "lock_timeout"}),
 }
-_EXAMPLES = "memory:, sqlite:///path/to/file.db or nats://host:4222/name"
+_POSTGRES = frozenset({"postgres", "postgresql"})
+"""The two schemes that Postgres's own library takes. All options but our two are given to it."""
+_EXAMPLES = "memory:, sqlite:///path/to/file.db, nats://host:4222/name or postgres://user@host/database"
 _LONGEST = 1e9
 _STORE_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
@@ -39,6 +43,9 @@ class Address:
             return f"memory:{self.path}"
         if self.scheme == "sqlite":
             return f"sqlite:///{self.path}"
+        if self.scheme == "postgres":
+            hosts, _, name = self.path.partition("?")[0].partition("://")[2].partition("/")
+            return f"postgres://{hosts.rpartition('@')[2]}/{name}"
         hosts = ",".join(host.rpartition("@")[2] for host in self.hosts)
         return f"nats://{hosts}/{self.path}"
 
@@ -73,6 +80,8 @@ def parse(url: str) -> Address:
     if not isinstance(url, str):
         raise TypeError(f"a store URL must be a string, not {type(url).__name__}: write {_EXAMPLES}")
     scheme, colon, rest = url.partition(":")
+    if scheme in _POSTGRES:
+        return _postgres(url)
     known = _OPTIONS.get(scheme)
     if not colon or known is None:
         raise ValueError(f"{url!r} is not a store URL: write {_EXAMPLES}")
@@ -98,3 +107,16 @@ def parse(url: str) -> Address:
             "a NATS store needs nats://host:port/name; the name has at most 32 characters of A-Z a-z 0-9 _ -"
         )
     return Address(scheme, name, hosts=tuple(hosts.split(",")), options=options)
+
+
+def _postgres(url: str) -> Address:
+    base, _, query = url.partition("?")
+    if not base.partition("://")[2]:
+        raise ValueError(f"a Postgres store needs postgres://user@host:port/database, not {base!r}")
+    ours, theirs = {}, []
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name in _OPTIONS["postgres"]:
+            ours[name] = value
+        else:
+            theirs.append((name, value))
+    return Address("postgres", f"{base}?{urlencode(theirs)}" if theirs else base, options=ours)

@@ -190,7 +190,7 @@ class _Queue:
             self.engine.write(lambda rows: rows.queue(self.name).untake(taken.number, taken.epoch))
 
     async def now(self) -> float:
-        return self.engine.clock.wall()
+        return await self.engine.read(lambda rows: rows.queue(self.name).now())
 
     async def size(self) -> QueueSize:
         return await self.engine.read(lambda rows: rows.queue(self.name).size())

@@ -293,6 +293,9 @@ class _Queue(_Part):
         message.leased_until = until
         heapq.heappush(self._leases, (until, message.number))
 
+    def now(self) -> float:
+        return self._clock.wall()
+
     def untake(self, number: int, epoch: int) -> None:
         """Not needed here: taking a message does not wait, so no worker is cancelled meanwhile."""
 

@@ -96,6 +96,9 @@ class QueueRows:
                 waits.append(max(0.0, row[0] - now))
         return min(waits, default=None)
 
+    def now(self) -> float:
+        return self._clock.wall()
+
     def untake(self, number: int, epoch: int) -> None:
         """Undo a take whose worker was cancelled before it received the message."""
         self._filled.add(self._name)
