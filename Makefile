@@ -77,6 +77,7 @@ bench-recovery: $(VENV)/.bench
 # Writes the files that are derived from the tables; the tests check that they match.
 generate: $(VENV)/.dev
 	$(BIN)/python scripts/generate_errors.py
+	$(BIN)/python scripts/compile_services.py
 	$(BIN)/python scripts/generate_docs.py
 
 # The pages, and a real Chromium that searches them and looks for code that does not fit.

@@ -288,7 +288,8 @@ def statuses() -> str:
 
 def vendors() -> str:
     """Return a table of the vendors: how they take idempotency keys, and which routes only compute."""
-    from amends.vendors.registry import NAMES, vendor
+    from amends.vendors.registry import names as service_names
+    from amends.vendors.registry import vendor
 
     def key(each: Any) -> str:
         keys = each.keys
@@ -307,7 +308,20 @@ def vendors() -> str:
                 key(each),
                 ", ".join(f"`{part}`" for part in each.computes),
             )
-            for each in (vendor(name) for name in NAMES)
+            for each in (vendor(name) for name in service_names())
+        ),
+    )
+
+
+def meanings() -> str:
+    """Return the table of meanings."""
+    from amends.core.meanings import MEANINGS
+
+    return table(
+        ("meaning", "code", "recovery", "next to act", "executed"),
+        (
+            (f"`{each.name}`", f"`{each.code}`", each.recovery, each.actor, each.executed or "by the status")
+            for each in MEANINGS.values()
         ),
     )
 
@@ -315,22 +329,22 @@ def vendors() -> str:
 def vendor(what: str) -> str:
     """Return a section per vendor with its codes, one line per meaning."""
     assert what == "codes"
+    from amends.core.meanings import Meaning
     from amends.vendors.explanation import under
-    from amends.vendors.model import Kind
-    from amends.vendors.registry import NAMES
+    from amends.vendors.registry import names as service_names
     from amends.vendors.registry import vendor as vendor_of
 
     sections = []
-    for each in (vendor_of(name) for name in NAMES):
+    for each in (vendor_of(name) for name in service_names()):
         lines: dict[tuple[Any, ...], list[str]] = {}
         entries = [(f"`{word}`", kind) for word, kind in each.words.items() if not word.startswith("@")]
         entries += [
-            (f"*`{word}`*", kind) for word, kind in each.unless.items() if kind != each.words.get(word)
+            (f"*`{word}`*", kind) for word, kind in each.broad.items() if kind != each.words.get(word)
         ]
         entries += [(f"status {status}", kind) for status, kind in each.statuses.items()]
         entries += [(f"close {number}", kind) for number, kind in each.closes.items()]
         for word, found in entries:
-            for status, kind in [(0, found)] if isinstance(found, Kind) else found.items():
+            for status, kind in [(0, found)] if isinstance(found, Meaning) else found.items():
                 facts = (
                     f"`{kind.code}`",
                     kind.recovery,
@@ -365,6 +379,7 @@ MAKERS: dict[str, Callable[..., str]] = {
         exits,
         statuses,
         vendors,
+        meanings,
         vendor,
     )
 }

@@ -7,13 +7,14 @@ from importlib.util import find_spec
 
 import pytest
 
+from amends.core.meanings import Meaning, fault_of
 from amends.core.vocabularies.everyday import VOCABULARY
 from amends.foreign import codes
-from amends.foreign.classes import INSIDE, LIBRARIES, ROWS
-from amends.foreign.outcomes import Meaning, fault_of
+from amends.foreign.classes import INSIDE, rows
 from amends.foreign.readers import READERS
+from amends.vendors.registry import exception_rows
 
-MODULES = sorted({module for modules, _ in LIBRARIES for module in modules})
+MODULES = sorted({module for library in exception_rows() for module in library["modules"]})
 
 ABSENT = {
     # Former names: no version has both these and their successors.
@@ -36,7 +37,7 @@ LOOSE = {"anyio", "openai._exceptions", "anthropic._exceptions"}
 def test_rows_name_classes_that_exist(module: str) -> None:
     """The test fails if a library renames its exceptions."""
     home = importlib.import_module(module)
-    for name in ROWS:
+    for name in rows():
         if name.rpartition(".")[0] == module and name not in ABSENT:
             cls = getattr(home, name.rpartition(".")[2])
             assert f"{cls.__module__}.{cls.__qualname__}" == name
@@ -45,7 +46,7 @@ def test_rows_name_classes_that_exist(module: str) -> None:
 
 def test_every_row_has_a_code_and_a_known_reader() -> None:
     """Codes are everyday codes, readers are keys of READERS."""
-    for row in ROWS.values():
+    for row in rows().values():
         assert row.reader is None or row.reader == INSIDE or row.reader in READERS
         assert fault_of(row.meaning).message == VOCABULARY.rows[row.meaning.code].message
 

@@ -9,8 +9,9 @@ from websockets.exceptions import ConnectionClosed
 
 from amends import FaultError, Operation, Policy, Upstream, decide, extract, from_exception, recover
 from amends.core.backoff import Backoff
+from amends.vendors import NAMES
 from amends.vendors.closes import REGISTERED, read_close
-from amends.vendors.registry import NAMES, vendor
+from amends.vendors.registry import vendor
 
 
 async def closed_with(code: int, reason: str) -> ConnectionClosed:

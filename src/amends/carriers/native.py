@@ -9,51 +9,51 @@ does not know. The sender's text becomes the message of the fault.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec.structs import replace
 
 from amends.carriers import jsonrpc
 from amends.carriers.detection import state_of, task_in, text_items
 from amends.carriers.jsonrpc import RESERVED
 from amends.carriers.mcp_task import outcome_of
-from amends.core.enums import Executed, Recovery
+from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
 from amends.core.instants import bounded, duration
+from amends.core.meanings import (
+    CONFLICT,
+    FORBIDDEN,
+    INTERNAL,
+    INVALID,
+    LOST,
+    NOT_FOUND,
+    NOT_SENT,
+    REJECTED,
+    TIMEOUT,
+    Meaning,
+    fault_of,
+)
 from amends.core.reading import Reading
 from amends.core.text import truncate
-from amends.core.vocabularies.everyday import VOCABULARY
 from amends.core.vocabularies.http import VOCABULARY as HTTP
 from amends.core.vocabulary import row_for
 from amends.core.wire import Unreadable, as_dict, plain
 from amends.core.wire import read as read_json
 from amends.dialects.members import integer, mapping, text, truthy
 
-__all__ = ["A2A_NUMBERS", "MCP_NUMBERS", "NUMBERS", "Meaning", "read"]
-
-
-class Meaning(NamedTuple):
-    """An everyday code, whether the call can have had its effect (M3), and the recovery if it is not the code's own."""
-
-    code: str
-    executed: Executed
-    recovery: Recovery | None = None
+__all__ = ["A2A_NUMBERS", "MCP_NUMBERS", "NUMBERS", "read"]
 
 
 _NO, _MAYBE = Executed.NO, Executed.MAYBE
-_INVALID = Meaning("VALIDATION_ERROR", _NO)
-_MISSING = Meaning("NOT_FOUND", _NO)
-_BROKEN = Meaning("INTERNAL_ERROR", _MAYBE)
-_DENIED = Meaning("PERMISSION_DENIED", _NO)
-_TIMED_OUT = Meaning("TIMEOUT", _MAYBE)
-_NOT_CONNECTED = Meaning("SERVICE_UNAVAILABLE", _NO)
 
 NUMBERS: dict[int, Meaning] = {
-    -32700: _INVALID,
-    -32600: _INVALID,
-    -32601: _MISSING,
-    -32602: _INVALID,
-    -32603: _BROKEN,
+    -32700: INVALID,
+    -32600: INVALID,
+    -32601: NOT_FOUND,
+    -32602: INVALID,
+    -32603: INTERNAL,
     **{
-        number + moved: Meaning(row_for("adcp", code).everyday, _NO)
+        number + moved: Meaning.of(row_for("adcp", code).everyday, _NO)
         for code, number in RESERVED.items()
         for moved in (0, 1000)
     },
@@ -61,28 +61,28 @@ NUMBERS: dict[int, Meaning] = {
 """JSON-RPC's own numbers and AdCP's."""
 
 MCP_NUMBERS: dict[int, Meaning] = {
-    408: _TIMED_OUT,
-    -32000: Meaning("SERVICE_UNAVAILABLE", _MAYBE),
-    -32001: _TIMED_OUT,
-    -32002: _MISSING,  # a resource; up to 2025-11-25
-    -32020: _INVALID,
-    -32021: _INVALID,
-    -32022: _INVALID,
-    -32023: _DENIED,  # an open proposal (SEP-2643); never written
-    -32042: _DENIED,  # the user has to open a URL first
+    408: TIMEOUT,
+    -32000: LOST,
+    -32001: TIMEOUT,
+    -32002: NOT_FOUND,  # a resource; up to 2025-11-25
+    -32020: INVALID,
+    -32021: INVALID,
+    -32022: INVALID,
+    -32023: FORBIDDEN,  # an open proposal (SEP-2643); never written
+    -32042: FORBIDDEN,  # the user has to open a URL first
 }
 """MCP's numbers. Other protocols use them differently: A2A's -32001 is an unknown task."""
 
 _A2A_REASONS = {
-    "TASK_NOT_FOUND": (-32001, _MISSING),
-    "TASK_NOT_CANCELABLE": (-32002, Meaning("CONFLICT", _NO)),
-    "PUSH_NOTIFICATION_NOT_SUPPORTED": (-32003, _INVALID),
-    "UNSUPPORTED_OPERATION": (-32004, _INVALID),
-    "CONTENT_TYPE_NOT_SUPPORTED": (-32005, _INVALID),
-    "INVALID_AGENT_RESPONSE": (-32006, _BROKEN),
-    "EXTENDED_AGENT_CARD_NOT_CONFIGURED": (-32007, _INVALID),
-    "EXTENSION_SUPPORT_REQUIRED": (-32008, _INVALID),
-    "VERSION_NOT_SUPPORTED": (-32009, _INVALID),
+    "TASK_NOT_FOUND": (-32001, NOT_FOUND),
+    "TASK_NOT_CANCELABLE": (-32002, CONFLICT),
+    "PUSH_NOTIFICATION_NOT_SUPPORTED": (-32003, INVALID),
+    "UNSUPPORTED_OPERATION": (-32004, INVALID),
+    "CONTENT_TYPE_NOT_SUPPORTED": (-32005, INVALID),
+    "INVALID_AGENT_RESPONSE": (-32006, INTERNAL),
+    "EXTENDED_AGENT_CARD_NOT_CONFIGURED": (-32007, INVALID),
+    "EXTENSION_SUPPORT_REQUIRED": (-32008, INVALID),
+    "VERSION_NOT_SUPPORTED": (-32009, INVALID),
 }
 _A2A_DOMAIN = "a2a-protocol.org"
 A2A_NUMBERS: dict[int, Meaning] = dict(_A2A_REASONS.values())
@@ -96,10 +96,10 @@ _EITHER = {
 }
 
 _STATES = {
-    "failed": _BROKEN,
-    "rejected": Meaning("INTERNAL_ERROR", _NO, Recovery.TERMINAL),
+    "failed": INTERNAL,
+    "rejected": REJECTED,
     # The task goes on after the sign-in, so it may have done something already.
-    "auth-required": Meaning("UNAUTHENTICATED", _MAYBE),
+    "auth-required": Meaning.of("UNAUTHENTICATED", _MAYBE),
 }
 _STATES |= {f"TASK_STATE_{name.upper().replace('-', '_')}": meaning for name, meaning in _STATES.items()}
 
@@ -141,7 +141,7 @@ def read(document: Any, via: str | None) -> Reading | None:
             continue
         if via != "a2a" and result.get("isError") is True:
             message = " ".join(text_items(result.get("content")))
-            return _reading(_BROKEN, _CONTENT, message, result)
+            return _reading(INTERNAL, _CONTENT, message, result)
         task = task_in(result)
         meaning = None if via == "mcp" else _STATES.get(state_of(task) or "")
         if meaning is not None:
@@ -150,17 +150,7 @@ def read(document: Any, via: str | None) -> Reading | None:
 
 
 def _reading(meaning: Meaning, origin: Origin, message: str, error: Any, **more: Any) -> Reading:
-    row = VOCABULARY.rows[meaning.code]
-    recovery = meaning.recovery or row.recovery
-    fault = Fault(
-        code=row.code,
-        message=truncate(message, _LONGEST),
-        recovery=recovery,
-        executed=meaning.executed,
-        actor=row.actor_under(recovery),
-        origin=origin,
-        **more,
-    )
+    fault = replace(fault_of(meaning, origin=origin, **more), message=truncate(message, _LONGEST))
     return Reading(True, fault, origin.path, error, True)
 
 
@@ -188,7 +178,7 @@ def _unknown_session(response: dict[str, Any]) -> Reading | None:
     error = mapping(body.get("error")) if isinstance(body, dict) and "jsonrpc" in body else None
     if error is None or integer(error.get("code")) not in _UNKNOWN_SESSION:
         return None
-    return _reading(_NOT_CONNECTED, _SESSION, text(error.get("message")) or "", body, status=404)
+    return _reading(NOT_SENT, _SESSION, text(error.get("message")) or "", body, status=404)
 
 
 def _rpc_error(error: dict[str, Any], via: str | None) -> Reading:
@@ -207,9 +197,9 @@ def _rpc_error(error: dict[str, Any], via: str | None) -> Reading:
         elif kind == "RetryInfo" and wait is None:
             wait = _delay(item)
     details = {**({} if number is None else {"jsonrpc": number}), **info}
-    meaning = _INVALID if fields else _meaning(number, info, via)
+    meaning = INVALID if fields else _meaning(number, info, via)
     if wait is not None and meaning.code == "INTERNAL_ERROR":
-        meaning = Meaning("SERVICE_UNAVAILABLE", _MAYBE)
+        meaning = LOST
     return _reading(
         meaning,
         _RPC,
@@ -226,7 +216,7 @@ def _meaning(number: int | None, info: dict[str, Any], via: str | None) -> Meani
     if info.get("domain") == _A2A_DOMAIN and info.get("reason") in _A2A_REASONS:
         return _A2A_REASONS[info["reason"]][1]
     if number is None:
-        return _BROKEN
+        return INTERNAL
     own = {"mcp": MCP_NUMBERS, "a2a": A2A_NUMBERS}.get(via or "", _EITHER)
     found = NUMBERS.get(number) or own.get(number)
     if found is not None:
@@ -234,8 +224,8 @@ def _meaning(number: int | None, info: dict[str, Any], via: str | None) -> Meani
     if 400 <= number <= 599:
         # A2A over REST has the HTTP status there.
         row = HTTP.status_row(number)
-        return Meaning(row.everyday, row.executed, row.recovery)
-    return _BROKEN
+        return Meaning.of(row.everyday, row.executed, row.recovery)
+    return INTERNAL
 
 
 def _typed(error: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from amends.core.reading import Reading
 from amends.core.travel import KEY
 from amends.core.wire import DOCUMENTS, Unreadable, read
 from amends.proof import Claim, Proof, rests_on
-from amends.vendors.registry import NAMES
+from amends.vendors.registry import names as service_names
 
 __all__ = ["Report", "report"]
 
@@ -77,7 +77,9 @@ def report(via: str | None, reading: Reading, document: Any = None, *, safe: boo
     if (details is not None and not details) or (intent is not None and not intent):
         # Empty fields are left out of the fault; `error` still has them.
         fault = replace(fault, details=details or None, intent=intent or None)
-    vendor = None if fault.origin is None or fault.origin.dialect not in NAMES else fault.origin.dialect
+    vendor = (
+        None if fault.origin is None or fault.origin.dialect not in service_names() else fault.origin.dialect
+    )
     return Report(
         *(True, reading.failed, fatal, via, vendor, reading.path, reading.error, fault, decision, unsafe)
     )

@@ -43,6 +43,7 @@ COMMANDS = {
     "explain": "explain",
     "translate": "translate",
     "schema": "schema",
+    "vendors": "vendors",
     "store": "store",
     "run": "run",
     "audit": "audit",
@@ -59,7 +60,7 @@ TEXT_IN_PIPES = frozenset({"try"})
 TEXT_HELP = "text, json (short: --json) or problem"
 """The help of --output for these commands."""
 # Commands without a line of their own in the help, so that it fits a terminal.
-_UNLISTED = ("translate", "schema", "store", "completion")
+_UNLISTED = ("translate", "schema", "vendors", "store", "completion")
 
 
 def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -72,7 +73,7 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="amends",
         usage="amends [options] COMMAND …",  # short, so that the help fits into 23 lines
-        description=f"Failures an agent can act on. Also: {', '.join(_UNLISTED)}.",
+        description=f"Failures agents act on. Also: {', '.join(_UNLISTED)}.",
     )
     top.add_argument(
         "--version", action="version", version=f"amends {__version__}", help="show the version and exit"

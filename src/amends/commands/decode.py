@@ -83,7 +83,8 @@ def check_vendor(name: str | None) -> str | None:
     """Return the name of a vendor for its name or an alias."""
     if name is None:
         return None
-    from amends.vendors.registry import NAMES, check
+    from amends.vendors.registry import check
+    from amends.vendors.registry import names as service_names
 
     try:
         return check(name)
@@ -91,7 +92,9 @@ def check_vendor(name: str | None) -> str | None:
         raise ValidationError(
             f"no vendor {name!r}",
             field="--vendor",
-            suggestions=[f"Did you mean {match}?" for match in close_matches(name.lower(), sorted(NAMES))]
+            suggestions=[
+                f"Did you mean {match}?" for match in close_matches(name.lower(), sorted(service_names()))
+            ]
             or ["See the names with amends explain :"],
         ) from None
 

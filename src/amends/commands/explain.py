@@ -62,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
 def _explain_word(args: argparse.Namespace, vendor: str, word: str) -> int:
     """Explain a vendor's code, or list its codes if none is given."""
     from amends.vendors.explanation import facts as word_facts
-    from amends.vendors.registry import NAMES, check
+    from amends.vendors.registry import check
+    from amends.vendors.registry import names as service_names
     from amends.vendors.registry import vendor as vendor_of
 
     try:
@@ -70,11 +71,13 @@ def _explain_word(args: argparse.Namespace, vendor: str, word: str) -> int:
     except LookupError:
         raise NotFoundError(
             f"no vendor {vendor!r}",
-            suggestions=[f"Did you mean {match}?" for match in close_matches(vendor.lower(), sorted(NAMES))]
+            suggestions=[
+                f"Did you mean {match}?" for match in close_matches(vendor.lower(), sorted(service_names()))
+            ]
             or ["See the names with amends explain :"],
         ) from None
     title = vendor_of(name).title
-    known = sorted({*vendor_of(name).words, *vendor_of(name).unless})
+    known = sorted({*vendor_of(name).words, *vendor_of(name).broad})
     if not word:
         if wants_json(args):
             emit({"vendor": name, "words": known})
@@ -135,12 +138,13 @@ def _unknown(code: str, name: str | None) -> NotFoundError:
 
 def _with_vendors(code: str, known: list[str]) -> list[str]:
     """Return similar codes: one of a vendor if it is the same, else those that contain or resemble what was given."""
-    from amends.vendors.registry import NAMES, vendor
+    from amends.vendors.registry import names as service_names
+    from amends.vendors.registry import vendor
 
     word = code.lower()
     same = [
         f"{each}:{word}"
-        for each in sorted(NAMES)
-        if word in vendor(each).words or word in vendor(each).unless
+        for each in sorted(service_names())
+        if word in vendor(each).words or word in vendor(each).broad
     ]
     return same[:3] or _similar(code.upper(), known)

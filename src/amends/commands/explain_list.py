@@ -43,13 +43,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _overview(args: argparse.Namespace) -> int:
-    from amends.vendors.registry import NAMES
+    from amends.vendors.registry import names as service_names
 
     if wants_json(args):
         emit(
             {
                 "vocabularies": {name: sorted(vocabulary(name).rows) for name in names()},
-                "vendors": sorted(NAMES),
+                "vendors": sorted(service_names()),
             }
         )
         return 0
@@ -65,19 +65,20 @@ def _overview(args: argparse.Namespace) -> int:
             lines.append(
                 f"  {name:<9} {counted(len(rows), 'code'):<9}  {paint(vocabulary(name).title, 'dim')}"
             )
-    lines += ["", paint("vendors", "bold") + f" ({len(NAMES)}; amends explain : lists them)", ""]
+    lines += ["", paint("vendors", "bold") + f" ({len(service_names())}; amends explain : lists them)", ""]
     sys.stdout.write("\n".join(lines))
     return 0
 
 
 def _vendors(args: argparse.Namespace) -> int:
-    from amends.vendors.registry import NAMES, vendor
+    from amends.vendors.registry import names as service_names
+    from amends.vendors.registry import vendor
 
     if wants_json(args):
-        emit({"vendors": sorted(NAMES)})
+        emit({"vendors": sorted(service_names())})
         return 0
-    room = max(map(len, NAMES))
-    sys.stdout.write("".join(f"{name:<{room}}  {vendor(name).title}\n" for name in sorted(NAMES)))
+    room = max(map(len, service_names()))
+    sys.stdout.write("".join(f"{name:<{room}}  {vendor(name).title}\n" for name in sorted(service_names())))
     return 0
 
 
@@ -119,10 +120,11 @@ def _codes(text: str, name: str | None) -> Iterator[_Found]:
 def _words(text: str) -> Iterator[_Found]:
     """Yield the codes of vendors that contain the text."""
     from amends.vendors.explanation import facts
-    from amends.vendors.registry import NAMES, vendor
+    from amends.vendors.registry import names as service_names
+    from amends.vendors.registry import vendor
 
-    for name in sorted(NAMES):
-        for word in sorted({*vendor(name).words, *vendor(name).unless}):
+    for name in sorted(service_names()):
+        for word in sorted({*vendor(name).words, *vendor(name).broad}):
             if text.lower() in word.lower():
                 means = dict.fromkeys(str(entry["means"]) for entry in facts(name, word))
                 yield _Found(f"{name}:{word}", " or ".join(means), [name])

@@ -7,7 +7,7 @@ from base64 import b64decode
 from amends.carriers.extraction import examine
 from amends.core.reading import Reading
 from amends.http.key_support import KEY
-from amends.vendors.hosts import vendor_of_origin
+from amends.vendors.registry import vendor_of_origin
 
 __all__ = ["har_response"]
 

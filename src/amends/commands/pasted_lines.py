@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 
-from amends.core.reading import Reading
-from amends.foreign.outcomes import (
-    BROKEN,
-    EXPIRED,
+from amends.core.meanings import (
+    INTERNAL,
     INVALID,
     LOST,
-    NOT_STARTED_IN_TIME,
-    REFUSED,
+    NOT_SENT,
+    NOT_SENT_IN_TIME,
+    TIMEOUT,
     UNTRUSTED,
     Meaning,
     fault_of,
 )
+from amends.core.reading import Reading
 
 __all__ = ["read_error_line", "read_log_line"]
 
@@ -52,13 +52,13 @@ _NODE_ERRNO = re.compile(
     r"\bcode: '((?:E[A-Z]{3,15})|(?:UND_ERR_[A-Z_]{3,30})|(?:[A-Z_]{5,40}CERT[A-Z_]{0,20}))'"
 )
 _NODE_CODES: dict[str, Meaning] = {
-    "ECONNREFUSED": REFUSED,
-    "ENOTFOUND": REFUSED,
-    "EAI_AGAIN": REFUSED,
-    "UND_ERR_CONNECT_TIMEOUT": NOT_STARTED_IN_TIME,
-    "ETIMEDOUT": EXPIRED,
-    "UND_ERR_HEADERS_TIMEOUT": EXPIRED,
-    "UND_ERR_BODY_TIMEOUT": EXPIRED,
+    "ECONNREFUSED": NOT_SENT,
+    "ENOTFOUND": NOT_SENT,
+    "EAI_AGAIN": NOT_SENT,
+    "UND_ERR_CONNECT_TIMEOUT": NOT_SENT_IN_TIME,
+    "ETIMEDOUT": TIMEOUT,
+    "UND_ERR_HEADERS_TIMEOUT": TIMEOUT,
+    "UND_ERR_BODY_TIMEOUT": TIMEOUT,
     "ECONNRESET": LOST,
     "EPIPE": LOST,
     "UND_ERR_SOCKET": LOST,
@@ -68,11 +68,11 @@ _NODE_CODES: dict[str, Meaning] = {
 _CURL = re.compile(r"^curl: \((\d{1,2})\) ([^\n]*)", re.MULTILINE)
 _CURL_CODES: dict[int, Meaning] = {
     **dict.fromkeys((1, 3, 4), INVALID),
-    **dict.fromkeys((5, 6, 7, 35, 45), REFUSED),
+    **dict.fromkeys((5, 6, 7, 35, 45), NOT_SENT),
     **dict.fromkeys((51, 60, 77, 91), UNTRUSTED),
     **dict.fromkeys((18, 52, 55, 56, 92, 95, 96), LOST),
-    28: EXPIRED,
-    47: BROKEN,
+    28: TIMEOUT,
+    47: INTERNAL,
 }
 """The exit codes of curl (libcurl-errors)."""
 _RETURNED = re.compile(r"returned error: ([45]\d\d)\b")
@@ -128,7 +128,7 @@ def read_error_line(text: str) -> object:
     if (found := _CURL.search(text)) is not None:
         returned = _RETURNED.search(found[2])
         return (
-            _reading(_CURL_CODES.get(int(found[1]), BROKEN))
+            _reading(_CURL_CODES.get(int(found[1]), INTERNAL))
             if returned is None
             else _response(int(returned[1]), {}, "")
         )

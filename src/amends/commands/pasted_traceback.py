@@ -11,10 +11,10 @@ import builtins
 import re
 
 from amends.carriers.extraction import examine
+from amends.core.meanings import fault_of
 from amends.core.reading import FAILED, Reading
 from amends.foreign import codes
-from amends.foreign.classes import INSIDE, ROWS
-from amends.foreign.outcomes import fault_of
+from amends.foreign.classes import INSIDE, rows
 
 __all__ = ["read_traceback"]
 
@@ -167,7 +167,7 @@ def _is_exception(name: str, titled: bool) -> bool:
     """Whether a name is that of an exception: of a class with a row, in a traceback, of a module, or a built-in one."""
     last = name.rpartition(".")[2]
     if not last[:1].isupper() and not (last[:1] == "_" and last[1:2].isupper()):
-        return name in ROWS
+        return name in rows()
     return "." in name or titled or isinstance(getattr(builtins, name, None), type)
 
 
@@ -178,7 +178,7 @@ def _by_class(name: str) -> Reading:
         meaning = codes.sqlstate(_POSTGRES.get(last.removesuffix("Error")) or _POSTGRES.get(last))
         if meaning is not None:
             return Reading(True, fault_of(meaning), "exception", None, True)
-    row = ROWS.get(_BASES.get(full, full))
+    row = rows().get(_BASES.get(full, full))
     if row is None:
         return FAILED
     return Reading(True, fault_of(row.meaning), _WRAPPER if row.reader == INSIDE else "exception", None, True)

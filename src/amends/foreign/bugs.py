@@ -15,7 +15,7 @@ from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.errors.base import FaultError
-from amends.foreign.classes import ROWS
+from amends.foreign.classes import rows
 from amends.foreign.registry import Known, registered_fault
 from amends.foreign.responses import response_fault
 from amends.foreign.safe_attr import attribute
@@ -116,13 +116,14 @@ def _is_bug(
 
 def _is_bug_class(cls: type, in_handler: bool) -> bool:
     """Return whether the nearest class along the MRO that is known at all is one of the bugs."""
+    known = rows()
     for base in cls.__mro__:
         name = f"{base.__module__}.{base.__qualname__}"
         if name in _BUGS:
             return True
-        if name in _VALUES and (in_handler or name in ROWS):
+        if name in _VALUES and (in_handler or name in known):
             return in_handler
-        if name in ROWS:
+        if name in known:
             return False
     return False
 

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
+from amends.core.meanings import INTERNAL, NOT_SENT, NOT_SENT_IN_TIME, UNTRUSTED, Meaning, fault_of
 from amends.errors.base import FaultError
 from amends.foreign.classes import INSIDE, row_for_class
 from amends.foreign.converted import converted_from, is_converted
 from amends.foreign.groups import MAX_PARTS, combine
-from amends.foreign.outcomes import BROKEN, NOT_STARTED_IN_TIME, REFUSED, UNTRUSTED, Meaning, fault_of
 from amends.foreign.readers import BY_VENDOR, READERS
 from amends.foreign.registry import registered_fault
 from amends.foreign.responses import calls_made, response_fault
@@ -29,7 +29,7 @@ __all__ = ["from_exception"]
 
 _DEPTH = 16
 """The most exceptions inside each other that are read."""
-_UNKNOWN = fault_of(BROKEN)
+_UNKNOWN = fault_of(INTERNAL)
 _EXACT = frozenset({"CONTEXT_TOO_LONG", "CONTENT_REFUSED", "QUOTA_EXCEEDED"})
 """Codes that a class of exceptions shows and the status of a response does not."""
 
@@ -123,7 +123,7 @@ def _cause_fault(exc: BaseException, depth: int, walk: _Walk) -> Fault | None:
     return fault
 
 
-_NOT_SENT = frozenset({REFUSED, UNTRUSTED, NOT_STARTED_IN_TIME})
+_NOT_SENT = frozenset({NOT_SENT, UNTRUSTED, NOT_SENT_IN_TIME})
 """Meanings of classes that say that the request was not sent. Others, such as a rate limit, repeat what an answer said."""
 
 _FAILED_CALLS = frozenset({"SERVICE_UNAVAILABLE", "TIMEOUT", "RATE_LIMITED", "OVERLOADED", "QUOTA_EXCEEDED"})

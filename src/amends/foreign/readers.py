@@ -7,8 +7,8 @@ from errno import errorcode
 
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
+from amends.core.meanings import LOST, NOT_SENT, RATE, Meaning, fault_of
 from amends.foreign import codes, validation
-from amends.foreign.outcomes import LOST, REFUSED, THROTTLED, Meaning, fault_of
 from amends.foreign.responses import botocore_fault
 from amends.foreign.rpc import grpc_fault
 from amends.foreign.safe_attr import attribute
@@ -39,7 +39,7 @@ def _sqlstate(exc: BaseException) -> Fault | None:
 def _psycopg(exc: BaseException) -> Fault | None:
     # psycopg 3 sets `pgconn` only if the connection could not be established.
     found = _sqlstate(exc)
-    return fault_of(REFUSED) if found is None and attribute(exc, "pgconn") is not None else found
+    return fault_of(NOT_SENT) if found is None and attribute(exc, "pgconn") is not None else found
 
 
 def _sqlite(exc: BaseException) -> Fault | None:
@@ -98,7 +98,7 @@ def _cooldown(exc: BaseException) -> Fault | None:
     wait = attribute(exc, "cooldown_time")
     if not isinstance(wait, (int, float)) or isinstance(wait, bool) or not 0 <= wait <= _MAX_COOLDOWN:
         return None
-    return fault_of(THROTTLED, retry_after=float(wait))
+    return fault_of(RATE, retry_after=float(wait))
 
 
 def _first(exc: BaseException) -> object:

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from amends.carriers.extraction import extract
 from amends.carriers.objects import read_object
 from amends.core.fault import Fault
+from amends.core.meanings import fault_of
 from amends.foreign import codes
 from amends.foreign.classes import names
 from amends.foreign.converted import converted_from, is_converted
-from amends.foreign.outcomes import fault_of
 from amends.foreign.rpc import grpc_fault
 from amends.foreign.safe_attr import attribute, is_exception
 from amends.foreign.sdks import sdk_fault

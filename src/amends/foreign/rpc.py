@@ -16,8 +16,8 @@ from amends.carriers.extraction import examine
 from amends.core.enums import Recovery
 from amends.core.executed import executed_as_proved
 from amends.core.fault import Fault
+from amends.core.meanings import fault_of
 from amends.foreign import codes
-from amends.foreign.outcomes import fault_of
 from amends.foreign.safe_attr import attribute
 from amends.foreign.without_text import without_text
 from amends.vendors.protobuf import rpc_details

@@ -24,7 +24,7 @@ from amends.foreign.converted import litellm_response
 from amends.foreign.safe_attr import attribute
 from amends.foreign.sdk_names import sdk_of
 from amends.foreign.without_text import without_text
-from amends.vendors.hosts import HOSTS, vendor_of_origin
+from amends.vendors.registry import has_hosts, vendor_of_origin
 
 __all__ = ["sdk_fault"]
 
@@ -60,7 +60,7 @@ def _is_elsewhere(exc: BaseException, vendor: str) -> bool:
     response = attribute(exc, "response")
     holders = (attribute(exc, "request"), response, attribute(response, "request"))
     url = next((found for each in holders if (found := attribute(each, "url")) is not None), None)
-    return url is not None and vendor in HOSTS.values() and vendor_of_origin(str(url)) != vendor
+    return url is not None and has_hosts(vendor) and vendor_of_origin(str(url)) != vendor
 
 
 _IN_SUCCESS = frozenset({"slack_sdk", "gql", "simple_salesforce", "elasticsearch"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from amends.core.fault import Fault
-from amends.foreign.outcomes import INVALID, UNREADABLE, fault_of
+from amends.core.meanings import INVALID, UNREADABLE, fault_of
 from amends.foreign.safe_attr import attribute
 
 __all__ = ["SUGGESTIONS", "json_position", "jsonschema", "msgspec", "pydantic", "suggestion"]

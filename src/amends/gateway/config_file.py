@@ -113,12 +113,16 @@ def _prefix(value: object) -> str:
 
 
 def _vendor(value: object) -> str:
-    from amends.vendors.registry import NAMES
+    from amends.vendors.registry import names as service_names
 
-    if value in NAMES:
+    if value in service_names():
         return ""
-    near = get_close_matches(value, NAMES, 1) if isinstance(value, str) else []
-    return f"is unknown: did you mean {near[0]!r}?" if near else f"is unknown: one of {', '.join(NAMES)}"
+    near = get_close_matches(value, service_names(), 1) if isinstance(value, str) else []
+    return (
+        f"is unknown: did you mean {near[0]!r}?"
+        if near
+        else f"is unknown: one of {', '.join(service_names())}"
+    )
 
 
 def _translate(value: object) -> str:

@@ -28,8 +28,7 @@ from amends.recovery.async_library import time_limit
 from amends.recovery.classify import fault_of
 from amends.recovery.clock import CLOCK
 from amends.serving.effect_unknown import EFFECT_UNKNOWN
-from amends.vendors.hosts import vendor_of_origin
-from amends.vendors.registry import check, vendor
+from amends.vendors.registry import check, vendor, vendor_of_origin
 from amends.vendors.watch import StreamWatch
 
 if TYPE_CHECKING:

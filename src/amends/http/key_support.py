@@ -20,8 +20,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from amends.proof import Claim, Proof, rests_on
-from amends.vendors.hosts import vendor_of_origin
-from amends.vendors.registry import vendor
+from amends.vendors.registry import vendor, vendor_of_origin
 
 __all__ = ["KEY", "REPLAYED", "KeySupport", "shared_proofs", "vendor_honours_keys"]
 

@@ -1,7 +1,7 @@
 """
 JSON Schemas of the Fault, of the output of `amends decode`, and of every dialect.
 
-The first two are generated from the types. The dialects' schemas are JSON files in this folder.
+The first three are generated from the types. The dialects' schemas are JSON files in this folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 __all__ = ["NAMES", "schema"]
 
 _FILES = ("problem", "envelope", "task", "adcp", "arcp")
-NAMES = ("fault", "decode", *_FILES)
+NAMES = ("fault", "decode", "service", *_FILES)
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -40,4 +40,8 @@ def schema(name: str) -> dict[str, Any]:
         from amends.carriers.report import Report
 
         return {"$schema": _DRAFT, "title": "What amends decode prints", **msgspec.json.schema(Report)}
+    if name == "service":
+        from amends.vendors.service_file import ServiceFile
+
+        return {"$schema": _DRAFT, "title": "Failures of one service", **msgspec.json.schema(ServiceFile)}
     raise LookupError(f"no schema {name!r}; the schemas are {', '.join(NAMES)}")

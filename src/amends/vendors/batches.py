@@ -8,74 +8,100 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
+from amends.core.meanings import INTERNAL
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
+from amends.vendors.conditions import condition, every, first, matches, values
 from amends.vendors.evidence import Evidence
-from amends.vendors.kinds import INTERNAL
 from amends.vendors.reading import build, read, read_bare
+from amends.vendors.registry import index
 
-__all__ = ["bulk", "in_batch", "in_collection", "in_lines", "in_list", "multipart", "of_calls", "partial"]
+__all__ = [
+    "document_of",
+    "in_batch",
+    "in_collection",
+    "in_lines",
+    "in_list",
+    "multipart",
+    "of_calls",
+    "partial",
+]
 
 Waiter = Callable[[Mapping[str, str]], "float | None"]
 
-_STATUSES = (
-    # (array, status of a part, body of a part)
-    ("responses", "status", "body"),  # Microsoft Graph
-    ("compositeResponse", "httpStatusCode", "body"),  # Salesforce
-)
-_COUNTS = (
-    # (number of failed parts, array); a failed part has an ErrorCode
-    ("FailedRecordCount", "Records"),  # Kinesis
-    ("FailedPutCount", "RequestResponses"),  # Firehose
-    ("FailedEntryCount", "Entries"),  # EventBridge
-)
-
 
 def in_batch(body: dict[str, object], quoted: Waiter | None) -> Fault | None:
-    """Return the fault of an object that lists the results of a batch, or None."""
-    for array, status, inner in _STATUSES:
-        items = body.get(array)
-        if isinstance(items, list) and (parts := _parts(items, status, inner, quoted)):
-            return _of_parts(parts, len(items))
-    results = body.get("results")
-    if body.get("hasErrors") is True and isinstance(results, list):
-        # Salesforce.
-        parts = _parts(results, "statusCode", "result", quoted)
-        return _of_parts(parts, len(results)) if parts else None
-    for count, array in _COUNTS:
-        items = body.get(array)
-        number = body.get(count)
-        if isinstance(items, list) and isinstance(number, int) and number > 0:
-            faults = [
-                _refused(item) for item in items[:1000] if isinstance(item, dict) and item.get("ErrorCode")
-            ]
-            return _of_parts(faults, len(items)) if faults else None
-    entries = body.get("entries")
-    if body.get(".tag") == "complete" and isinstance(entries, list):
-        # Dropbox.
-        faults = [
-            found
-            for item in entries[:1000]
-            if isinstance(item, dict) and item.get(".tag") == "failure"
-            if (found := read(409, {}, {"error": item.get("failure")}, vendor="dropbox", known_by_shape=True))
-            is not None
-        ]
-        return _of_parts(faults, len(entries)) if faults else None
-    failed, done = body.get("Failed"), body.get("Successful", [])
-    if isinstance(failed, list) and isinstance(done, list):
-        # SQS and SNS.
-        faults = [
-            _refused(item)
-            for item in failed[:1000]
-            if isinstance(item, dict) and "SenderFault" in item and item.get("Code")
-        ]
-        return _of_parts(faults, len(failed) + len(done)) if faults else None
-    return None
+    """Return the fault of an object that lists the results of a batch, as a service file describes it, or None."""
+    rule = index().parts.best(body)
+    if rule is None:
+        return None
+    spec, vendor = rule.spec, rule.vendor.name
+    items = [item for item in values(body, spec["items"]) if isinstance(item, dict)]
+    done = values(body, spec["also"]) if "also" in spec else []
+    has_failed = every(spec["failed"]) if "failed" in spec else None
+    faults = []
+    for item in items:
+        if has_failed is not None and not has_failed(item):
+            continue
+        status = _status_of(item, spec)
+        if "body" not in spec:
+            document = document_of(spec.get("error", "."), item)
+            found = (
+                None if document is None else read(status, {}, document, vendor=vendor, known_by_shape=True)
+            )
+            faults.append(found or build(None, status, Evidence(), vendor, None, None, None))
+        elif status >= _FAILED and spec["body"] in item:
+            faults.append(_part(status, item[spec["body"]], _wait_of(item.get("headers"), quoted)))
+    return _of_parts(faults, len(items) + len(done)) if faults else None
+
+
+_FAILED = 400
+
+
+def _status_of(item: dict[str, object], spec: Mapping[str, Any]) -> int:
+    """Return the HTTP status of an item: the rule's own, or where the rule says that it is; 0 if there is none."""
+    status = spec.get("status", _FAILED)
+    if isinstance(status, str):
+        status = first(item, status)
+    for source, other in spec.get("status_if", {}).items():
+        if condition(source)(item):
+            status = other
+    return status if isinstance(status, int) and not isinstance(status, bool) and status <= _HIGHEST else 0
+
+
+_HIGHEST = 599
+
+
+def document_of(error: str | Mapping[str, Any], body: dict[str, object]) -> dict[str, object] | None:
+    """
+    Return the object that is read as an error, from the place or by the members that a rule names; None if there is none.
+
+    >>> document_of({"code": "result", "message": "result"}, {"result": "Max rate limit reached"})
+    {'error': {'code': 'Max_rate_limit_reached', 'message': 'Max rate limit reached'}}
+    """
+    if isinstance(error, str):
+        found = first(body, error)
+        return found if isinstance(found, dict) else None
+    if "error" in error:
+        return {"error": first(body, error["error"])}
+    if "name" in error:
+        code: object = next((name for name in body if matches(error["name"], name)), None)
+    else:
+        code = error.get("say") or first(body, error["code"])
+    if isinstance(code, str):
+        code = code[:_LONGEST].replace(" ", "_")
+    message = first(body, error["message"]) if "message" in error else None
+    return {"error": {"code": code, "message": message}}
+
+
+_LONGEST = 96
+"""Characters of a code word."""
 
 
 def in_collection(items: list[object]) -> Fault | None:
@@ -90,30 +116,6 @@ def in_collection(items: list[object]) -> Fault | None:
         first = errors[0] if errors else None
         if item["success"] is False and isinstance(first, dict) and isinstance(first.get("statusCode"), str):
             found = read(400, {}, {**first, "code": first["statusCode"]})
-            if found is not None:
-                faults.append(found)
-    return _of_parts(faults, len(items)) if faults else None
-
-
-def _refused(item: dict[str, object]) -> Fault:
-    """Return the fault of a part that has a code word and no status."""
-    ours = item.get("SenderFault") is not False
-    found = read(400 if ours else 500, {}, item, vendor="aws", known_by_shape=True)
-    return found or build(None, 400, Evidence(), "aws", None, None, None)
-
-
-def bulk(items: list[object]) -> Fault | None:
-    """Read a bulk answer: `items[].<action>.status` and `.error`."""
-    faults = []
-    for item in items[:1000]:
-        action = next(iter(item.values()), None) if isinstance(item, dict) and len(item) == 1 else None
-        if isinstance(action, dict) and isinstance(action.get("error"), dict):
-            status = action.get("status")
-            found = (
-                read(status, {}, {"error": action["error"]})
-                if isinstance(status, int) and status >= 400
-                else None
-            )
             if found is not None:
                 faults.append(found)
     return _of_parts(faults, len(items)) if faults else None

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 
 from amends.core.fault import Fault
-from amends.vendors.evidence import Evidence
-from amends.vendors.kinds import (
+from amends.core.meanings import (
     BAD_KEY,
     FORBIDDEN,
     INTERNAL,
@@ -21,15 +20,16 @@ from amends.vendors.kinds import (
     TIMEOUT,
     TOO_LARGE,
     UNAVAILABLE,
+    Meaning,
 )
+from amends.vendors.evidence import Evidence
 from amends.vendors.meaning import by_words
-from amends.vendors.model import Kind
 from amends.vendors.reading import build
 from amends.vendors.registry import index, is_service
 
 __all__ = ["REGISTERED", "read_close"]
 
-REGISTERED: dict[int, Kind] = {
+REGISTERED: dict[int, Meaning] = {
     1001: LOST,
     1002: INVALID,
     1003: INVALID,
@@ -59,7 +59,7 @@ def read_close(code: int, reason: str = "", vendor: str | None = None) -> Fault 
     Args:
         code: the close code.
         reason: the text of the close frame.
-        vendor: the service, by its name in `registry.NAMES`.
+        vendor: the service, by its name.
 
     >>> read_close(4004, "Authentication failed.", "discord").code
     'UNAUTHENTICATED'

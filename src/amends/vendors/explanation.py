@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from amends.core.meanings import Meaning
 from amends.core.vocabularies.http import VOCABULARY
-from amends.vendors.model import Kind
 from amends.vendors.registry import vendor
 
 __all__ = ["facts", "under"]
@@ -19,9 +19,9 @@ def facts(name: str, word: str) -> list[dict[str, object]]:
     known = vendor(name)
     found = known.words.get(word)
     if found is None:
-        broad = known.unless.get(word)
+        broad = known.broad.get(word)
         return [] if broad is None else [_entry(name, word, broad, None, broad=True)]
-    if isinstance(found, Kind):
+    if isinstance(found, Meaning):
         return [_entry(name, word, found, None)]
     return [_entry(name, word, kind, under(status)) for status, kind in found.items()]
 
@@ -37,7 +37,7 @@ def under(status: int) -> str | int | None:
 
 
 def _entry(
-    name: str, word: str, kind: Kind, status: str | int | None, *, broad: bool = False
+    name: str, word: str, kind: Meaning, status: str | int | None, *, broad: bool = False
 ) -> dict[str, object]:
     known = vendor(name)
     row = VOCABULARY.row(kind.code)

@@ -11,14 +11,21 @@ from collections.abc import Mapping
 
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.core.meanings import INTERNAL
 from amends.vendors.evidence import Evidence, collect
-from amends.vendors.kinds import INTERNAL
 from amends.vendors.meaning import by_words, first_word
 from amends.vendors.protobuf import decode, rpc_details
 from amends.vendors.reading import build, own_wait
 from amends.vendors.registry import index
 
-__all__ = ["read_trailers"]
+__all__ = ["STATUSES", "read_trailers"]
+
+STATUSES = (
+    *("CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
+    *("PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"),
+    *("UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"),
+)
+"""The names of gRPC's status codes 1 to 16."""
 
 
 def read_trailers(fields: Mapping[str, str]) -> Fault | None:
@@ -28,12 +35,10 @@ def read_trailers(fields: Mapping[str, str]) -> Fault | None:
     >>> read_trailers({"grpc-status": "14", "grpc-retry-pushback-ms": "700"}).retry_after
     0.7
     """
-    from amends.vendors.tables.grpc import GRPC_NAMES
-
     status = fields.get("grpc-status", "")
-    if not status.isdecimal() or len(status) > 2 or not 0 < int(status) <= len(GRPC_NAMES):
+    if not status.isdecimal() or len(status) > 2 or not 0 < int(status) <= len(STATUSES):
         return None
-    name = GRPC_NAMES[int(status) - 1]
+    name = STATUSES[int(status) - 1]
     details = rpc_details(decode(fields.get("grpc-status-details-bin", "")))
     evidence = collect({"details": details}, Evidence())
     evidence.message = fields.get("grpc-message", "")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from amends.core.fault import Fault
+from amends.core.meanings import INTERNAL, INVALID, NOT_FOUND, RATE, SIGN_IN
 from amends.vendors.evidence import Evidence
-from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE, SIGN_IN
 from amends.vendors.reading import build
 
 __all__ = ["read_error"]

@@ -6,58 +6,57 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from amends.core.enums import Actor, Executed, Recovery
-from amends.vendors.evidence import PER_DAY, PER_MINUTE
-from amends.vendors.kinds import (
+from amends.core.meanings import (
     ABORTED,
     CONFLICT,
-    CONTEXT,
+    CONTENT_REFUSED,
+    CONTEXT_TOO_LONG,
     DISABLED,
-    EXPIRED,
     FORBIDDEN,
     IN_PROGRESS,
     INVALID,
     NOT_FOUND,
+    NOT_SENT,
     OVERLOADED,
     PERMANENT,
     QUOTA,
     RATE,
-    REFUSED,
     TIMEOUT,
+    TOKEN_EXPIRED,
     TOO_LARGE,
     UNAVAILABLE,
+    Meaning,
 )
-from amends.vendors.model import Kind, Vendor
+from amends.vendors.evidence import PER_DAY, PER_MINUTE
+from amends.vendors.model import Vendor
 from amends.vendors.registry import Index, index
 
 __all__ = ["STATUSES", "by_form", "by_status", "by_words", "first_word", "is_known"]
 
-_EDGE_NO = Kind("SERVICE_UNAVAILABLE", Recovery.TRANSIENT, Actor.CALLER, Executed.NO)
-
-STATUSES: dict[int, Kind] = {
+STATUSES: dict[int, Meaning] = {
     402: QUOTA,
     420: RATE,
     423: IN_PROGRESS,
-    440: EXPIRED,
+    440: TOKEN_EXPIRED,
     449: IN_PROGRESS,
     # Storage is full: the owner has to make room.
     507: QUOTA,
     520: UNAVAILABLE,
-    521: _EDGE_NO,
+    521: NOT_SENT,
     522: UNAVAILABLE,
-    523: _EDGE_NO,
+    523: NOT_SENT,
     524: UNAVAILABLE,
-    525: _EDGE_NO,
+    525: NOT_SENT,
     526: PERMANENT,
     529: OVERLOADED,
     530: UNAVAILABLE,
 }
 """Statuses outside the registered ones, or with a more exact meaning than their class."""
 
-_WAITING: dict[int, Kind] = {402: RATE, 403: RATE, 409: IN_PROGRESS, 413: RATE}
+_WAITING: dict[int, Meaning] = {402: RATE, 403: RATE, 409: IN_PROGRESS, 413: RATE}
 """Refusals that name a wait: the same call succeeds later."""
 
-_FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
+_FORMS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
     (
         re.compile(
             r"(?:spend|credit|billing|budget|balance)\w*[-_.:]?\w*"
@@ -90,7 +89,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
             r"context[-_]?(?:length|window|size)\w*|(?:prompt|input)[-_]?(?:is[-_])?too[-_]?long",
             re.IGNORECASE,
         ),
-        CONTEXT,
+        CONTEXT_TOO_LONG,
     ),
     (
         re.compile(
@@ -99,14 +98,14 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
             r"|data[-_]?inspection",
             re.IGNORECASE,
         ),
-        REFUSED,
+        CONTENT_REFUSED,
     ),
     (
         re.compile(
             r"(?:token|session|jwt|credentials?)[-_]?(?:has[-_])?expired|expired[-_]?(?:\w+?[-_]?)?(?:token|session|jwt)",
             re.IGNORECASE,
         ),
-        EXPIRED,
+        TOKEN_EXPIRED,
     ),
     (
         re.compile(
@@ -130,7 +129,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
 )
 _BROAD_STATUSES = frozenset({None, 200, 400, 422, 500})
 """Statuses that say no more than that the call failed. Under 500 only the last two of the broad forms count."""
-_BROAD: tuple[tuple[re.Pattern[str], Kind], ...] = (
+_BROAD: tuple[tuple[re.Pattern[str], Meaning], ...] = (
     (re.compile(r"not[-_]?found|does[-_]?not[-_]?exist|^no[-_]?such[-_]?", re.IGNORECASE), NOT_FOUND),
     (
         re.compile(
@@ -166,7 +165,7 @@ _ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _FORMS), r
 
 def by_words(
     words: list[str], status: int | None, vendor: Vendor | None, tables: Index, *, waiting: bool = False
-) -> tuple[Kind, str] | None:
+) -> tuple[Meaning, str] | None:
     """Return the kind of the first word that has one, and the word; `waiting`: the response names a wait."""
     known = tables.words
     for word in words:
@@ -192,16 +191,18 @@ def by_words(
             return kind, word
     if status is None or status < 400:
         for word in words:
-            kind = None if vendor is None else vendor.unless.get(word)
-            kind = kind or tables.unless.get(word)
+            kind = None if vendor is None else vendor.broad.get(word)
+            kind = kind or tables.broad.get(word)
             if kind is not None:
                 return kind, word
     return None
 
 
-def _under(kinds: Kind | Mapping[int, Kind] | None, status: int | None, waiting: bool) -> Kind | None:
+def _under(
+    kinds: Meaning | Mapping[int, Meaning] | None, status: int | None, waiting: bool
+) -> Meaning | None:
     """Return the kind of a word under a status."""
-    if kinds is None or isinstance(kinds, Kind):
+    if kinds is None or isinstance(kinds, Meaning):
         return kinds
     if waiting and status is not None and -status in kinds:
         return kinds[-status]
@@ -220,7 +221,7 @@ def first_word(words: list[str]) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def by_form(word: str) -> Kind | None:
+def by_form(word: str) -> Meaning | None:
     """
     Return the kind that the form of an unknown code word shows, or None.
 
@@ -234,7 +235,7 @@ def by_form(word: str) -> Kind | None:
 
 
 @lru_cache(maxsize=4096)
-def by_broad_form(word: str) -> Kind | None:
+def by_broad_form(word: str) -> Meaning | None:
     """Return the kind that a common ending or phrase in an unknown code word shows, or None."""
     if len(word) < 8 or "://" in word:
         return None
@@ -244,12 +245,12 @@ def by_broad_form(word: str) -> Kind | None:
 def is_known(word: str) -> bool:
     """Return whether a word is in a vendor's table, or has the form of a code word that is read."""
     known = index()
-    if word in known.words or word in known.unless or by_form(word) is not None:
+    if word in known.words or word in known.broad or by_form(word) is not None:
         return True
-    return any(word in each.words or word in each.unless for each in known.vendors.values())
+    return any(word in each.words or word in each.broad for each in known.vendors.values())
 
 
-def by_status(status: int, vendor: Vendor | None, waiting: bool) -> Kind | None:
+def by_status(status: int, vendor: Vendor | None, waiting: bool) -> Meaning | None:
     """Return the kind of a status where it differs from the general row; `waiting`: the response names a wait."""
     if vendor is not None and status in vendor.statuses:
         kind = vendor.statuses[status]

@@ -1,29 +1,21 @@
-"""The types of the vendor tables: kinds of failures, idempotency keys, and a vendor with its words."""
+"""The types of the tables of services at run time: a service with its words, and how it takes idempotency keys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from amends.core.enums import Actor, Executed, Recovery
+from amends.core.meanings import Meaning
+from amends.vendors.conditions import Condition, every
 
-__all__ = ["Key", "Kind", "Vendor", "words"]
+__all__ = ["Key", "Rule", "Vendor"]
 
-
-class Kind(msgspec.Struct, frozen=True, gc=False):
-    """What a code word means: the code of the http vocabulary and the facts that decide."""
-
-    code: str
-    recovery: Recovery
-    actor: Actor = Actor.CALLER
-    executed: Executed | None = None
-    """None: the HTTP status decides."""
-    wait: float | None = None
-    """Seconds that the vendor documents, if the response names no wait."""
+Word = Meaning | Mapping[int, Meaning]
 
 
-class Key(msgspec.Struct, frozen=True, gc=False):
+class Key(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """How a service takes idempotency keys."""
 
     header: str | None = None
@@ -36,31 +28,62 @@ class Key(msgspec.Struct, frozen=True, gc=False):
     """The response header that marks a replayed answer."""
 
 
-class Vendor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The facts about one service."""
+class Rule:
+    """One rule of a service file: conditions, and what follows. The conditions are prepared on first use."""
+
+    __slots__ = ("certain", "holds", "rank", "spec", "vendor", "when")
+
+    def __init__(
+        self,
+        vendor: Vendor,
+        when: Sequence[str],
+        spec: Mapping[str, Any] | None = None,
+        *,
+        certain: bool = True,
+    ) -> None:
+        self.vendor, self.when, self.spec = vendor, when, spec or {}
+        self.certain = certain
+        """Whether the shape is unmistakable, and not a guess."""
+        self.rank = (certain, sum(not each.startswith("!") for each in when), 0)
+        """The rule with the highest rank decides: a shape before a guess, then the one with more conditions that are not
+        negative, then the earlier one."""
+        self.holds: Condition = self._prepare
+        """Returns whether all conditions hold for a value."""
+
+    def _prepare(self, value: object) -> bool:
+        words: tuple[str, ...] = ()
+        if any(": word" in each or ":word" in each for each in self.when):
+            words = (*self.vendor.words, *self.vendor.broad)
+        self.holds = every(self.when, frozenset(words))
+        return self.holds(value)
+
+
+class Vendor(msgspec.Struct, kw_only=True):
+    """The facts about one service, from its file."""
 
     name: str
     title: str
-    docs: str
-    """Address of the published error reference that the table follows."""
-    words: Mapping[str, Kind | Mapping[int, Kind]] = {}
-    """Code word → kind; where the status matters, status → kind, with 0 for any other status, and with the negative status
-    for a response that names a wait."""
-    unless: Mapping[str, Kind] = {}
+    docs: str = ""
+    """Address of the published error reference that the file follows."""
+    is_format: bool = False
+    """Whether the name stands for a format of answers (GraphQL, gRPC) and not for one service."""
+    words: Mapping[str, Word] = {}
+    """Code word → meaning; where the status matters, status → meaning, with 0 for any other status, and with the negative
+    status for a response that names a wait. Numbers are used only if the service was recognised."""
+    own: frozenset[str] = frozenset()
+    """Words that others use for other things: they count only if the service was recognised."""
+    broad: Mapping[str, Meaning] = {}
     """Broad words, used only if there is no HTTP status of a failure: in streams, and inside successful answers."""
-    headers: tuple[str, ...] = ()
-    """Response headers that only this service sends; one that ends with `-` is a prefix."""
-    statuses: Mapping[int, Kind] = {}
+    statuses: Mapping[int, Meaning] = {}
     """Statuses that mean something else here than in general."""
-    closes: Mapping[int, Kind] = {}
+    closes: Mapping[int, Meaning] = {}
     """WebSocket close codes of its sockets."""
+    at: Mapping[str, Any] = {}
+    """Places of facts that the general reader does not know."""
+    when: tuple[Rule, ...] = ()
+    """Conditions with a meaning of their own."""
+    failed: tuple[Rule, ...] = ()
+    """How a successful answer reports a failure, if the service is known."""
     keys: Key | None = None
     computes: tuple[str, ...] = ()
     """Ends of the paths of routes that only compute (chat, embeddings, search), and with a slash at the end, parts of them."""
-    numbers: bool = False
-    """Whether numeric codes are words. They are used only if the vendor was recognised."""
-
-
-def words(*groups: tuple[Kind | Mapping[int, Kind], str]) -> dict[str, Kind | Mapping[int, Kind]]:
-    """Return a table from (kind, words separated by spaces)."""
-    return {word: kind for kind, text in groups for word in text.split()}

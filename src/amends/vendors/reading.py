@@ -7,22 +7,22 @@ body has no known error shape, so that the caller goes on with the status alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
 
 from amends.core.enums import Actor, Recovery
 from amends.core.executed import executed_as_proved, executed_by_status
 from amends.core.fault import Fault, Origin
-from amends.core.instants import bounded, seconds_since_epoch, until
+from amends.core.hints import finite
+from amends.core.instants import bounded, number, seconds_since_epoch, until
+from amends.core.meanings import INVALID, MEANINGS, Meaning
 from amends.core.vocabularies.http import VOCABULARY
-from amends.vendors import shapes
+from amends.vendors.conditions import values
 from amends.vendors.evidence import Evidence, collect, token
-from amends.vendors.kinds import INVALID
 from amends.vendors.meaning import by_status, by_words, first_word
-from amends.vendors.model import Kind, Vendor
-from amends.vendors.registry import index, is_service
+from amends.vendors.model import Vendor
+from amends.vendors.registry import Index, index, is_service
 
-__all__ = ["beside", "build", "own_wait", "read", "read_bare", "sender_of", "trace_of"]
+__all__ = ["beside", "build", "own_wait", "read", "read_bare", "sender_of", "shape_of", "trace_of"]
 
 _TRACES = {
     name: rank
@@ -99,6 +99,7 @@ def read(
     quoted: Waiter | None = None,
     specific: bool = False,
     known_by_shape: bool = False,
+    otherwise: str | None = None,
 ) -> Fault | None:
     """
     Return the fault of a failed response in a vendor's format, or None.
@@ -113,6 +114,7 @@ def read(
         quoted: returns the wait of headers that a body quotes.
         specific: return None also if no word of the body is known.
         known_by_shape: `vendor` was recognised by the answer itself, which proves nothing about its effect.
+        otherwise: the sender, if neither `vendor` nor the answer shows another one.
 
     """
     evidence = Evidence(answered=status, proved=not known_by_shape and is_service(vendor))
@@ -120,11 +122,11 @@ def read(
     guessed = False
     if isinstance(body, dict):
         collect(body, evidence)
-        name = name or shapes.vendor_of(body)
+        name = name or shape_of(body)
     elif isinstance(body, list):
         if body and isinstance(body[0], dict):
             collect(body[0], evidence)
-        name = name or shapes.vendor_of_list(body)
+            name = name or shape_of(body)
     elif isinstance(body, str) and body:
         from amends.vendors import markup
 
@@ -133,8 +135,16 @@ def read(
         guessed = name is None and seen == "aws"
         name = name or seen
     trace, marked = _headers(fields, evidence)
-    if marked is not None and (name is None or guessed or (vendor is None and marked not in _WEAK)):
-        name = vendor or marked
+    if marked is not None and (name is None or guessed or (vendor is None and marked[1])):
+        name = vendor or marked[0]
+    name = name or otherwise
+    known = index()
+    sender = known.vendors.get(name) if name is not None else None
+    found = None
+    if sender is not None and (sender.at or sender.when):
+        _add_places(sender, body, fields, evidence)
+        if (vendor is not None and not known_by_shape) or (marked is not None and marked[1]):
+            found = _by_condition(sender, body, evidence)
     words = evidence.words()
     if not words and name is None:
         # Without a body the general rows hold (mappings M1), except that a refusal with a wait is a rate limit.
@@ -152,18 +162,16 @@ def read(
         if kind is None and (not says or status < 400):
             return None
         return build(kind, status, evidence, None, None, wait, trace)
-    known = index()
-    sender = known.vendors.get(name) if name is not None else None
     own = own_wait(evidence, fields, now, quoted)
     if own is not None:
         wait = own
-    found = by_words(words, status, sender, known, waiting=wait is not None)
+    found = found or by_words(words, status, sender, known, waiting=wait is not None)
     if found is None and evidence.inner_status is not None:
         # A gateway answers with its own status and quotes the response of the service behind it.
         found = by_words(words, None, sender, known)
     if found is None and vendor is not None and isinstance(body, dict):
         # A compatible endpoint of another service: what its shape shows decides.
-        other = known.vendors.get(shapes.vendor_of(body) or "")
+        other = known.vendors.get(shape_of(body) or "")
         found = None if other is None or other is sender else by_words(words, status, other, known)
     if found is not None:
         kind, word = found
@@ -190,10 +198,75 @@ def _is_soon(status: int | None, wait: float | None) -> bool:
 _HOUR = 3600.0
 _ALL_WRONG = ("invalid_request", "INVALID_REQUEST", "bad_request", "BAD_REQUEST", "BadRequest", "badRequest")
 
-_WEAK = frozenset(
-    {"aws", "azure", "grpc", "azure-openai", "linear", "discord", "xai", "x402", "vercel", "meta"}
-)
-"""Vendors whose headers others send too: the shape of the body counts more."""
+
+def shape_of(body: object) -> str | None:
+    """
+    Return the service whose error shape a body has, or None.
+
+    >>> shape_of({"ok": False, "error": "ratelimited"})
+    'slack'
+    """
+    found = index().shapes.best(body)
+    return None if found is None else found.vendor.name
+
+
+def _add_places(sender: Vendor, body: object, fields: Mapping[str, str], evidence: Evidence) -> None:
+    """Add the facts at the places that the service's file names."""
+    at = sender.at
+    for value in _at(at.get("code"), body, fields):
+        word = token(value)
+        if word is not None:
+            evidence.ranked.append((_PLACED, word))
+    for member, attribute in _TEXTS:
+        for value in _at(at.get(member), body, fields):
+            if isinstance(value, str) and value:
+                setattr(evidence, attribute, value)
+                break
+    wait = at.get("wait")
+    if wait is not None:
+        seconds = next(
+            (amount for value in _at(wait["at"], body, fields) if (amount := _amount(value)) is not None),
+            None,
+        )
+        if seconds is not None:
+            unit = wait.get("unit")
+            evidence.wait = (
+                (1, seconds) if unit == "epoch" else (0, seconds / 1000 if unit == "ms" else seconds)
+            )
+
+
+_PLACED = -500
+"""The rank of a code at a place that the service's file names: only a quota of a day is more specific."""
+_TEXTS = (("message", "message"), ("field", "field"), ("request", "trace_id"), ("docs", "doc_uri"))
+
+
+def _at(paths: object, body: object, fields: Mapping[str, str]) -> Iterator[object]:
+    """Yield the values at places of the body, or in headers."""
+    for path in [paths] if isinstance(paths, str) else paths if isinstance(paths, list) else ():
+        if path.startswith("headers."):
+            yield fields.get(path[8:])
+        else:
+            yield from values(body, path)[:_MAX_PLACED]
+
+
+_MAX_PLACED = 8
+
+
+def _amount(value: object) -> float | None:
+    amount = number(value) if isinstance(value, str) else finite(value)
+    return amount if amount is not None and amount >= 0 else None
+
+
+def _by_condition(sender: Vendor, body: object, evidence: Evidence) -> tuple[Meaning, str] | None:
+    """Return the meaning of the first condition of a service's file that holds."""
+    for rule in sender.when:
+        if rule.holds(body):
+            return MEANINGS[rule.spec["meaning"]], first_word(evidence.words()) or _CONDITION
+    return None
+
+
+_CONDITION = "@condition"
+"""The word of a meaning that conditions decided. Codes that start with @ are ours."""
 
 
 def read_bare(
@@ -210,22 +283,25 @@ def read_bare(
     `known_by_shape`: `vendor` was recognised by the answer itself.
     """
     if isinstance(body, dict):
-        first: object = body
-        name = vendor or shapes.vendor_of(body)
+        document: object = body
     elif isinstance(body, list) and body:
-        first = body[0]
-        name = vendor or shapes.vendor_of_list(body)
+        document = body[0]
     else:
         return None
-    if not isinstance(first, dict) or (name is None and not _is_error_object(first)):
+    if not isinstance(document, dict):
         return None
-    if vendor is None and len(first) > 3 and len(first.keys() - _BESIDE) > 1:
+    name = vendor or shape_of(body)
+    if name is None and not _is_error_object(document):
+        return None
+    if vendor is None and len(document) > 3 and len(document.keys() - _BESIDE) > 1:
         # A resource that describes something that failed.
         return None
-    evidence = collect(first, Evidence(proved=not known_by_shape and is_service(vendor)))
-    words = evidence.words()
+    evidence = collect(document, Evidence(proved=not known_by_shape and is_service(vendor)))
     known = index()
     sender = known.vendors.get(name) if name is not None else None
+    if sender is not None and sender.at:
+        _add_places(sender, document, {}, evidence)
+    words = evidence.words()
     status = evidence.status
     found = by_words(words, status, sender, known)
     wait = own_wait(evidence, {}, now, quoted)
@@ -310,16 +386,22 @@ def _is_error(body: object, evidence: Evidence, sender: Vendor | None) -> bool:
     return not isinstance(body, list) and bool(evidence.ranked or evidence.field or evidence.trace_id)
 
 
-def _headers(fields: Mapping[str, str], evidence: Evidence) -> tuple[str | None, str | None]:
-    """Return the request id and the vendor that headers show. Words in headers are added to the evidence."""
+def _headers(fields: Mapping[str, str], evidence: Evidence) -> tuple[str | None, tuple[str, bool] | None]:
+    """
+    Return the request id and the service that headers show, and whether no other sends them.
+
+    Words in headers are added to the evidence.
+    """
     trace, best, vendor = None, 99, None
     words = False
+    known = index()
+    seen = known.seen
     for name in fields:
-        rank, has_word, sender = _header(name)
+        rank, has_word, sender = seen.get(name) or _header(known, name)
         if rank < best:
             best, trace = rank, fields[name]
         words = words or has_word
-        if sender is not None and (vendor is None or vendor in _WEAK):
+        if sender is not None and (vendor is None or not vendor[1]):
             vendor = sender
     if words:
         _header_words(fields, evidence)
@@ -328,20 +410,22 @@ def _headers(fields: Mapping[str, str], evidence: Evidence) -> tuple[str | None,
 
 def sender_of(fields: Mapping[str, str]) -> str | None:
     """Return the vendor that headers show, or None."""
-    return _headers(fields, Evidence())[1]
+    found = _headers(fields, Evidence())[1]
+    return None if found is None else found[0]
 
 
-@lru_cache(maxsize=1024)
-def _header(name: str) -> tuple[int, bool, str | None]:
-    """Return the rank of a header as a request id (99: it is none), whether it has a word, and the vendor that sends it."""
-    known = index()
-    vendor = known.headers.get(name)
-    if vendor is None:
-        vendor = next((each for prefix, each in known.prefixes if name.startswith(prefix)), None)
+def _header(known: Index, name: str) -> tuple[int, bool, tuple[str, bool] | None]:
+    """Return the rank of a header as a request id (99: it is none), whether it has a word, and the service that sends it."""
     rank = _TRACES.get(name)
     if rank is None:
         rank = 50 if name.endswith(_TRACE_ENDS) else 99
-    return rank, name in _WORD_NAMES, vendor
+    found = rank, name in _WORD_NAMES, known.header(name)
+    if len(known.seen) < _MAX_SEEN:
+        known.seen[name] = found
+    return found
+
+
+_MAX_SEEN = 1024
 
 
 def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
@@ -359,11 +443,11 @@ def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
         word = token(challenge.partition("error=")[2].partition(",")[0].strip().strip('"').partition('"')[0])
         if word is not None:
             evidence.ranked.append((50, word))
-    number = fields.get("grpc-status", "")
-    if number.isdecimal() and len(number) < 3 and 0 < int(number) <= 16:
-        from amends.vendors.tables.grpc import GRPC_NAMES
+    status = fields.get("grpc-status", "")
+    if status.isdecimal() and len(status) < 3 and 0 < int(status) <= 16:
+        from amends.vendors.grpc import STATUSES
 
-        evidence.ranked.append((40, GRPC_NAMES[int(number) - 1]))
+        evidence.ranked.append((40, STATUSES[int(status) - 1]))
     if fields.get("x-github-sso", "").startswith("required"):
         evidence.ranked.append((3, "@sso"))
     if "payment-required" in fields:
@@ -395,15 +479,16 @@ def own_wait(
 def trace_of(fields: Mapping[str, str]) -> str | None:
     """Return the request id in headers, or None."""
     best, found = 99, None
+    known = index()
     for name in fields:
-        rank = _header(name)[0]
+        rank = (known.seen.get(name) or _header(known, name))[0]
         if rank < best:
             best, found = rank, name
     return None if found is None else fields[found] or None
 
 
 def build(
-    kind: Kind | None,
+    kind: Meaning | None,
     status: int | None,
     evidence: Evidence,
     vendor: str | None,

@@ -106,7 +106,7 @@ def fault_of(error: dict[str, object], vendor: str | None, now: Clock | None) ->
         return found
     # The event says that it is an error, but no word of it is known.
     evidence = collect(error, Evidence(proved=is_service(vendor)))
-    from amends.vendors.kinds import INTERNAL
+    from amends.core.meanings import INTERNAL
     from amends.vendors.meaning import first_word
     from amends.vendors.reading import build
 

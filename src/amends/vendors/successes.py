@@ -7,15 +7,15 @@ with `errors[]`, an object whose `error` has only null members. Those are not re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
 from amends.core.instants import bounded
+from amends.core.meanings import INTERNAL, INVALID, MEANINGS, Meaning
 from amends.vendors.batches import (
-    bulk,
+    document_of,
     in_batch,
     in_collection,
     in_lines,
@@ -27,13 +27,12 @@ from amends.vendors.batches import (
 from amends.vendors.evidence import Evidence, collect
 from amends.vendors.grpc import read_trailers
 from amends.vendors.jsonrpc import read_error
-from amends.vendors.kinds import INTERNAL, INVALID
 from amends.vendors.markup import is_error_document, part_failed
 from amends.vendors.meaning import by_words, first_word
-from amends.vendors.model import Kind
+from amends.vendors.model import Rule
 from amends.vendors.reading import build, own_wait, read, read_bare, sender_of, trace_of
 from amends.vendors.registry import index, is_service
-from amends.vendors.streams import failure_in, read_binary, read_stream
+from amends.vendors.streams import read_binary, read_stream
 
 __all__ = ["read_success"]
 
@@ -43,13 +42,8 @@ _JOBS = frozenset(
     {"status", "state", "conclusion", "job", "jobs", "result", "results", "data", "items", "output"}
 )
 _OBJECTS = frozenset({"error", "chat.completion", "chat.completion.chunk"})
-_OAUTH = frozenset(
-    {"error", "error_description", "error_uri", "interval", "error_codes", "timestamp", "trace_id"}
-)
-_OAUTH_MORE = frozenset({"correlation_id", "suberror", "claims", "message"})
 _FLAGS = frozenset("\0\1\2\3")
 """The first characters of Connect's envelopes, in a body that was decoded as text."""
-_MAPS = frozenset({"OVER_QUERY_LIMIT", "OVER_DAILY_LIMIT", "REQUEST_DENIED", "INVALID_REQUEST"})
 
 
 def read_success(
@@ -71,9 +65,9 @@ def read_success(
         return build(INTERNAL, None, evidence, "aws", word, None, trace_of(fields))
     if isinstance(body, (bytes, str)):
         binary = body if isinstance(body, bytes) else body.encode() if body[:1] in _FLAGS else None
-        found = None if binary is None else read_binary(binary, vendor=vendor, now=now)
-        if found is not None:
-            return found
+        fault = None if binary is None else read_binary(binary, vendor=vendor, now=now)
+        if fault is not None:
+            return fault
         text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
         if is_error_document(text):
             return _as_success(read(200, fields, text, vendor=vendor, now=now))
@@ -101,22 +95,24 @@ def read_success(
         return None if error is None else read_bare(error, vendor=vendor, now=now, quoted=quoted)
     if not isinstance(body, dict):
         return None
-    if isinstance(body.get("errors"), (list, bool)):
-        found = _with_errors(body, vendor, fields, now)
-        if found is not None:
-            return replace(found, trace_id=found.trace_id or trace_of(fields))
+    if isinstance(body.get("errors"), list):
+        fault = _with_errors(body, vendor, fields, now)
+        if fault is not None:
+            return replace(fault, trace_id=fault.trace_id or trace_of(fields))
     batch = of_calls([body]) if "custom_id" in body else in_batch(body, quoted)
     if batch is not None:
         return batch
-    document = _document(body, vendor)
-    if document is not None:
-        fault = read(200, fields, document, vendor=vendor, now=now, quoted=quoted)
-        if fault is None and (
-            document is not body or "ok" in body or "success" in body or "jsonrpc" not in body
-        ):
+    failure = None if "jsonrpc" in body else _failure(body, vendor)
+    if failure is not None:
+        document, default, sender = failure
+        fault = read(200, fields, document, vendor=vendor, now=now, quoted=quoted, otherwise=sender)
+        if fault is None and vendor is not None and sender not in {None, vendor}:
+            # A compatible endpoint of another service.
+            fault = read(200, fields, document, vendor=sender, now=now, quoted=quoted, known_by_shape=True)
+        if fault is None:
             evidence = collect(document, Evidence(proved=is_service(vendor)))
             words = evidence.words()
-            fault = build(_default(body), evidence.status, evidence, vendor, first_word(words), None, None)
+            fault = build(default, evidence.status, evidence, vendor or sender, first_word(words), None, None)
         return _with_phrase(_as_success(fault))
     if "jsonrpc" in body and isinstance(body.get("error"), dict):
         return read_error(body["error"])
@@ -132,21 +128,13 @@ def _as_success(fault: Fault | None) -> Fault | None:
 
 
 def _with_phrase(fault: Fault | None) -> Fault | None:
-    """Return the fault with its code as sent, if that is a phrase with spaces (see `_by_members`)."""
+    """Return the fault with its code as sent, if that is a phrase with spaces (see `batches.document_of`)."""
     word = None if fault is None else (fault.details or {}).get("code")
     if fault is None or not isinstance(word, str) or "_" not in word:
         return fault
     return (
         replace(fault, details={"code": fault.message}) if fault.message.replace(" ", "_") == word else fault
     )
-
-
-def _default(body: dict[str, object]) -> Kind:
-    """The kind of a documented failure whose word is unknown: the request was refused."""
-    refused = (
-        body.get("ok") is False or body.get("success") is False or "errcode" in body or "base_resp" in body
-    )
-    return INVALID if refused else INTERNAL
 
 
 def _is_error(value: object) -> bool:
@@ -156,121 +144,39 @@ def _is_error(value: object) -> bool:
     )
 
 
-def _document(body: dict[str, object], vendor: str | None) -> dict[str, object] | None:
-    """Return the object to read as an error, if the body has the shape of a documented failure."""
+def _failure(
+    body: dict[str, object], vendor: str | None
+) -> tuple[dict[str, object], Meaning, str | None] | None:
+    """
+    Return the object to read as an error, its meaning if no word of it is known, and the service that sends such answers.
+
+    None for an ordinary answer.
+    """
+    rule = _rule(body, vendor)
+    if rule is not None:
+        document = document_of(rule.spec.get("error", "."), body)
+        if document is not None:
+            return document, MEANINGS[rule.spec.get("default", INTERNAL.name)], rule.vendor.name
     error = body.get("error")
-    if "jsonrpc" in body:
+    if not isinstance(error, dict) or not _is_error(error):
         return None
-    if body.get("ok") is False and (isinstance(error, str) or "error_code" in body):
-        return body
-    if body.get("success") is False and (isinstance(body.get("errors"), list) or "code" in body):
-        code = body.get("code")
-        running = isinstance(code, str) and code in {"333333", "333334"}
-        return body if body.get("errors") or not running else None
-    if isinstance(error, dict) and _is_error(error):
-        kind = body.get("object")
-        if isinstance(kind, str) and kind == "response":
-            status = body.get("status")
-            return body if isinstance(status, str) and status == "failed" else None
-        if not _JOBS.isdisjoint(body) or (
-            kind is not None and not (isinstance(kind, str) and kind in _OBJECTS)
-        ):
-            return None
-        says = isinstance(error.get("message"), str) or isinstance(error.get("code"), (str, int))
-        return body if says else None
-    if isinstance(error, str) and error and set(body) <= _OAUTH | _OAUTH_MORE:
-        known = index().vendors
-        if any(error in known[name].words or error in known[name].unless for name in ("oauth", "github")):
-            return body
-    if isinstance(kind := body.get("type"), str) and kind == "ERROR":
-        # The last event of a watch of Kubernetes.
-        return failure_in("message", body)
-    response = body.get("Response")
-    if isinstance(response, dict) and _is_error(response.get("Error")) and "RequestId" in response:
-        # Tencent Cloud.
-        return body
-    numbered = _numbered(body) or _by_members(body, vendor)
-    if numbered is not None:
-        return numbered
-    inner = body.get("json")
-    if isinstance(inner, dict) and isinstance(inner.get("errors"), list) and inner["errors"]:
-        return body
-    choice = failure_in("message", {"choices": body.get("choices")})
-    if choice is not None:
-        return choice
-    feedback = body.get("promptFeedback")
-    if (
-        isinstance(feedback, dict)
-        and isinstance(feedback.get("blockReason"), str)
-        and not body.get("candidates")
-    ):
-        reason = feedback["blockReason"]
-        word = reason if reason in _BLOCKED else "PROHIBITED_CONTENT"
-        return {"error": {"code": word, "message": reason}}
-    statement = body.get("status")
-    if (
-        isinstance(statement, str)
-        and statement in _MAPS
-        and ("error_message" in body or body.get("results") == [])
-    ):
-        # Google Maps: the status is a word.
-        return {"error": {"code": 200, "status": statement, "message": statement}}
-    if (
-        isinstance(statement, dict)
-        and statement.get("state") == "FAILED"
-        and _is_error(statement.get("error"))
-    ):
-        return {"error": statement["error"]} if "statement_id" in body else None
-    return None
+    kind = body.get("object")
+    if not _JOBS.isdisjoint(body) or (kind is not None and not (isinstance(kind, str) and kind in _OBJECTS)):
+        return None
+    if not isinstance(error.get("message"), str) and not isinstance(error.get("code"), (str, int)):
+        return None
+    refused = body.get("ok") is False or body.get("success") is False
+    return body, INVALID if refused else INTERNAL, None
 
 
-def _numbered(body: dict[str, object]) -> dict[str, object] | None:
-    """Return the error of services that answer every call with a number, which is 0 for a success."""
-    for code, text in (("errcode", "errmsg"), ("error_code", "error_msg")):
-        number = body.get(code)
-        if isinstance(number, int) and number not in {0, True} and isinstance(body.get(text), str):
-            return body
-    base = body.get("base_resp")
-    number = base.get("status_code") if isinstance(base, dict) else None
-    if isinstance(base, dict) and isinstance(number, int) and number not in {0, True}:
-        return {"base_resp": {}, "error": {"code": number, "message": base.get("status_msg")}}
-    return None
-
-
-def _by_members(body: dict[str, object], vendor: str | None) -> dict[str, object] | None:
-    """Return the error of services whose failures have members of their own."""
-    error, status, result = body.get("error"), body.get("status_code"), body.get("result")
-    if isinstance(body.get("error_code"), str) and "error_message" in body and isinstance(status, int):
-        # monday.com writes the status into the body.
-        return body if 400 <= status <= 599 else None
-    if isinstance(error, list) and error and isinstance(error[0], str) and _KRAKEN.match(error[0]):
-        return _phrase(error[0])
-    if isinstance(result, str) and body.get("status") == "0" and body.get("message") == "NOTOK":
-        # Etherscan lists the texts of its results.
-        return _phrase(result)
-    if vendor == "alphavantage":
-        member = next((name for name in ("Note", "Information", "Error Message") if name in body), None)
-        if member is not None:
-            return {"error": {"code": f"@{member.replace(' ', '')}", "message": body[member]}}
-    if vendor == "aws" and len(body) == 1:
-        # An event of a stream, as botocore returns it: {"throttlingException": {"message": "…"}}.
-        name, value = next(iter(body.items()))
-        if name.endswith("Exception") and isinstance(value, dict) and "message" in value:
-            return {"__type": name[0].upper() + name[1:], **value}
-    if vendor == "discord" and isinstance(body.get("code"), int) and "retry_after" in body:
-        # 202: an index is being built.
-        return body
-    return None
-
-
-def _phrase(text: str) -> dict[str, object]:
-    """Return the error of a documented code that has spaces in it, which is looked up with underscores."""
-    return {"error": {"code": text[:96].replace(" ", "_"), "message": text}}
-
-
-_KRAKEN = re.compile("E[A-Z][A-Za-z]{1,24}:")
-_BLOCKED = frozenset(("SAFETY", "IMAGE_SAFETY", "BLOCKLIST", "MODEL_ARMOR", "JAILBREAK"))
-"""Gemini's published block reasons, without those whose word says nothing (`OTHER`)."""
+def _rule(body: dict[str, object], vendor: str | None) -> Rule | None:
+    """Return the rule of a service file by which a successful answer reports a failure."""
+    known = index()
+    sender = None if vendor is None else known.vendors.get(vendor)
+    for rule in () if sender is None else sender.failed:
+        if rule.holds(body):
+            return rule
+    return known.failures.best(body)
 
 
 def _with_errors(
@@ -279,11 +185,8 @@ def _with_errors(
     fields: Mapping[str, str],
     now: Callable[[], float] | None,
 ) -> Fault | None:
-    """Read GraphQL's `errors` beside or instead of `data`, and bulk answers."""
+    """Read GraphQL's `errors` beside or instead of `data`."""
     errors = body["errors"]
-    items = body.get("items")
-    if errors is True and isinstance(items, list):
-        return bulk(items)
     if not isinstance(errors, list) or not errors or not isinstance(errors[0], dict):
         return None
     uri = errors[0].get("type")

@@ -40,9 +40,9 @@ def poison(number):
     from tests.foreign.test_leaks import POISONS as TEXTS
     from tests.foreign.test_leaks import poisoned
 
-    from amends.foreign.classes import ROWS
+    from amends.foreign.classes import rows
 
-    names = ("builtins.ValueError", "builtins.KeyError", "acme.Crash", *ROWS)
+    names = ("builtins.ValueError", "builtins.KeyError", "acme.Crash", *rows())
     return poisoned(names[number % len(names)], TEXTS[number % len(TEXTS)])
 
 

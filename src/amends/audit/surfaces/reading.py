@@ -113,9 +113,9 @@ def _known_code(response: object, fault: Fault | None, dialect: str) -> bool:
     error = response.get("error") if isinstance(response, Mapping) else None
     if isinstance(error, Mapping) and error.get("code") in _STANDARD_RPC:
         return True
-    from amends.vendors.registry import NAMES
+    from amends.vendors.registry import names as service_names
 
-    return dialect in NAMES
+    return dialect in service_names()
 
 
 def _shape(response: object, dialect: str) -> str:

@@ -17,13 +17,13 @@ from amends.carriers.extraction import extract
 from amends.carriers.native import read as read_native
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
+from amends.core.meanings import BAD_KEY, INVALID, LOST, fault_of
 from amends.core.text import strip, truncate
 from amends.dialects.adcp import KEY
 from amends.dialects.members import integer
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.foreign.codes import JSONRPC
-from amends.foreign.outcomes import INVALID, LOST, NOT_SIGNED_IN, fault_of
 from amends.foreign.trust import trusted
 
 __all__ = ["FAILED", "PENDING", "Progress", "failure"]
@@ -180,7 +180,7 @@ class Progress:
         if state == TaskState.TASK_STATE_AUTH_REQUIRED:
             # The task goes on after the sign-in, so it has not failed, and the message is not sent again.
             self.content = True
-            self._raise(extract(event, "a2a", native=True) or fault_of(NOT_SIGNED_IN), (*self._held, event))
+            self._raise(extract(event, "a2a", native=True) or fault_of(BAD_KEY), (*self._held, event))
         if status.message.parts:
             self.content = True
 

@@ -10,11 +10,12 @@ __all__ = ["VALUES"]
 def _codes() -> Iterable[str]:
     """Every code, and the code words of every vendor as vendor:word."""
     from amends.core.vocabulary import names, vocabulary
-    from amends.vendors.registry import NAMES, vendor
+    from amends.vendors.registry import names as service_names
+    from amends.vendors.registry import vendor
 
     yield from sorted({code for name in names() for code in vocabulary(name).rows})
-    for name in sorted(NAMES):
-        yield from (f"{name}:{word}" for word in sorted({*vendor(name).words, *vendor(name).unless}))
+    for name in sorted(service_names()):
+        yield from (f"{name}:{word}" for word in sorted({*vendor(name).words, *vendor(name).broad}))
 
 
 def _jobs() -> Iterable[str]:

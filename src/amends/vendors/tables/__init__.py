@@ -1,1 +1,0 @@
-"""One module per service or family of services; each has VENDORS."""
