@@ -124,6 +124,8 @@ class VendorVector(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the shape was compared with what is at the address. If not, the address is that of the vendor's reference."""
     in_success: bool
     """Whether the response is a successful answer, in which the reader was asked to look for a failure."""
+    named_only: bool = False
+    """Whether the result holds only with the name: the code is a number, and nothing else in the answer shows whose it is."""
     input: Any
     """As in `Vector`."""
     expected: dict[str, Any]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from enum import IntEnum
 from functools import lru_cache
 
+from amends.core.enums import Recovery
 from amends.core.meanings import (
     ABORTED,
     CONFLICT,
@@ -31,7 +33,7 @@ from amends.vendors.evidence import PER_DAY, PER_MINUTE
 from amends.vendors.model import Vendor
 from amends.vendors.registry import Index, index
 
-__all__ = ["STATUSES", "by_form", "by_status", "by_words", "first_word", "is_known"]
+__all__ = ["STATUSES", "Sender", "by_form", "by_status", "by_words", "first_word", "fits", "is_known"]
 
 STATUSES: dict[int, Meaning] = {
     402: QUOTA,
@@ -163,10 +165,42 @@ _EXACT = frozenset({401, 403, 404, 409, 410, 413, 415, 429})
 _ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _FORMS), re.IGNORECASE)
 
 
+class Sender(IntEnum):
+    """How surely the sender of an answer is known."""
+
+    NOBODY = 0
+    GUESS = 1
+    """By a shape or a header that others send too."""
+    SHAPE = 2
+    """By an unmistakable shape."""
+    HEADER = 3
+    """By a header that only this service sends."""
+    NAME = 4
+    """By the host that was called, or by the user's word."""
+
+
 def by_words(
-    words: list[str], status: int | None, vendor: Vendor | None, tables: Index, *, waiting: bool = False
+    words: list[str],
+    status: int | None,
+    vendor: Vendor | None,
+    tables: Index,
+    *,
+    waiting: bool = False,
+    surely: Sender = Sender.NAME,
 ) -> tuple[Meaning, str] | None:
-    """Return the kind of the first word that has one, and the word; `waiting`: the response names a wait."""
+    """
+    Return the kind of the first word that has one, and the word.
+
+    Args:
+        words: the words, the most specific first.
+        status: the HTTP status.
+        vendor: the sender.
+        tables: the words of all services.
+        waiting: whether the response names a wait.
+        surely: how surely the sender is known. A number counts from SHAPE on. A word of a sender that is less known, and
+            one of another service, has to fit the status and the wait.
+
+    """
     known = tables.words
     for word in words:
         if word == PER_DAY:
@@ -174,10 +208,15 @@ def by_words(
         if word == PER_MINUTE:
             return RATE, first_word(words) or PER_MINUTE
         kind = None if vendor is None else _under(vendor.words.get(word), status, waiting)
+        if kind is not None and surely <= Sender.GUESS:
+            is_number = word.lstrip("-").isdecimal()
+            kind = None if is_number or not fits(kind, status, waiting=waiting) else kind
         if kind is None and (len(word) > 3 or not word.isdecimal()):
             kind = _under(known.get(word), status, waiting)
-            if kind is None:
+            if kind is None or not fits(kind, status, waiting=waiting):
                 kind = by_form(word)
+            if kind is not None and not fits(kind, status, waiting=waiting):
+                kind = None
             if kind is INVALID and status in _EXACT:
                 continue
             if kind is None and status in _BROAD_STATUSES:
@@ -196,6 +235,45 @@ def by_words(
             if kind is not None:
                 return kind, word
     return None
+
+
+def fits(kind: Meaning, status: int | None, *, waiting: bool) -> bool:
+    """
+    Return whether the word of a stranger may have this meaning under a status; `waiting`: the response names a wait.
+
+    It cannot stop a call where the status or the wait says that a repeat may succeed, and cannot start a repeat where the status
+    says that none can. Used-up money and payment always may: then each further call is lost.
+
+    >>> from amends.core.meanings import FORBIDDEN, QUOTA, RATE
+    >>> fits(FORBIDDEN, 429, waiting=True), fits(QUOTA, 429, waiting=True), fits(RATE, 404, waiting=False)
+    (False, True, True)
+    """
+    if status is None or status < _FAILED or kind.code in _MONEY:
+        return True
+    again = kind.recovery is Recovery.TRANSIENT or kind.recovery is Recovery.UNCERTAIN
+    if status in _FINAL:
+        return not again or waiting or kind.code in _AFTER_FINAL.get(status, ())
+    if again:
+        return True
+    if status == _TOO_MANY:
+        return kind.code in _SIZES
+    if waiting and status in _PATIENT:
+        return False
+    return status not in _DOWN or kind.code in _STOPS_WHEN_DOWN
+
+
+_FAILED, _TOO_MANY = 400, 429
+_MONEY = frozenset({"QUOTA_EXCEEDED", "PAYMENT_REQUIRED"})
+_SIZES = frozenset({"CONTENT_TOO_LARGE", "CONTEXT_TOO_LONG", "SERVICE_UNAVAILABLE"})
+"""What a 429 may also say: the request alone is larger than the limit."""
+_FINAL = frozenset({401, 404, 405, 406, 410, 415})
+_AFTER_FINAL = {
+    401: frozenset({"RATE_LIMITED"}),
+    404: frozenset({"NOT_READY", "SERVICE_UNAVAILABLE", "OVERLOADED", "RATE_LIMITED", "CONFLICT"}),
+}
+_PATIENT = frozenset({403, 409, 413, 420, 423, 425, 503})
+_DOWN = frozenset({502, 503, 504, 529})
+_STOPS_WHEN_DOWN = frozenset({"PERMISSION_DENIED", "CONTENT_REFUSED", "SERVICE_UNAVAILABLE"})
 
 
 def _under(

@@ -18,8 +18,8 @@ from amends.core.meanings import INVALID, MEANINGS, Meaning
 from amends.core.vocabularies.http import VOCABULARY
 from amends.vendors.conditions import values
 from amends.vendors.evidence import Evidence, collect, token
-from amends.vendors.meaning import by_status, by_words, first_word
-from amends.vendors.model import Vendor
+from amends.vendors.meaning import Sender, by_status, by_words, first_word
+from amends.vendors.model import Rule, Vendor
 from amends.vendors.registry import Index, index, is_service
 
 __all__ = ["beside", "build", "own_wait", "read", "read_bare", "sender_of", "shape_of", "trace_of"]
@@ -119,31 +119,39 @@ def read(
     """
     evidence = Evidence(answered=status, proved=not known_by_shape and is_service(vendor))
     name = vendor
+    surely = Sender.NOBODY if vendor is None else Sender.SHAPE if known_by_shape else Sender.NAME
     guessed = False
+    shape: Rule | None = None
     if isinstance(body, dict):
         collect(body, evidence)
-        name = name or shape_of(body)
+        shape = None if name is not None else index().shapes.best(body)
     elif isinstance(body, list):
         if body and isinstance(body[0], dict):
             collect(body[0], evidence)
-            name = name or shape_of(body)
+            shape = None if name is not None else index().shapes.best(body)
     elif isinstance(body, str) and body:
         from amends.vendors import markup
 
         seen = markup.collect(body, evidence)
         # S3 and Azure Storage send the same document.
         guessed = name is None and seen == "aws"
-        name = name or seen
+        if name is None and seen is not None:
+            name, surely = seen, Sender.SHAPE
+    if shape is not None:
+        name, surely = shape.vendor.name, Sender.SHAPE if shape.certain else Sender.GUESS
     trace, marked = _headers(fields, evidence)
     if marked is not None and (name is None or guessed or (vendor is None and marked[1])):
         name = vendor or marked[0]
-    name = name or otherwise
+        if vendor is None:
+            surely = Sender.HEADER if marked[1] else Sender.SHAPE if guessed else Sender.GUESS
+    if name is None and otherwise is not None:
+        name, surely = otherwise, Sender.SHAPE
     known = index()
     sender = known.vendors.get(name) if name is not None else None
     found = None
     if sender is not None and (sender.at or sender.when):
         _add_places(sender, body, fields, evidence)
-        if (vendor is not None and not known_by_shape) or (marked is not None and marked[1]):
+        if surely >= Sender.HEADER:
             found = _by_condition(sender, body, evidence)
     words = evidence.words()
     if not words and name is None:
@@ -165,14 +173,16 @@ def read(
     own = own_wait(evidence, fields, now, quoted)
     if own is not None:
         wait = own
-    found = found or by_words(words, status, sender, known, waiting=wait is not None)
+    found = found or by_words(words, status, sender, known, waiting=wait is not None, surely=surely)
     if found is None and evidence.inner_status is not None:
         # A gateway answers with its own status and quotes the response of the service behind it.
-        found = by_words(words, None, sender, known)
+        found = by_words(words, None, sender, known, surely=surely)
     if found is None and vendor is not None and isinstance(body, dict):
         # A compatible endpoint of another service: what its shape shows decides.
-        other = known.vendors.get(shape_of(body) or "")
-        found = None if other is None or other is sender else by_words(words, status, other, known)
+        shape = known.shapes.best(body)
+        if shape is not None and shape.vendor is not sender:
+            surely = Sender.SHAPE if shape.certain else Sender.GUESS
+            found = by_words(words, status, shape.vendor, known, waiting=wait is not None, surely=surely)
     if found is not None:
         kind, word = found
         if kind is INVALID and word.startswith(_ALL_WRONG):
@@ -290,7 +300,11 @@ def read_bare(
         return None
     if not isinstance(document, dict):
         return None
-    name = vendor or shape_of(body)
+    shape = None if vendor is not None else index().shapes.best(body)
+    name = vendor if shape is None else shape.vendor.name
+    surely = Sender.SHAPE if known_by_shape else Sender.NAME
+    if vendor is None:
+        surely = Sender.NOBODY if shape is None else Sender.SHAPE if shape.certain else Sender.GUESS
     if name is None and not _is_error_object(document):
         return None
     if vendor is None and len(document) > 3 and len(document.keys() - _BESIDE) > 1:
@@ -303,8 +317,8 @@ def read_bare(
         _add_places(sender, document, {}, evidence)
     words = evidence.words()
     status = evidence.status
-    found = by_words(words, status, sender, known)
     wait = own_wait(evidence, {}, now, quoted)
+    found = by_words(words, status, sender, known, waiting=wait is not None, surely=surely)
     if found is None and status is None:
         return None
     kind = found[0] if found is not None else by_status(status or 500, sender, _is_soon(status, wait))
