@@ -321,3 +321,123 @@ async def test_nats(tmp_path: Path) -> None:
         await client.close()
     finally:
         server.stop()
+
+
+def made(name, base=Exception, **attributes):
+    """Return an exception of an SDK's class as its source defines it."""
+    error = type(name.rpartition(".")[2], (base,), {"__module__": name.rpartition(".")[0]})()
+    for attribute, value in attributes.items():
+        setattr(error, attribute, value)
+    return error
+
+
+UNLISTED = {
+    # Attributes as in replicate 1.0.7, spotipy 2.26.0, dropbox 12.2.4, python-gitlab 8.6.0, postgrest 2.34.1, authlib 1.9.6.
+    "replicate": (
+        made(
+            "replicate.exceptions.ReplicateError",
+            status=402,
+            title="Insufficient credit",
+            detail="…",
+            type=None,
+        ),
+        ("QUOTA_EXCEEDED", "terminal", None),
+    ),
+    "spotipy": (
+        made("spotipy.exceptions.SpotifyException", http_status=429, code=-1, headers={"Retry-After": "9"}),
+        ("RATE_LIMITED", "transient", 9.0),
+    ),
+    "dropbox": (
+        made("dropbox.exceptions.RateLimitError", status_code=429, body=None, backoff=7),
+        ("RATE_LIMITED", "transient", 7.0),
+    ),
+    "gitlab": (
+        made(
+            "gitlab.exceptions.GitlabHttpError",
+            response_code=404,
+            response_body=b'{"message":"404 Not found"}',
+        ),
+        ("NOT_FOUND", "correctable", None),
+    ),
+    "postgrest": (
+        made("postgrest.exceptions.APIError", code="PGRST301", message="…", details=None),
+        ("UNAUTHENTICATED", "correctable", None),
+    ),
+    "authlib": (
+        made("authlib.integrations.base_client.errors.OAuthError", error="invalid_grant", description="…"),
+        ("UNAUTHENTICATED", "correctable", None),
+    ),
+    "headers and a body": (
+        made(
+            "acme_sdk.errors.ApiError", status=402, headers={}, body={"error": {"code": "credits_exhausted"}}
+        ),
+        ("QUOTA_EXCEEDED", "terminal", None),
+    ),
+    "the response's": (
+        made(
+            "acme_sdk.errors.ApiError",
+            resp=type("R", (), {"status_code": 503, "headers": {"Retry-After": "3"}})(),
+        ),
+        ("SERVICE_UNAVAILABLE", "transient", 3.0),
+    ),
+    "a code word beside the status": (
+        made("acme_sdk.errors.ApiError", status_code=429, error_code="insufficient_quota"),
+        ("QUOTA_EXCEEDED", "terminal", None),
+    ),
+}
+
+
+@pytest.mark.parametrize(("error", "expected"), UNLISTED.values(), ids=UNLISTED)
+def test_an_exception_of_an_sdk_that_no_table_names(error, expected):
+    """Its status, body and headers are read as a response."""
+    fault = from_exception(error)
+    assert (fault.code, fault.recovery, fault.retry_after) == expected
+
+
+NOT_READ = {
+    "a status alone is often something else": made("acme_sdk.Error", status=404),
+    "a status of the application": made("shop.Refused", status_code=409),
+    "a code alone, too": made("acme_sdk.Error", code=500),
+    "a success": made(
+        "acme_sdk.Error", status_code=200, headers={}, body={"error": {"code": "insufficient_quota"}}
+    ),
+    "a class of the application that extends it": made(
+        "shop.Gone",
+        type("HTTPException", (Exception,), {"__module__": "fastapi.exceptions"}),
+        status_code=404,
+        detail="x",
+    ),
+    "no failure of a call": made("shop.OutOfStock"),
+}
+
+
+@pytest.mark.parametrize("error", NOT_READ.values(), ids=NOT_READ)
+def test_an_exception_that_is_no_answer_of_a_service(error):
+    """It is INTERNAL_ERROR, as before."""
+    assert from_exception(error).code == "INTERNAL_ERROR"
+
+
+def test_members_without_headers_and_body_prove_nothing_about_the_effect():
+    """Such attributes may be the application's own: the call may have had its effect."""
+    bare = made("shop.Refused", status_code=409, error_code="stale_version")
+    assert (from_exception(bare).status, from_exception(bare).executed) == (409, "maybe")
+    assert from_exception(made("acme_sdk.Refused", status_code=409, headers={"x": "y"})).executed == "no"
+
+
+def test_an_exception_whose_attributes_raise():
+    """Properties may raise anything, and values may have any type."""
+
+    class Hostile(Exception):
+        __module__ = "acme_sdk"
+        status_code = 429
+
+        @property
+        def body(self):
+            raise SystemError("acme")
+
+        @property
+        def headers(self):
+            return {object(): b"\xff", "retry-after": "5"}
+
+    assert from_exception(Hostile()).code == "RATE_LIMITED"
+    assert from_exception(made("acme_sdk.E", status_code=10**40, body=[object()])).code == "INTERNAL_ERROR"

@@ -153,7 +153,7 @@ def test_what_the_recorder_gets(clock):
     request = type("Request", (), {"method": "post", "url": "https://a:b@shop.example/x?token=1"})()
     lost = ServiceUnavailableError("away", retry_after=4.0)
     lost.request = request
-    upstream = Upstream("shop", vendor="acme").scope("seven")
+    upstream = Upstream("shop", vendor="stripe").scope("seven")
     recording.add_sink(sink)
     try:
         recover(Script(lost, "x"), upstream=upstream, operation=READ)
@@ -177,7 +177,7 @@ def test_what_the_recorder_gets(clock):
     assert (retry["name"], retry["wait"], retry["decision"].reason) == ("read", 4.0, "hint")
     assert (retry["attempt"], recovered["attempt"], other["attempt"]) == (1, 2, 1)
     assert (retry["elapsed"], recovered["elapsed"]) == (0.0, 4.0)
-    assert (retry["upstream"], retry["vendor"]) == ("shop", "acme")
+    assert (retry["upstream"], retry["vendor"]) == ("shop", "stripe")
     assert retry["trace_id"] == recovered["trace_id"]
     assert len(retry["trace_id"]) == 32
     assert (other["method"], other["url"]) == ("GET", "https://y.example/z")

@@ -363,12 +363,12 @@ def test_calls_are_paced_where_an_answer_allows_few(clock):
 
 def test_an_upstream_is_pickled_without_its_state():
     """Another process learns the state of the service itself."""
-    upstream = Upstream("shop", vendor="acme", own=True, keyed=True, concurrency=4)
+    upstream = Upstream("shop", vendor="stripe", own=True, keyed=True, concurrency=4)
     trip(upstream)
     again = pickle.loads(pickle.dumps(upstream))
     assert (again.name, again.vendor, again.own, again.keyed, again.concurrency) == (
         "shop",
-        "acme",
+        "stripe",
         True,
         True,
         4,

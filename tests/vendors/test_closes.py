@@ -14,6 +14,13 @@ from amends.vendors.closes import REGISTERED, read_close
 from amends.vendors.registry import vendor
 
 
+def test_an_unknown_name_of_a_vendor_is_refused():
+    """A misspelt name would read no code of the service; transports refuse it, too."""
+    with pytest.raises(LookupError, match="opnai"):
+        Upstream("models", vendor="opnai")
+    assert Upstream("models", vendor="gemini").vendor == "google"
+
+
 async def closed_with(code: int, reason: str) -> ConnectionClosed:
     """Return what a client of a server that closes with this code receives."""
 
@@ -52,7 +59,7 @@ def test_a_number_means_what_the_service_says(code, sender, expected):
     assert (raised.code, raised.recovery, raised.details) == (*expected, fault.details)
 
 
-@pytest.mark.parametrize(("sender", "calls"), [("discord", 1), ("twitch", 2), ("acme", 2), (None, 2)])
+@pytest.mark.parametrize(("sender", "calls"), [("discord", 1), ("twitch", 2), (None, 2)])
 def test_a_recovery_reads_the_numbers_of_its_upstream(sender, calls):
     """4004 ends a recovery of Discord, whose token is refused, and not one of Twitch, nor of a service without a table."""
     error = asyncio.run(closed_with(4004, "see the reference"))

@@ -3,15 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import stdlib_module_names
 
 from amends.core.wire import Unreadable, read
 from amends.foreign.safe_attr import attribute
 
-__all__ = ["body_of", "headers_of", "status_of", "usual"]
+__all__ = ["body_of", "headers_of", "status_of", "unlisted", "usual"]
 
-_STATUSES = ("status_code", "http_status", "status", "code")
-_BODIES = ("json_body", "body", "data", "details", "info", "http_body", "content", "error_details", "errors")
-_HEADERS = ("headers", "litellm_response_headers")
+_STATUSES = ("status_code", "http_status", "response_code", "http_code", "statusCode", "status", "code")
+_OFTEN_OTHERS = frozenset({"status", "code"})
+"""Names that exceptions use for other things, too."""
+_BODIES = (
+    *(
+        "json_body",
+        "body",
+        "response_body",
+        "response_json",
+        "error_body",
+        "data",
+        "details",
+        "info",
+        "http_body",
+    ),
+    *("content", "error_details", "errors", "response_data", "payload"),
+)
+_HEADERS = ("headers", "litellm_response_headers", "response_headers", "http_headers")
+_WORDS = ("error_code", "code", "error_type", "error", "type", "reason")
+"""Attributes in which an SDK keeps the code word of a body that it does not keep."""
+_FRAMEWORKS = frozenset(
+    {
+        *(
+            "starlette",
+            "fastapi",
+            "flask",
+            "werkzeug",
+            "django",
+            "rest_framework",
+            "ninja",
+            "aiohttp",
+            "tornado",
+        ),
+        *(
+            "sanic",
+            "litestar",
+            "falcon",
+            "bottle",
+            "quart",
+            "connexion",
+            "pyramid",
+            "cherrypy",
+            "robyn",
+            "blacksheep",
+        ),
+        *("click", "typer", "pydantic", "pydantic_core", "grpc", "amends"),
+    }
+)
+"""Packages whose exceptions with a status are what the application answers with, or which other modules read."""
 _HOLDERS = ("response", "raw_response", "meta", "resp", "http_response")
 
 
@@ -27,11 +74,59 @@ def usual(exc: BaseException) -> dict[str, object] | None:
     return {"status": status, "headers": headers_of(exc), "body": body}
 
 
-def status_of(exc: BaseException) -> int | None:
+def unlisted(exc: BaseException) -> dict[str, object] | None:
+    """
+    Read the response that an exception of an SDK carries which no table names; None for any other exception.
+
+    A status of a failure is needed. `status` and `code` are other things in many classes, so they count only beside headers or
+    a body. Exceptions of the application's own web framework are answers that it gives, and none that it got.
+    """
+    roots = {base.__module__.partition(".")[0] for base in type(exc).__mro__}
+    if not _FRAMEWORKS.isdisjoint(roots) or roots <= stdlib_module_names - {"__main__"}:
+        return None
+    status = status_of(exc)
+    if status is None or status < _FAILED:
+        return None
+    headers, body = headers_of(exc), body_of(exc)
+    if isinstance(body, (bytes, str)) and body.lstrip()[:1] not in _STARTS:
+        body = None
+    carried = bool(headers) or body is not None
+    if body is None:
+        body = _parsed_body(exc)
+    wait = next((value for name in _WAITS if isinstance(value := attribute(exc, name), (int, float))), None)
+    if not headers and wait is not None and not isinstance(wait, bool):
+        headers = {"retry-after": str(wait)}
+    # A bare number may be anything's: the application's own exceptions have a `status_code`, too.
+    if not headers and body is None:
+        return None
+    is_problem = isinstance(body, dict) and "title" in body
+    if not carried and not is_problem and status_of(exc, without=_OFTEN_OTHERS) is None:
+        return None
+    return {"status": status, "headers": headers, "body": body, "carried": carried}
+
+
+def _parsed_body(exc: BaseException) -> dict[str, object] | None:
+    """Return the members of a body that an SDK keeps one by one: those of RFC 9457, or code words."""
+    members = {name: value for name in _PROBLEM if isinstance(value := attribute(exc, name), str)}
+    if {"title", "detail"} <= members.keys():
+        return {**members, "status": attribute(exc, "status")}
+    words = {name: value for name in _WORDS if isinstance(value := attribute(exc, name), str)}
+    return {"error": words} if words else None
+
+
+_PROBLEM = ("type", "title", "detail", "instance")
+_WAITS = ("retry_after", "retry_after_seconds", "backoff")
+
+
+_FAILED = 400
+_STARTS = frozenset({"{", "[", "<", b"{", b"[", b"<"})
+
+
+def status_of(exc: BaseException, *, without: frozenset[str] = frozenset()) -> int | None:
     """Return the HTTP status of an exception or of its response, or None."""
     for holder in (exc, *(attribute(exc, name) for name in _HOLDERS)):
         for name in _STATUSES if holder is not None else ():
-            value = attribute(holder, name)
+            value = None if name in without else attribute(holder, name)
             if isinstance(value, str) and value.isdecimal() and len(value) == 3:
                 value = int(value)
             if isinstance(value, int) and not isinstance(value, bool) and 200 <= value <= 599:

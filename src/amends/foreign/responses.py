@@ -13,10 +13,13 @@ from msgspec.structs import replace
 
 from amends.carriers.extraction import extract
 from amends.carriers.objects import read_object
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.meanings import fault_of
+from amends.core.wire import plain
 from amends.foreign import codes
-from amends.foreign.classes import names
+from amends.foreign.attributes import unlisted
+from amends.foreign.classes import names, row_for_class
 from amends.foreign.converted import converted_from, is_converted
 from amends.foreign.rpc import grpc_fault
 from amends.foreign.safe_attr import attribute, is_exception
@@ -61,8 +64,11 @@ def response_fault(exc: BaseException, vendor: str | None = None) -> Fault | Non
     via, document = (None, None) if response is None else read_object(response)
     if via != "http":
         via, document = read_object(exc)
+        if via == "http" and document["body"] is None and (kept := unlisted(exc)) is not None:
+            # The body is in an attribute that responses do not have.
+            document = plain({**document, "body": kept["body"]})
     if via not in {"http", "jsonrpc", "cli"}:
-        return _status_fault(exc, vendor)
+        return _status_fault(exc, vendor) or _unlisted_fault(exc, vendor)
     fault = extract(document, via, vendor=vendor, native=False)
     if fault is None:
         if via == "jsonrpc" and isinstance(document, dict):
@@ -88,6 +94,23 @@ def _status_fault(exc: BaseException, vendor: str | None) -> Fault | None:
         found += [attribute(exc, "status_code"), attribute(exc, "status")]
     status = next((int(value) for value in found if isinstance(value, int)), 0)
     return extract({"status": status, "headers": headers, "body": None}, "http", vendor=vendor, native=False)
+
+
+def _unlisted_fault(exc: BaseException, vendor: str | None) -> Fault | None:
+    """Return the fault of an exception of an SDK that no table names, by the status, headers and body that it keeps."""
+    if row_for_class(type(exc)) is not None:
+        return None
+    response = unlisted(exc)
+    if response is None:
+        return None
+    carried = response.pop("carried")
+    fault = extract(plain(response), "http", vendor=vendor, native=False)
+    if fault is None:
+        return None
+    if not carried and fault.executed is Executed.NO:
+        # A bare number may be anything's: the class alone does not show that it is that of an answer.
+        fault = replace(fault, executed=Executed.MAYBE)
+    return without_text(fault)
 
 
 def botocore_fault(response: Mapping[str, object]) -> Fault | None:

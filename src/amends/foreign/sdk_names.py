@@ -54,6 +54,7 @@ SDKS: dict[str, str | None] = {
     "supabase": "supabase",
     "postgrest": "supabase",
     "gql": "graphql",
+    "authlib": "oauth",
 }
 
 

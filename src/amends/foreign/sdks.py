@@ -169,6 +169,18 @@ def _databricks(exc: BaseException) -> dict[str, object] | None:
     return {"body": {"error_code": word, "retry_after": attribute(exc, "retry_after_secs")}}
 
 
+def _postgrest(exc: BaseException) -> dict[str, object] | None:
+    """postgrest: the members of the body, and neither a status nor the response."""
+    word = attribute(exc, "code")
+    return {"body": {"code": word, "message": ""}} if isinstance(word, str) else usual(exc)
+
+
+def _authlib(exc: BaseException) -> dict[str, object] | None:
+    """Authlib: the error of RFC 6749. Its classes for servers have a status of what the application answers."""
+    word = attribute(exc, "error")
+    return {"body": {"error": word, "error_description": ""}} if isinstance(word, str) else None
+
+
 _MAX_DETAILS = 16
 _MAX_ITEMS = 1000
 
@@ -180,4 +192,6 @@ _SPECIAL: dict[str, Callable[[BaseException], dict[str, object] | None]] = {
     "twilio": _twilio,
     "telegram": _telegram,
     "databricks": _databricks,
+    "postgrest": _postgrest,
+    "authlib": _authlib,
 }

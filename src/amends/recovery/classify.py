@@ -39,22 +39,13 @@ def fault_of(error: Exception, vendor: str | None = None) -> Fault:
     """
     Return the fault of an exception: its own if it carries one, else the one `amends.from_exception` gives.
 
-    `vendor` is the Upstream's. It says whose codes the exception has, unless it is a name without a table.
+    `vendor` is the Upstream's. It says whose codes the exception has.
     """
     if isinstance(error, FaultError):
         return error.fault
     from amends.foreign import from_exception
 
-    return from_exception(error, vendor=_with_table(vendor))
-
-
-def _with_table(vendor: str | None) -> str | None:
-    """Return the name of a vendor that has a table; None for any other name, which an Upstream may have too."""
-    if vendor is None:
-        return None
-    from amends.vendors.registry import find
-
-    return find(vendor)
+    return from_exception(error, vendor=vendor)
 
 
 def waited_below(error: Exception | None) -> float:
@@ -81,7 +72,7 @@ def fault_in_response(response: object, vendor: str | None = None) -> Fault | No
     """
     from amends.carriers.extraction import examine
 
-    _, reading = examine(response, native=True, vendor=_with_table(vendor))
+    _, reading = examine(response, native=True, vendor=vendor)
     if not reading.failed:
         return None
     return reading.fault or Fault(code="INTERNAL_ERROR")

@@ -129,10 +129,16 @@ class Upstream:
             refresh: renews the credentials; the default for operations that have no `refresh` of their own.
             address: the base address of the service, for `Failover`.
 
+        Raises:
+            LookupError: for a `vendor` that no service file names.
+
         """
         check_kind("name", name, str, 'Upstream("payments")')
         if vendor is not None:
             check_kind("vendor", vendor, str, 'Upstream("models", vendor="openai")')
+            from amends.vendors.registry import check
+
+            vendor = check(vendor)
         check_flag("own", own)
         if keyed is not None:
             check_flag("keyed", keyed)
