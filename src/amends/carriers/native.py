@@ -17,6 +17,7 @@ from amends.carriers import jsonrpc
 from amends.carriers.detection import state_of, task_in, text_items
 from amends.carriers.jsonrpc import RESERVED
 from amends.carriers.mcp_task import outcome_of
+from amends.carriers.quoted import quoted_fault
 from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
 from amends.core.instants import bounded, duration
@@ -41,7 +42,7 @@ from amends.core.wire import Unreadable, as_dict, plain
 from amends.core.wire import read as read_json
 from amends.dialects.members import integer, mapping, text, truthy
 
-__all__ = ["A2A_NUMBERS", "MCP_NUMBERS", "NUMBERS", "read"]
+__all__ = ["A2A_NUMBERS", "FRAMED", "MCP_NUMBERS", "NUMBERS", "read"]
 
 
 _NO, _MAYBE = Executed.NO, Executed.MAYBE
@@ -72,6 +73,9 @@ MCP_NUMBERS: dict[int, Meaning] = {
     -32042: FORBIDDEN,  # the user has to open a URL first
 }
 """MCP's numbers. Other protocols use them differently: A2A's -32001 is an unknown task."""
+
+FRAMED = {**NUMBERS, **MCP_NUMBERS}
+"""The numbers that a frame in the text of a tool's result may have: `MCP error -32602: …`."""
 
 _A2A_REASONS = {
     "TASK_NOT_FOUND": (-32001, NOT_FOUND),
@@ -140,6 +144,9 @@ def read(document: Any, via: str | None) -> Reading | None:
         if result is None:
             continue
         if via != "a2a" and result.get("isError") is True:
+            quoted = quoted_fault(result, FRAMED)
+            if quoted is not None:
+                return Reading(True, quoted, "content", result, True)
             message = " ".join(text_items(result.get("content")))
             return _reading(INTERNAL, _CONTENT, message, result)
         task = task_in(result)

@@ -19,9 +19,12 @@ from pydantic import ValidationError
 from amends.bindings.mcp.http_recorder import recorded_failure, transport_fault
 from amends.carriers.jsonrpc import read as read_rpc
 from amends.carriers.mcp import read as read_result
+from amends.carriers.native import FRAMED
+from amends.carriers.quoted import quoted_fault
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabulary import EVERYDAY, row_for
+from amends.core.wire import plain
 from amends.dialects import adcp
 from amends.dialects.adcp import KEY
 from amends.errors.base import FaultError
@@ -54,6 +57,9 @@ def failed_result(result: CallToolResult) -> FaultError:
     fault = read_result(
         {"isError": True, "structuredContent": structured, "content": content, "_meta": result.meta}
     ).fault
+    if fault is None:
+        document = {"isError": True, "structuredContent": structured, "content": content}
+        fault = quoted_fault(plain(document), FRAMED)
     if fault is None:
         text = content[0]["text"][:_LONGEST_TEXT] if content else ""
         fault = Fault(code="INTERNAL_ERROR", message=text, origin=_PLAIN)
