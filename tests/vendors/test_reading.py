@@ -87,7 +87,7 @@ def test_a_number_needs_evidence():
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "5"}])
 def test_no_word_of_a_stranger_stops_a_call_against_status_and_wait(status, headers):
-    """Every word of every service, from an unknown sender: none but used-up money ends a 429, a 503 or a wait."""
+    """Every code word of every service, from an unknown sender: none but used-up money ends a 429, a 503 or a wait."""
     money = {"QUOTA_EXCEEDED", "PAYMENT_REQUIRED"}
     wrong = []
     for word in {word for name in NAMES for word in vendor_of(name).words if not word.startswith("@")}:
@@ -113,7 +113,7 @@ def test_the_vectors_cover_the_services():
 
 
 def test_ordinary_answers_are_no_failures():
-    """No false positive in at least 500 ordinary bodies, though they use the words of errors."""
+    """No false positive in at least 500 ordinary bodies, though they use the code words of errors."""
     seen = list(bodies())
     assert len(seen) >= 500
     wrong = [
@@ -167,7 +167,7 @@ def test_examples_of_api_references_are_no_failures():
 
 
 def test_ordinary_documents_are_no_failures():
-    """A bare document needs more evidence than one word."""
+    """A bare document needs more evidence than one code word."""
     # A document with `status: failed`, `ok` or `isError` has the shape of one of our formats, which are read as such.
     ours = {"status", "ok", "content", "jsonrpc", "artifacts"}
     wrong = [
@@ -186,7 +186,7 @@ def test_an_unknown_vendor_is_a_lookup_error(vendor):
 
 
 def test_values_of_any_type_are_read_without_an_error():
-    """Every member may have any type: lists for words, numbers for objects, deep nesting."""
+    """Every member may have any type: lists for code words, numbers for objects, deep nesting."""
     deep: object = "x"
     for _ in range(200):
         deep = {"error": deep}

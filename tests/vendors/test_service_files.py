@@ -58,14 +58,14 @@ def test_the_examples_of_a_file_hold(path):
 
 
 def test_every_meaning_has_a_code():
-    """Names are unique words, codes are those of the http vocabulary."""
+    """Names are unique code words, codes are those of the http vocabulary."""
     assert all(name == meaning.name and name.isidentifier() for name, meaning in MEANINGS.items())
     assert {meaning.code for meaning in MEANINGS.values()} <= set(VOCABULARY.rows)
     assert len(MEANINGS) == 33
 
 
 def test_a_mapping_adds_a_service():
-    """Its words, numbers, places and rules are used; hosts are known."""
+    """Its code words, numbers, places and rules are used; hosts are known."""
     load(
         {
             "format": 1,
@@ -106,7 +106,7 @@ def test_a_mapping_adds_a_service():
 
 
 def test_a_file_changes_what_a_word_means():
-    """The word has the new meaning only; the other facts stay, and rules of both count."""
+    """The code word has the new meaning only; the other facts stay, and rules of both count."""
     before = vendor("stripe")
     load(
         {
@@ -190,7 +190,7 @@ WRONG = {
         "both rate and quota",
     ),
     "a number as a word": ({"format": 1, "name": "acme", "words": {"rate": "1113"}}, "under [numbers]"),
-    "a word as a number": ({"format": 1, "name": "acme", "numbers": {"rate": "x"}}, "is no number"),
+    "a code word as a number": ({"format": 1, "name": "acme", "numbers": {"rate": "x"}}, "is no number"),
     "no condition": ({"format": 1, "name": "acme", "is": {"shape": [["error ="]]}}, "compares with nothing"),
     "an unknown type": ({"format": 1, "name": "acme", "is": {"shape": [["a:strnig"]]}}, "no type 'strnig'"),
     "no path": ({"format": 1, "name": "acme", "at": {"code": "a..b"}}, "is no path"),
@@ -271,7 +271,7 @@ def test_files_of_another_version_of_the_format(tmp_path):
 
 
 def test_the_index_does_not_depend_on_the_order_of_the_files():
-    """A word that two services use differently means nothing for a third, whichever comes first."""
+    """A code word that two services use differently means nothing for a third, whichever comes first."""
     files = {name: file_of(name) for name in NAMES}
     backwards = Index(dict(reversed(files.items())))
     forwards = Index(files)
@@ -318,7 +318,7 @@ def test_the_command(tmp_path):
 
 
 def test_a_file_begins_with_an_openapi_document(tmp_path):
-    """Hosts and places are taken, with references inside the document; words never."""
+    """Hosts and places are taken, with references inside the document; code words never."""
     schema = {"type": "object", "properties": {"error": {"$ref": "#/components/schemas/E"}}}
     document = {
         "openapi": "3.1.0",

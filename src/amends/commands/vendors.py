@@ -195,7 +195,7 @@ def _new(args: argparse.Namespace) -> int:
     hosts, places = _from_openapi(args.openapi) if args.openapi else ((), ())
     lines = ["format = 1", f'name = "{args.name}"']
     if base is not None:
-        lines.append(f'extends = "{base}"  # the words here win over those of the shipped file')
+        lines.append(f'extends = "{base}"  # the code words here win over those of the shipped file')
     lines += [
         f'title = "{args.name}"',
         'docs = "https://"  # the published error reference',
@@ -239,7 +239,7 @@ _CODES = ("code", "error_code", "errorCode", "error", "type", "reason", "name", 
 
 
 def _from_openapi(source: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the hosts and the places of codes that an OpenAPI document describes. It says nothing about what words mean."""
+    """Return the hosts and the places of codes that an OpenAPI document describes. It says nothing about what code words mean."""
     import msgspec
 
     from amends.errors.cli import NotFoundError, ValidationError

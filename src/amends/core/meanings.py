@@ -3,7 +3,7 @@ Meanings: what a sender's code word, number, exception class or close code says.
 
 A meaning is a code with what is known beyond it: who has to act, and whether the call may have had its effect. CONFLICT alone does
 not say whether another operation is in progress (repeat it) or the state is wrong (change the request); `in_progress` and
-`conflict` do. The tables of services, of exception classes and of protocol numbers all refer to these names, so that a word has
+`conflict` do. The tables of services, of exception classes and of protocol numbers all refer to these names, so that a code word has
 one meaning everywhere. What a code itself means is in its row (`amends.core.vocabulary.Row`).
 """
 
@@ -61,7 +61,7 @@ __all__ = [
 
 class Meaning(msgspec.Struct, frozen=True, gc=False):
     """
-    What a word of a sender says.
+    What a code word of a sender says.
 
     >>> RATE.code, RATE.recovery.value, RATE.executed.value
     ('RATE_LIMITED', 'transient', 'no')
@@ -75,7 +75,7 @@ class Meaning(msgspec.Struct, frozen=True, gc=False):
     executed: Executed | None = None
     """Whether the call may have had its effect (M3); None: the HTTP status decides, and without one it may."""
     wait: float | None = None
-    """Seconds that a service documents for a word, if the response names no wait."""
+    """Seconds that a service documents for a code word, if the response names no wait."""
 
     @classmethod
     def of(

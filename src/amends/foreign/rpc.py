@@ -89,7 +89,7 @@ def _with_details(fault: Fault, name: str, details: list[dict[str, object]]) -> 
     read = examine(response, "http", vendor="google")[1].fault
     if read is None:
         return fault
-    # The number says whether the call was refused; the words of its details may be those of another service.
+    # The number says whether the call was refused; the code words of its details may be those of another service.
     read = replace(
         without_text(read), executed=executed_as_proved(read.executed, fault.executed, known=False)
     )

@@ -5,7 +5,7 @@ The facts about a service are data: one file per service, compiled into `service
 shapes: `evidence` the members of a JSON body, `markup` XML and HTML, `streams` event streams, `successes` failures inside successful
 answers. `reading` puts them together. Everything is loaded on first use.
 
-Only machine-readable words decide, together with the status; prose never does.
+Only machine-readable code words decide, together with the status; prose never does.
 """
 
 from __future__ import annotations

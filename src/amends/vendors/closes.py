@@ -78,7 +78,7 @@ def read_close(code: int, reason: str = "", vendor: str | None = None) -> Fault 
         found = by_words([*reversed(reason.split(".")), reason], None, sender, known)
         if found is not None:
             kind, word = found
-    # A number of the protocol is the service's own word; one of its text may be another service's.
+    # A number of the protocol is the service's own code word; one of its text may be another service's.
     evidence = Evidence(proved=kind is None or is_service(vendor))
     if kind is None:
         kind = REGISTERED.get(code, LOST)

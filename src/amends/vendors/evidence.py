@@ -2,7 +2,7 @@
 Collect what the members of an error body say: code words, field, request id, document, wait and verdict.
 
 Services put the same facts under a few dozen names and nest them in a dozen ways. ROLES says what a member means and, for
-words, how specific it is; NESTED says which members hold further objects. Everything else is ignored, prose included.
+code words, how specific it is; NESTED says which members hold further objects. Everything else is ignored, prose included.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Evidence:
     """Headers of a service behind this one, quoted in the body."""
 
     code: tuple[int, str] | None = None
-    """(rank of the object, word) of the first `code` that is not a number."""
+    """(rank of the object, code word) of the first `code` that is not a number."""
     type: tuple[int, str] | None = None
-    """(rank of the object, word) of the first `type`."""
+    """(rank of the object, code word) of the first `type`."""
 
     def __init__(self, *, answered: int | None = None, proved: bool = False) -> None:
         self.ranked: list[tuple[int, str]] = []
@@ -58,16 +58,16 @@ class Evidence:
         self.answered = answered
         """The status that the service itself answered with; one that only the body names is not."""
         self.proved = proved
-        """Whether the service is known by its host or by the user's word."""
+        """Whether the service is known by its host or by the user."""
 
     def kept(self, word: str) -> str:
-        """Return the word to keep for one that decided: for a `type`, the `code` beside it, which says more."""
+        """Return the code word to keep for one that decided: for a `type`, the `code` beside it, which says more."""
         if self.type is not None and self.code is not None and self.type[1] == word:
             return self.code[1] if self.type[0] == self.code[0] else word
         return word
 
     def words(self) -> list[str]:
-        """Return the words, the most specific first."""
+        """Return the code words, the most specific first."""
         if len(self.ranked) > 1:
             self.ranked.sort(key=_RANK)
         return [word for _, word in self.ranked]
@@ -460,7 +460,7 @@ _INSTANTS = frozenset(
 
 
 def _limit(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
-    """Add the wait of an object that describes a limit, unless something remains of it. Its other members are no words."""
+    """Add the wait of an object that describes a limit, unless something remains of it. Its other members are no code words."""
     if isinstance(value, dict) and not (finite(value.get("remaining")) or 0) > 0:
         for each in _LIMIT_WAITS:
             if each in value:
@@ -510,7 +510,7 @@ _CODE, _TYPE = 30, 40
 
 _Add = Callable[[str, object, Evidence, int, int], None]
 
-# Member → (what adds it, rank). The smaller the rank of a word, the more specific it is.
+# Member → (what adds it, rank). The smaller the rank of a code word, the more specific it is.
 ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("decline_code", "policyName", "limit_source"), (_word, 5)),
     "exceptionCode": (_word, 10),
@@ -639,7 +639,7 @@ ROLES: dict[str, tuple[_Add, int]] = {
     **dict.fromkeys(("flagged_input", "loc", "value", "guardrails", "patterns"), (_whole, 0)),
 }
 
-# Member with an object or an array of objects → what is added to the rank of words inside it.
+# Member with an object or an array of objects → what is added to the rank of code words inside it.
 NESTED: dict[str, int] = {
     "error": 0,
     "Error": 0,

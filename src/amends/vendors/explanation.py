@@ -11,7 +11,7 @@ __all__ = ["facts", "under"]
 
 def facts(name: str, word: str) -> list[dict[str, object]]:
     """
-    Return what the table of a vendor says about a word: one entry, or one for each status that makes a difference.
+    Return what the table of a vendor says about a code word: one entry, or one for each status that makes a difference.
 
     >>> [entry["means"] for entry in facts("openai", "insufficient_quota")]
     ['QUOTA_EXCEEDED']

@@ -57,7 +57,7 @@ def read_trailers(fields: Mapping[str, str]) -> Fault | None:
         # The reasons of Google's services say more than the status.
         found = by_words(specific, None, known.vendors["google"], known) or found
     kind = INTERNAL if found is None else found[0]
-    # The number is the protocol's; the words of its details may be those of another service.
+    # The number is the protocol's; the code words of its details may be those of another service.
     by_number = by_words([name], None, known.vendors["grpc"], known)
     evidence.proved = by_number is not None and by_number[0].executed is Executed.NO
     return build(kind, None, evidence, "grpc", first_word(words), wait, None, "header")

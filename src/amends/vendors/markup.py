@@ -49,7 +49,7 @@ def collect(text: str, evidence: Evidence) -> str | None:
     if "<html" in lowered or "<!doctype html" in lowered:
         return None
     for name, value in _CODE.findall(text)[:8]:
-        # SOAP puts a prefix before the word: sf:INVALID_LOGIN, soap:Client.
+        # SOAP puts a prefix before the code word: sf:INVALID_LOGIN, soap:Client.
         word = token(value.rpartition(":")[2])
         if word is not None:
             evidence.ranked.append((_RANKS.get(name, 30), word))

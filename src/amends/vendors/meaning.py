@@ -1,4 +1,4 @@
-"""The meaning of code words: by the vendor's table, by what all vendors agree on, and by the form of the word."""
+"""The meaning of code words: by the vendor's table, by what all vendors agree on, and by the form of the code word."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ _BROAD: tuple[tuple[re.Pattern[str], Meaning], ...] = (
     (re.compile(r"unavailable", re.IGNORECASE), UNAVAILABLE),
 )
 _EXACT = frozenset({401, 403, 404, 409, 410, 413, 415, 429})
-"""Statuses that say more than a word for "the request is wrong", such as the type of an error with an unknown code."""
+"""Statuses that say more than a code word for "the request is wrong", such as the type of an error with an unknown code."""
 _ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _FORMS), re.IGNORECASE)
 
 
@@ -176,7 +176,7 @@ class Sender(IntEnum):
     HEADER = 3
     """By a header that only this service sends."""
     NAME = 4
-    """By the host that was called, or by the user's word."""
+    """By the host that was called, or by the user."""
 
 
 def by_words(
@@ -189,15 +189,15 @@ def by_words(
     surely: Sender = Sender.NAME,
 ) -> tuple[Meaning, str] | None:
     """
-    Return the kind of the first word that has one, and the word.
+    Return the kind of the first code word that has one, and the code word.
 
     Args:
-        words: the words, the most specific first.
+        words: the code words, the most specific first.
         status: the HTTP status.
         vendor: the sender.
-        tables: the words of all services.
+        tables: the code words of all services.
         waiting: whether the response names a wait.
-        surely: how surely the sender is known. A number counts from SHAPE on. A word of a sender that is less known, and
+        surely: how surely the sender is known. A number counts from SHAPE on. A code word of a sender that is less known, and
             one of another service, has to fit the status and the wait.
 
     """
@@ -239,7 +239,7 @@ def by_words(
 
 def fits(kind: Meaning, status: int | None, *, waiting: bool) -> bool:
     """
-    Return whether the word of a stranger may have this meaning under a status; `waiting`: the response names a wait.
+    Return whether the code word of a stranger may have this meaning under a status; `waiting`: the response names a wait.
 
     It cannot stop a call where the status or the wait says that a repeat may succeed, and cannot start a repeat where the status
     says that none can. Used-up money and payment always may: then each further call is lost.
@@ -279,7 +279,7 @@ _STOPS_WHEN_DOWN = frozenset({"PERMISSION_DENIED", "CONTENT_REFUSED", "SERVICE_U
 def _under(
     kinds: Meaning | Mapping[int, Meaning] | None, status: int | None, waiting: bool
 ) -> Meaning | None:
-    """Return the kind of a word under a status."""
+    """Return the kind of a code word under a status."""
     if kinds is None or isinstance(kinds, Meaning):
         return kinds
     if waiting and status is not None and -status in kinds:
@@ -288,7 +288,7 @@ def _under(
 
 
 def first_word(words: list[str]) -> str | None:
-    """Return the most specific word of the sender; a number that only repeats the status comes last."""
+    """Return the most specific code word of the sender; a number that only repeats the status comes last."""
     number = None
     for word in words:
         if word[0] != "@":
@@ -303,7 +303,7 @@ def by_form(word: str) -> Meaning | None:
     """
     Return the kind that the form of an unknown code word shows, or None.
 
-    Services invent words by the same few patterns (`org_spend_limit_exceeded`, `ModelOverloaded`). Only code words are
+    Services invent code words by the same few patterns (`org_spend_limit_exceeded`, `ModelOverloaded`). Only code words are
     looked at, never messages.
     """
     # An address is a type, which is compared as a whole.
@@ -321,7 +321,7 @@ def by_broad_form(word: str) -> Meaning | None:
 
 
 def is_known(word: str) -> bool:
-    """Return whether a word is in a vendor's table, or has the form of a code word that is read."""
+    """Return whether a code word is in a vendor's table, or has the form of a code word that is read."""
     known = index()
     if word in known.words or word in known.broad or by_form(word) is not None:
         return True

@@ -1,4 +1,4 @@
-"""The types of the tables of services at run time: a service with its words, and how it takes idempotency keys."""
+"""The types of the tables of services at run time: a service with its code words, and how it takes idempotency keys."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Vendor(msgspec.Struct, kw_only=True):
     own: frozenset[str] = frozenset()
     """Words that others use for other things: they count only if the service was recognised."""
     broad: Mapping[str, Meaning] = {}
-    """Broad words, used only if there is no HTTP status of a failure: in streams, and inside successful answers."""
+    """Broad code words, used only if there is no HTTP status of a failure: in streams, and inside successful answers."""
     statuses: Mapping[int, Meaning] = {}
     """Statuses that mean something else here than in general."""
     closes: Mapping[int, Meaning] = {}

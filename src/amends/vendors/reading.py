@@ -112,7 +112,7 @@ def read(
         vendor: the sender, if known.
         now: the clock, for a wait until a point in time.
         quoted: returns the wait of headers that a body quotes.
-        specific: return None also if no word of the body is known.
+        specific: return None also if no code word of the body is known.
         known_by_shape: `vendor` was recognised by the answer itself, which proves nothing about its effect.
         otherwise: the sender, if neither `vendor` nor the answer shows another one.
 
@@ -276,7 +276,7 @@ def _by_condition(sender: Vendor, body: object, evidence: Evidence) -> tuple[Mea
 
 
 _CONDITION = "@condition"
-"""The word of a meaning that conditions decided. Codes that start with @ are ours."""
+"""The code word of a meaning that conditions decided. Codes that start with @ are ours."""
 
 
 def read_bare(
@@ -288,7 +288,7 @@ def read_bare(
     known_by_shape: bool = False,
 ) -> Fault | None:
     """
-    Return the fault of a document without a status. It needs a known shape and a known word or status.
+    Return the fault of a document without a status. It needs a known shape and a known code word or status.
 
     `known_by_shape`: `vendor` was recognised by the answer itself.
     """
@@ -327,7 +327,7 @@ def read_bare(
 
 
 def beside(body: dict[str, object], fields: Mapping[str, str]) -> Evidence:
-    """Return what the members of a problem document say beside those of RFC 9457; words in `words()`."""
+    """Return what the members of a problem document say beside those of RFC 9457; code words in `words()`."""
     evidence = collect(body, Evidence())
     trace, _ = _headers(fields, evidence)
     evidence.trace_id = evidence.trace_id or trace
@@ -394,7 +394,7 @@ def _is_error_object(body: dict[str, object]) -> bool:
 
 
 def _is_error(body: object, evidence: Evidence, sender: Vendor | None) -> bool:
-    """Whether the body has more to say than the status, though no word of it is known."""
+    """Whether the body has more to say than the status, though no code word of it is known."""
     if sender is not None:
         return True
     return not isinstance(body, list) and bool(evidence.ranked or evidence.field or evidence.trace_id)
@@ -404,7 +404,7 @@ def _headers(fields: Mapping[str, str], evidence: Evidence) -> tuple[str | None,
     """
     Return the request id and the service that headers show, and whether no other sends them.
 
-    Words in headers are added to the evidence.
+    Code words in headers are added to the evidence.
     """
     trace, best, vendor = None, 99, None
     words = False
@@ -429,7 +429,7 @@ def sender_of(fields: Mapping[str, str]) -> str | None:
 
 
 def _header(known: Index, name: str) -> tuple[int, bool, tuple[str, bool] | None]:
-    """Return the rank of a header as a request id (99: it is none), whether it has a word, and the service that sends it."""
+    """Return the rank of a header as a request id (99: it is none), whether it has a code word, and the service that sends it."""
     rank = _TRACES.get(name)
     if rank is None:
         rank = 50 if name.endswith(_TRACE_ENDS) else 99

@@ -1,5 +1,5 @@
 """
-The services by name, and the index over all of their words. Loaded on first use.
+The services by name, and the index over all of their code words. Loaded on first use.
 
 The files of the shipped services are compiled into one JSON document (`make services`). An application adds services, or
 overrides facts of a shipped one, with `load`; the environment variable AMENDS_SERVICES names further files.
@@ -183,7 +183,7 @@ class Index:
 
 
 def _words(value: object) -> list[str]:
-    """Return the words of a member: separated by spaces, in one text or in several."""
+    """Return the code words of a member: separated by spaces, in one text or in several."""
     return value.split() if isinstance(value, str) else " ".join(map(str, value)).split()  # type: ignore[call-overload]
 
 
@@ -192,7 +192,7 @@ def _is_number(word: str) -> bool:
 
 
 def _table(file: Mapping[str, Any], member: str) -> Iterator[tuple[str, Meaning]]:
-    """Yield (word, meaning) of a table of a file, with the documented waits."""
+    """Yield (code word, meaning) of a table of a file, with the documented waits."""
     waits = file.get("waits", {})
     for name, words in file.get(member, {}).items():
         meaning = MEANINGS[name]
@@ -236,7 +236,7 @@ def _vendor(file: Mapping[str, Any]) -> Vendor:
 
 
 def _agreed(meanings: list[Word]) -> Word:
-    """Return the meaning that several services give a word; under a status for which two differ, it has none."""
+    """Return the meaning that several services give a code word; under a status for which two differ, it has none."""
     merged: dict[int, Meaning] = {}
     contested: set[int] = set()
     for one in meanings:

@@ -27,7 +27,7 @@ __all__ = ["ServiceFile", "compiled", "load", "merged", "parsed", "problems"]
 _Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,63}$")]
 _Words = str | list[str | int]
 _ByMeaning = dict[str, _Words]
-"""Name of a meaning → words, separated by spaces or as a list."""
+"""Name of a meaning → code words, separated by spaces or as a list."""
 _Conditions = Annotated[list[Annotated[str, Meta(max_length=300)]], Meta(min_length=1, max_length=12)]
 _Path = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -99,7 +99,7 @@ class Failed(_Part):
     error: _Path | Error = "."
     """Where the error object is."""
     default: str = "internal"
-    """The meaning if no word of the error is known."""
+    """The meaning if no code word of the error is known."""
     status: _Path | None = None
     """Where the body names an HTTP status."""
 
@@ -159,7 +159,7 @@ class ServiceFile(_Part):
     kind: Literal["service", "format"] = "service"
     """A format (GraphQL, gRPC) is used by many services; its name proves nothing about the effect of a call."""
     extends: _Name | None = None
-    """The service that this file adds to: its own words win."""
+    """The service that this file adds to: its own code words win."""
     also: list[str] = []
     """Other names."""
     own: _Words = []
@@ -174,7 +174,7 @@ class ServiceFile(_Part):
     broad: _ByMeaning = {}
     """Words that count only where there is no HTTP status of a failure."""
     by_status: dict[Annotated[str, Meta(pattern="^(other|[1-5][0-9][0-9]( waiting)?)$")], _ByMeaning] = {}
-    """Status → words that mean this under it; `429 waiting`: if the response names a wait."""
+    """Status → code words that mean this under it; `429 waiting`: if the response names a wait."""
     statuses: _ByMeaning = {}
     """Statuses with a meaning of their own."""
     closes: _ByMeaning = {}
@@ -224,7 +224,7 @@ def load(source: str | Path | Mapping[str, Any], *, replace_loaded: bool = True)
 
     Args:
         source: a file in TOML or JSON, a folder of such files, or a mapping of the same form. A file with `extends` adds to
-            another service, and its words win over those of that service.
+            another service, and its code words win over those of that service.
         replace_loaded: whether a file that was loaded before is replaced.
 
     Raises:
@@ -252,7 +252,7 @@ def load(source: str | Path | Mapping[str, Any], *, replace_loaded: bool = True)
 
 def merged(file: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return a file together with the one that it extends. Words of the file win; its rules come before those of the other.
+    Return a file together with the one that it extends. Code words of the file win; its rules come before those of the other.
 
     >>> merged({"format": 1, "name": "stripe", "extends": "stripe", "words": {"rate": "lock_timeout"}})["words"]["in_progress"]
     'idempotency_key_in_use'
@@ -266,7 +266,7 @@ def merged(file: Mapping[str, Any]) -> dict[str, Any]:
         if name in _TABLES:
             found[name] = _merged_words(old or {}, value)
             if name in {"words", "numbers"} and "by_status" in found:
-                # A word that has one meaning now has it under every status.
+                # A code word that has one meaning now has it under every status.
                 found["by_status"] = {
                     status: _merged_words(table, {"": list(_words_of(value))})
                     for status, table in found["by_status"].items()
@@ -354,7 +354,7 @@ def _wrong_words(file: Mapping[str, Any]) -> Iterator[str]:
                 if not number and name in {"numbers", "statuses", "closes"}:
                     yield f"{name}: {word} is no number"
     if total > _MAX_WORDS:
-        yield f"the file has {total} words; it may have {_MAX_WORDS}"
+        yield f"the file has {total} code words; it may have {_MAX_WORDS}"
 
 
 _LONGEST_WORD = 96
@@ -463,7 +463,7 @@ def _lines(begin: str, end: str, items: Iterator[str] | map[str]) -> str:
 
 
 def _packed(file: dict[str, Any]) -> dict[str, Any]:
-    """Return a file with every list of words as one text, which is shorter and decoded faster."""
+    """Return a file with every list of code words as one text, which is shorter and decoded faster."""
     packed = dict(file)
     for name in _TABLES:
         if name in packed:

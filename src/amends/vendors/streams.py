@@ -104,7 +104,7 @@ def fault_of(error: dict[str, object], vendor: str | None, now: Clock | None) ->
     found = read_bare(error, vendor=vendor, now=now)
     if found is not None:
         return found
-    # The event says that it is an error, but no word of it is known.
+    # The event says that it is an error, but no code word of it is known.
     evidence = collect(error, Evidence(proved=is_service(vendor)))
     from amends.core.meanings import INTERNAL
     from amends.vendors.meaning import first_word

@@ -148,7 +148,7 @@ def _failure(
     body: dict[str, object], vendor: str | None
 ) -> tuple[dict[str, object], Meaning, str | None] | None:
     """
-    Return the object to read as an error, its meaning if no word of it is known, and the service that sends such answers.
+    Return the object to read as an error, its meaning if no code word of it is known, and the service that sends such answers.
 
     None for an ordinary answer.
     """
