@@ -253,7 +253,7 @@ def test_a_hostile_file_and_a_hostile_body_take_no_time():
     many = {"format": 1, "name": "acme", "is": {"shape": [["error.code = x"]] * 501}}
     assert "501 rules" in problems(many)[0]
     words = {"format": 1, "name": "acme", "words": {"rate": " ".join(f"w{n}" for n in range(20_001))}}
-    assert "20001 words" in problems(words)[0]
+    assert "20001 code words" in problems(words)[0]
 
 
 def test_files_of_another_version_of_the_format(tmp_path):
