@@ -76,9 +76,9 @@ async def test_the_quoted_answer_decides(how, code, calls):
 
 
 def test_extract_reads_it_only_as_native():
-    """A6 is unchanged without `native`; a result that is no failure is never read."""
+    """AdCP's own reading is unchanged; a result that is no failure is never read."""
     result = {"isError": True, "content": [{"type": "text", "text": json.dumps(QUOTA)}]}
-    assert extract(result) is None
+    assert extract(result, native=False) is None
     assert extract(result, native=True).code == "QUOTA_EXCEEDED"
     assert extract(result, native=True).origin.path == "content"
     for no_failure in (
