@@ -1,13 +1,23 @@
 """The options of `recover`: checks, defaults, and the arguments of hooks and fallbacks."""
 
+import inspect
 from datetime import timedelta
 
 import pytest
 
-from amends import Fault, Operation, Policy, Upstream
+from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.core.policy import DEFAULT
+from amends.recovery import arecover_stream, attempts, recover_stream, recovering
 from amends.recovery.classify import fault_in_response
-from amends.recovery.plan import UNKNOWN, Plan, fallback_arguments, hook_arguments, plan_for
+from amends.recovery.plan import (
+    UNKNOWN,
+    Options,
+    Plan,
+    RecoveryOptions,
+    fallback_arguments,
+    hook_arguments,
+    plan_for,
+)
 
 FAULT = Fault(code="TIMEOUT")
 
@@ -146,3 +156,84 @@ def test_a_plan_without_options():
     plan = Plan()
     assert (plan.read_only, plan.direct, plan.raises, plan.timeout) == (False, False, "fault", None)
     assert plan.checked().direct is True
+
+
+READS = Options(read_only=True, policy=Policy(attempts=2))
+
+
+def test_every_entry_takes_the_options_as_one_value(clock):
+    """An option that is given beside it counts instead, unless it is the default."""
+
+    def lost(*_):
+        calls.append(1)
+        raise TimeoutError
+
+    def items():
+        lost()
+        yield 1
+
+    def block():
+        for attempt in attempts(options=READS):
+            with attempt:
+                lost()
+
+    for run in (
+        lambda: recover(lost, options=READS),
+        lambda: recovering(options=READS)(lost)(),
+        block,
+        lambda: list(recover_stream(items, options=READS)),
+    ):
+        calls: list[int] = []
+        with pytest.raises(FaultError):
+            run()
+        assert len(calls) == 2
+    for named, made in (({"policy": Policy(attempts=4)}, 4), ({"read_only": False, "raises": "fault"}, 2)):
+        calls = []
+        with pytest.raises(FaultError):
+            recover(lost, options=READS, **named)
+        assert len(calls) == made
+    shared = Upstream("shared")
+    assert recovering(options=Options(upstream=shared))(lost).upstream is shared
+    assert recovering(options=READS)(lost).upstream is not None
+    assert recovering(options=READS, upstream=None)(lost).upstream is None
+
+
+async def test_async_entries_take_the_options_as_one_value(clock):
+    """The same."""
+    calls: list[int] = []
+
+    async def lost():
+        calls.append(1)
+        raise TimeoutError
+
+    async def items():
+        await lost()
+        yield 1
+
+    with pytest.raises(FaultError):
+        await arecover(lost, options=READS)
+    with pytest.raises(FaultError):
+        async for _ in arecover_stream(items, options=READS):
+            pass
+    assert len(calls) == 4
+
+
+def test_options_are_the_parameters_of_recover():
+    """The same names and defaults, so that help and editors show them in both places."""
+    shown = inspect.signature(recover).parameters
+    for name in Options.__struct_fields__:
+        default = shown[name].default
+        assert getattr(Options(), name) == (None if default is DEFAULT else default)
+    assert set(RecoveryOptions.__annotations__) == set(Options.__struct_fields__)
+    for entry in (arecover, recovering, attempts, recover_stream, arecover_stream):
+        assert "options" in inspect.signature(entry).parameters
+
+
+def test_options_of_the_wrong_kind():
+    """The message says what to write."""
+    with pytest.raises(TypeError, match="options is an Options"):
+        plan_for({"read_only": True})
+    with pytest.raises(TypeError, match="no option 'retries'"):
+        plan_for(retries=3)
+    with pytest.raises(ValueError, match="raises is"):
+        plan_for(Options(raises="never"))

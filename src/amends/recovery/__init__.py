@@ -20,6 +20,7 @@ from amends.recovery.failover import Failover, Target, current_target
 from amends.recovery.history import Attempt, History
 from amends.recovery.iterators import Attempts, Try, attempts
 from amends.recovery.origins import configure, route_scope, upstream_for
+from amends.recovery.plan import Options
 from amends.recovery.policies import ADCP, CLI, NONE, TASK, from_retry_policy
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.sharing import Shared
@@ -38,6 +39,7 @@ __all__ = [
     "EventHook",
     "Failover",
     "History",
+    "Options",
     "Shared",
     "Snapshot",
     "Stepper",

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 from msgspec.structs import replace
 
 from amends.recovery.drivers import acall_first, arun_flow, call_first, run_flow
-from amends.recovery.plan import Options, Plan, plan_for
+from amends.recovery.plan import Options, Plan, RecoveryOptions, plan_for
 from amends.recovery.upstream import Upstream
 
 __all__ = ["recovering"]
@@ -21,12 +21,21 @@ R = TypeVar("R")
 @overload
 def recovering(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def recovering(**options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def recovering(function: Callable[..., object] | None = None, /, **options: Unpack[Options]) -> Any:
+def recovering(
+    *, options: Options | None = None, **named: Unpack[RecoveryOptions]
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def recovering(
+    function: Callable[..., object] | None = None,
+    /,
+    *,
+    options: Options | None = None,
+    **named: Unpack[RecoveryOptions],
+) -> Any:
     """
     Decorate a function, plain or async, so that every call of it is one operation with recovery.
 
-    Takes the options of `recover` (on, timeout, read_only, raises, policy, operation, fallback, …) once for all calls.
+    Takes the options of `recover` (on, timeout, read_only, raises, policy, operation, fallback, …) once for all calls,
+    by name or as `options=Options(…)`.
     `Operation(keyed=True)` makes a new key for each call. A plain function that returns an awaitable is recovered when
     the awaitable is awaited; the decorated function returns a coroutine then.
 
@@ -42,8 +51,8 @@ def recovering(function: Callable[..., object] | None = None, /, **options: Unpa
             decorate the function that it calls, or use `attempts` inside it.
 
     """
-    own_upstream = "upstream" not in options
-    plan = plan_for(**options)
+    plan = plan_for(options, **named)
+    own_upstream = "upstream" not in named and plan.upstream is None and plan.failover is None
 
     def wrap(decorated: Callable[..., object]) -> Callable[..., Any]:
         return _wrap(decorated, plan, own_upstream=own_upstream)

@@ -32,7 +32,7 @@ from amends.recovery.events import EventHook, log_late_call
 from amends.recovery.failover import Failover
 from amends.recovery.history import Attempt
 from amends.recovery.operation_flow import Flow, Outcome
-from amends.recovery.plan import UNKNOWN, Hook, Plan, Raises, plan_for
+from amends.recovery.plan import UNKNOWN, Hook, Options, Plan, Raises, plan_for
 from amends.recovery.process_quota import process_quota
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Do, Finish, Park, Send, Step, Steps, Wait
@@ -76,6 +76,7 @@ def recover(
     examine: Callable[[T], Fault | None] | bool | None = None,
     on_event: EventHook | None = None,
     history: list[Attempt] | None = None,
+    options: Options | None = None,
     **kwargs: object,
 ) -> T:
     """
@@ -116,6 +117,7 @@ def recover(
             for calls that return failed responses instead of raising.
         on_event: gets the events of this operation (`amends.recovery.Event`), before the hooks of the process.
         history: a list that gets every attempt, also when the operation succeeds.
+        options: the options above as one value; one that is given beside it counts instead.
         kwargs: the keyword arguments of the call.
 
     Raises:
@@ -127,6 +129,7 @@ def recover(
     first = None
     if (
         history is None
+        and options is None
         and examine is None
         and timeout is None
         and (
@@ -141,6 +144,7 @@ def recover(
         if first is None:
             return result  # type: ignore[no-any-return]
     plan = plan_for(
+        options,
         policy=policy,
         upstream=upstream,
         operation=operation,
@@ -178,6 +182,7 @@ async def arecover(
     examine: Callable[[T], Fault | None] | bool | None = None,
     on_event: EventHook | None = None,
     history: list[Attempt] | None = None,
+    options: Options | None = None,
     **kwargs: object,
 ) -> T:
     """
@@ -190,6 +195,7 @@ async def arecover(
     first = None
     if (
         history is None
+        and options is None
         and examine is None
         and timeout is None
         and (
@@ -225,6 +231,7 @@ async def arecover(
                 upstream.succeeded(CLOCK.now(), sent)
             return result
     plan = plan_for(
+        options,
         policy=policy,
         upstream=upstream,
         operation=operation,

@@ -25,7 +25,7 @@ from amends.recovery.events import EventHook, log_late_call
 from amends.recovery.failover import Failover
 from amends.recovery.history import Attempt
 from amends.recovery.operation_flow import Flow
-from amends.recovery.plan import Hook, Raises, plan_for
+from amends.recovery.plan import Hook, Options, Raises, plan_for
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Finish, Send, Step, Steps
 from amends.recovery.upstream import Upstream
@@ -127,12 +127,14 @@ class Attempts:
     run 1
     """
 
-    def __init__(self, *, history: list[Attempt] | None, **options: Any) -> None:
+    def __init__(
+        self, *, history: list[Attempt] | None, options: Options | None = None, **named: Any
+    ) -> None:
         self._history = history
-        self._options = options
+        self._options, self._named = options, named
 
     def __iter__(self) -> Iterator[Try]:
-        flow = Flow(plan_for(**self._options), _block, (), {}, ThreadWaiter, self._history)
+        flow = Flow(plan_for(self._options, **self._named), _block, (), {}, ThreadWaiter, self._history)
         steps = flow.steps()
         step = next(steps)
         while not isinstance(step, Finish):
@@ -144,7 +146,7 @@ class Attempts:
                 step = advance(steps, step)
 
     async def __aiter__(self) -> AsyncIterator[Try]:
-        flow = Flow(plan_for(**self._options), _block, (), {}, new_task_waiter, self._history)
+        flow = Flow(plan_for(self._options, **self._named), _block, (), {}, new_task_waiter, self._history)
         steps = flow.steps()
         step = next(steps)
         while not isinstance(step, Finish):
@@ -169,6 +171,7 @@ def attempts(
     setup: Hook | None = None,
     on_event: EventHook | None = None,
     history: list[Attempt] | None = None,
+    options: Options | None = None,
 ) -> Attempts:
     """
     Return the runs of a block, each to be entered with `with`. The arguments are those of `recover`.
@@ -203,6 +206,7 @@ def attempts(
         setup=setup,
         on_event=on_event,
         history=history,
+        options=options,
     )
 
 

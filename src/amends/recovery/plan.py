@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ __all__ = [
     "Options",
     "Plan",
     "Raises",
+    "RecoveryOptions",
     "fallback_arguments",
     "hook_arguments",
     "plan_for",
@@ -47,7 +48,7 @@ UNKNOWN = Operation()
 """An operation without any declaration: it is repeated only if it surely had no effect."""
 
 
-class Options(TypedDict, total=False):
+class RecoveryOptions(TypedDict, total=False):
     """The options that `recover` takes besides the call and its arguments; `recover` describes them."""
 
     policy: Policy | None
@@ -64,6 +65,53 @@ class Options(TypedDict, total=False):
     read_only: bool
     raises: Raises
     on_event: EventHook | None
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Everything that says how to recover, as one value: for `recover`, `arecover`, `recovering`, `attempts` and the streams.
+
+    An option that is given beside it, and is not the default, counts instead.
+
+    >>> from amends import Policy, recover
+    >>> from amends.testing import FakeClock, Script
+    >>> reads = Options(read_only=True, policy=Policy(attempts=3))
+    >>> with FakeClock():
+    ...     recover(Script(TimeoutError(), "page 1"), options=reads)
+    'page 1'
+    """
+
+    policy: Policy | None = None
+    """How many calls and how much waiting are allowed. None: the default policy."""
+    upstream: Upstream | Failover | None = None
+    """The state that all callers of the same service share, or several services that can do the same."""
+    operation: Operation | None = None
+    """Whether a repeat is safe."""
+    fallback: Callable[..., object] | Iterable[Callable[..., object]] | None = None
+    """Functions that are called in order where repeating cannot help."""
+    verify: Hook | None = None
+    """Finds out whether a call that may have had its effect had it."""
+    on_fix: Hook | None = None
+    """Returns the function to call instead of one whose request has to change."""
+    refresh: Hook | None = None
+    """Renews credentials that were refused."""
+    setup: Hook | None = None
+    """Sets up what is missing."""
+    examine: Callable[[Any], Fault | None] | bool | None = None
+    """Looks at what the call returned; True reads failed responses."""
+    on: On | None = None
+    """The exceptions that are repeated. None: the failure itself decides."""
+    timeout: Any = None
+    """Seconds that one call may take, as a number or a timedelta."""
+    read_only: bool = False
+    """The call changes nothing."""
+    raises: Raises = "fault"
+    """What is raised when recovery gives up: "fault", "original" or "nothing"."""
+    on_event: EventHook | None = None
+    """Gets the events of the operation."""
+
+
+_DEFAULTS = Options()
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -169,48 +217,28 @@ class Plan(msgspec.Struct, frozen=True):
         return operation
 
 
-def plan_for(
-    *,
-    policy: Policy | None = None,
-    upstream: Upstream | Failover | None = None,
-    operation: Operation | None = None,
-    fallback: Callable[..., object] | Iterable[Callable[..., object]] | None = None,
-    verify: Hook | None = None,
-    on_fix: Hook | None = None,
-    refresh: Hook | None = None,
-    setup: Hook | None = None,
-    examine: Callable[[Any], Fault | None] | bool | None = None,
-    on: On | None = None,
-    timeout: float | timedelta | None = None,
-    read_only: bool = False,
-    raises: Raises = "fault",
-    on_event: EventHook | None = None,
-) -> Plan:
+def plan_for(options: Options | None = None, **named: Unpack[RecoveryOptions]) -> Plan:
     """
-    Return the options of `recover` as a checked Plan.
+    Return the options of `recover` as a checked Plan. An option that is named, and is not the default, counts instead of that in `options`.
 
     Raises:
         TypeError, ValueError: an option has the wrong type or value; the message shows a correct one.
 
     """
-    policy = DEFAULT if policy is None else policy
-    operation = UNKNOWN if operation is None else operation
-    return Plan(
-        policy,
-        upstream,
-        operation,
-        fallback,
-        verify,
-        on_fix,
-        refresh,
-        setup,
-        examine,
-        on,
-        timeout,
-        read_only,
-        raises,
-        on_event,
-    ).checked()
+    values: dict[str, Any] = {}
+    if options is not None:
+        check_kind("options", options, Options, "Options(read_only=True, policy=Policy(attempts=3))")
+        values = {name: getattr(options, name) for name in Options.__struct_fields__}
+    for name, value in named.items():
+        if name not in Options.__struct_fields__:
+            raise TypeError(f"recovery has no option {name!r}: it has {', '.join(Options.__struct_fields__)}")
+        if not values or (value is not getattr(_DEFAULTS, name) and value is not DEFAULT):
+            values[name] = value
+    values["service"] = values.pop("upstream", None)
+    for name, default in (("policy", DEFAULT), ("operation", UNKNOWN)):
+        if values.get(name) is None:
+            values[name] = default
+    return Plan(**values).checked()
 
 
 def _check_functions(**hooks: object) -> None:

@@ -21,8 +21,9 @@ from amends.recovery.classify import On
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import aperform, perform
 from amends.recovery.events import EventHook, log_close_failed, log_late_call
+from amends.recovery.failover import Failover
 from amends.recovery.operation_flow import Flow
-from amends.recovery.plan import Hook, Plan, Raises, plan_for
+from amends.recovery.plan import Hook, Options, Plan, Raises, plan_for
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Finish, Send, WaiterMaker
 from amends.recovery.upstream import Upstream
@@ -45,12 +46,13 @@ def recover_stream(
     read_only: bool = False,
     raises: Raises = "fault",
     policy: Policy | None = None,
-    upstream: Upstream | None = None,
+    upstream: Upstream | Failover | None = None,
     operation: Operation | None = None,
     verify: Hook | None = None,
     refresh: Hook | None = None,
     on_event: EventHook | None = None,
     bound: Callable[[], bool] | None = None,
+    options: Options | None = None,
     **kwargs: object,
 ) -> Generator[T]:
     """
@@ -79,6 +81,7 @@ def recover_stream(
         on_event: gets the events of this operation.
         bound: returns whether the source must not be started again; it is asked after each failure. The default is
             whether an item was yielded.
+        options: the options of recovery as one value, as in `recover`.
         kwargs: the keyword arguments of the source.
 
     Raises:
@@ -86,6 +89,7 @@ def recover_stream(
 
     """
     plan = plan_for(
+        options,
         on=on,
         timeout=timeout,
         read_only=read_only,
@@ -133,12 +137,13 @@ async def arecover_stream(
     read_only: bool = False,
     raises: Raises = "fault",
     policy: Policy | None = None,
-    upstream: Upstream | None = None,
+    upstream: Upstream | Failover | None = None,
     operation: Operation | None = None,
     verify: Hook | None = None,
     refresh: Hook | None = None,
     on_event: EventHook | None = None,
     bound: Callable[[], bool] | None = None,
+    options: Options | None = None,
     **kwargs: object,
 ) -> AsyncGenerator[T]:
     """
@@ -168,6 +173,7 @@ async def arecover_stream(
         on_event: gets the events of this operation.
         bound: returns whether the source must not be started again; it is asked after each failure. The default is
             whether an item was yielded.
+        options: the options of recovery as one value, as in `recover`.
         kwargs: the keyword arguments of the source.
 
     Raises:
@@ -175,6 +181,7 @@ async def arecover_stream(
 
     """
     plan = plan_for(
+        options,
         on=on,
         timeout=timeout,
         read_only=read_only,
