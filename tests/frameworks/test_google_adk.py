@@ -1,15 +1,19 @@
 """Google ADK's runner with a scripted model."""
 
 import asyncio
+import copy
 
+import pytest
 from google.adk.agents import LlmAgent
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
 from google.adk.tools import FunctionTool
 from google.genai import types
 
 from amends.bindings.google_adk import Failures
+from amends.effects import Effects
 from tests.frameworks import catalogue
 
 
@@ -68,3 +72,155 @@ def test_recovery_and_ledger():
 def test_a_tool_that_hangs():
     """The run goes on when the time of the tool is over."""
     catalogue.check_hang(lambda **options: runner(Failures(**options)))
+
+
+class Guard(BasePlugin):
+    """A guardrail of another author: it blocks calls, or answers for failures, and notes what it was asked."""
+
+    def __init__(self, asked, *, blocks=False, answers=False):
+        super().__init__(name="guard")
+        self.asked, self.blocks, self.answers = asked, blocks, answers
+
+    async def before_tool_callback(self, *, tool, tool_args, tool_context):
+        self.asked.append("plugin before")
+        return {"result": "blocked"} if self.blocks else None
+
+    async def after_tool_callback(self, *, tool, tool_args, tool_context, result):
+        self.asked.append("plugin after")
+
+    async def on_tool_error_callback(self, *, tool, tool_args, tool_context, error):
+        self.asked.append("plugin error")
+        return {"result": "explained"} if self.answers else None
+
+
+def hooked(function, plugins, **callbacks):
+    """Run the agent once with plugins and callbacks, and return what the model read."""
+
+    async def work():
+        function.__name__ = "act"
+        confirm = callbacks.pop("require_confirmation", False)
+        agent = LlmAgent(
+            name="helper",
+            model=Scripted(model="scripted", left=1),
+            tools=[FunctionTool(function, require_confirmation=confirm)],
+            **callbacks,
+        )
+        run = InMemoryRunner(agent=agent, app_name="test", plugins=plugins)
+        session = await run.session_service.create_session(app_name="test", user_id="u")
+        message = types.Content(role="user", parts=[types.Part(text="act")])
+        return [
+            dict(part.function_response.response)
+            async for event in run.run_async(user_id="u", session_id=session.id, new_message=message)
+            for part in (event.content.parts if event.content else ())
+            if part.function_response
+        ]
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("order", ["alone", "first", "last"])
+@pytest.mark.parametrize("blocker", ["plugin", "agent", "confirmation"])
+def test_a_guardrail_is_asked_before_the_tool_runs(order, blocker):
+    """The binding does not run a tool that a plugin, a callback of the agent or a confirmation holds back."""
+    paid, asked = [], []
+
+    def pay(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        return "paid"
+
+    def block(tool, args, tool_context):
+        asked.append("agent before")
+        return {"result": "blocked"}
+
+    guard = Guard(asked, blocks=blocker == "plugin")
+    with Effects("memory:") as effects:
+        ours = Failures(effects=effects, scope="task")
+        plugins = {"alone": [guard], "first": [ours, guard], "last": [guard, ours]}[order]
+        callbacks = {"before_tool_callback": block} if blocker == "agent" else {}
+        read = hooked(pay, plugins, require_confirmation=blocker == "confirmation", **callbacks)
+        assert effects.list() == []
+    assert paid == []
+    assert read[0] != {"result": "paid"}
+    assert asked == ["plugin before", *(["agent before"] if blocker == "agent" else []), "plugin after"]
+
+
+@pytest.mark.parametrize("order", ["first", "last"])
+@pytest.mark.parametrize("answers", ["plugin", "agent", "neither"])
+def test_the_callbacks_for_errors_are_asked(order, answers):
+    """A callback that answers for a failed tool is what the model reads; without one the text is ours."""
+    asked = []
+
+    def fail(order: int) -> str:
+        """Fail."""
+        raise ConnectionResetError("db.internal")
+
+    def explain(tool, args, tool_context, error):
+        asked.append(f"agent {type(error).__name__}")
+        return {"result": "explained"} if answers == "agent" else None
+
+    def after(tool, args, tool_context, tool_response):
+        asked.append("agent after")
+
+    guard = Guard(asked, answers=answers == "plugin")
+    plugins = [Failures(), guard] if order == "first" else [guard, Failures()]
+    (read,) = hooked(fail, plugins, on_tool_error_callback=explain, after_tool_callback=after)
+    agent = [] if answers == "plugin" else ["agent ConnectionResetError"]
+    assert asked == ["plugin before", "plugin error", *agent, "plugin after", "agent after"]
+    if answers == "neither":
+        assert "may have had its effect" in read["error"]
+    else:
+        assert read == {"result": "explained"}
+
+
+def test_a_tool_that_the_model_invents():
+    """The model reads the names of the tools, as ADK gives them."""
+
+    def other(order: int) -> str:
+        """Do something else."""
+        return "other"
+
+    async def work():
+        agent = LlmAgent(name="helper", model=Scripted(model="scripted", left=1), tools=[other])
+        run = InMemoryRunner(agent=agent, app_name="test", plugins=[Failures()])
+        session = await run.session_service.create_session(app_name="test", user_id="u")
+        message = types.Content(role="user", parts=[types.Part(text="act")])
+        return [
+            part.function_response.response["error"]
+            async for event in run.run_async(user_id="u", session_id=session.id, new_message=message)
+            for part in (event.content.parts if event.content else ())
+            if part.function_response
+        ]
+
+    (read,) = asyncio.run(work())
+    assert "other" in read
+
+
+def test_a_tool_without_the_plugin_runs_as_before():
+    """A tool that two runners share is covered only in the one with the plugin, and so is a copy of it."""
+    seen = []
+
+    def act(order: int) -> str:
+        """Act."""
+        raise KeyError("hunter2")
+
+    tool = FunctionTool(act)
+    for made in (tool, copy.copy(tool)):
+        for plugins in ([Failures(on_failure=seen.append)], []):
+            agent = LlmAgent(name="helper", model=Scripted(model="scripted", left=1), tools=[made])
+
+            async def work(agent=agent, plugins=plugins):
+                run = InMemoryRunner(agent=agent, app_name="test", plugins=plugins)
+                session = await run.session_service.create_session(app_name="test", user_id="u")
+                message = types.Content(role="user", parts=[types.Part(text="act")])
+                return [
+                    event
+                    async for event in run.run_async(user_id="u", session_id=session.id, new_message=message)
+                ]
+
+            if plugins:
+                asyncio.run(work())
+            else:
+                with pytest.raises(KeyError):
+                    asyncio.run(work())
+    assert len(seen) == 2
