@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from contextlib import asynccontextmanager
 
 import httpx
@@ -17,7 +18,7 @@ import amends
 from amends import Fault, decide
 from amends.core import recording
 from amends.gateway.stats import UpstreamStatus
-from amends.page import Page, access
+from amends.page import Page, access, app
 from amends.page.models import upstream_rows
 from amends.recorder import Event
 from tests.page.conftest import TOKEN
@@ -246,7 +247,16 @@ async def test_upstreams_of_a_gateway(store):
     async with client(amends.dashboard(store, upstreams=FakeGateway())) as browser:
         text = (await browser.get("/")).text
     for expected in (
-        *("shut until ", "ramping up", ">open<", "2.5/s", "4 (10.0 %)", "12 ms", "1.5 s", "RATE_LIMITED 3"),
+        *(
+            "shut until ",
+            "ramping up",
+            ">healthy<",
+            "2.5/s",
+            "4 (10.0 %)",
+            "12 ms",
+            "1.5 s",
+            "RATE_LIMITED 3",
+        ),
         '<td class="n" data-name="Waiting">7</td>',
     ):
         assert expected in text, expected
@@ -287,6 +297,80 @@ async def test_a_new_failure_comes_over_the_live_stream(store):
         assert "POST /fresh" in await fragment(sent, "failures")
         gateway.stopping = True
         await running
+    await page.close()
+
+
+class Viewer:
+    """A browser that watches the first page: what it was sent."""
+
+    def __init__(self, page, query=b""):
+        self.sent = asyncio.Queue()
+        self._read = False
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/live",
+            "query_string": query,
+            "root_path": "",
+            "headers": [(b"host", b"localhost"), (b"authorization", b"Bearer " + TOKEN.encode())],
+            "client": ("127.0.0.1", 1),
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+        }
+        self.running = asyncio.create_task(page(scope, self._receive, self.sent.put))
+
+    async def _receive(self):
+        if self._read:
+            await asyncio.Event().wait()
+        self._read = True
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def test_browsers_that_watch_the_same_share_one_rendering(store, monkeypatch):
+    """Each change is rendered once for all of them, and not on the thread of the event loop."""
+    threads = []
+    render = app.overview_fragments
+
+    def counted(*arguments):
+        threads.append(threading.current_thread().name)
+        return render(*arguments)
+
+    monkeypatch.setattr(app, "overview_fragments", counted)
+    gateway = FakeGateway()
+    page = Page(store, upstreams=gateway)
+    async with asyncio.timeout(60):
+        viewers = [Viewer(page) for _ in range(40)]
+        for viewer in viewers:
+            assert "GET /prices" in await fragment(viewer.sent, "failures")
+        with amends.record(store):
+            recording.emit(
+                "http server", "sent", Fault(code="CONFLICT"), name="POST /fresh", trace_id="b" * 32
+            )
+        for viewer in viewers:
+            while "POST /fresh" not in await fragment(viewer.sent, "failures"):
+                continue
+        assert 2 <= len(threads) <= 4
+        assert all(name.startswith("amends-page") for name in threads)
+        gateway.stopping = True
+        await asyncio.gather(*(viewer.running for viewer in viewers))
+    await page.close()
+
+
+async def test_the_number_of_browsers_and_of_filters_is_bounded(store):
+    """Beyond 64 browsers, or 16 different filters, the answer is 503 with a wait."""
+    gateway = FakeGateway()
+    page = Page(store, upstreams=gateway)
+    async with asyncio.timeout(60):
+        viewers = [Viewer(page, b"code=C%d" % (number % 16)) for number in range(64)]
+        for viewer in viewers:
+            assert (await viewer.sent.get())["status"] == 200
+            await viewer.sent.get()
+        refused = Viewer(page, b"code=C1")
+        assert (await refused.sent.get())["status"] == 503
+        gateway.stopping = True
+        await asyncio.gather(*(viewer.running for viewer in viewers), refused.running)
+        gateway.stopping = False
+        other = Viewer(page, b"code=OTHER")
+        assert (await other.sent.get())["status"] == 503
     await page.close()
 
 

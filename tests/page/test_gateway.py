@@ -36,7 +36,7 @@ async def test_a_gateway_serves_its_page(tmp_path):
             process.terminate()
             await process.communicate()
     assert process.returncode == 143
-    assert 'class="badge good">open<' in text
+    assert 'class="badge good">healthy<' in text
     assert 'data-name="Calls">1<' in text
     assert "GET /prices" in trace
     assert "hidden-value" not in text + trace

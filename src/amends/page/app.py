@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import parse_qs, quote
@@ -19,9 +19,16 @@ from amends.errors.base import FaultError
 from amends.logs import logger
 from amends.page.access import COOKIE, Access, is_local, same_origin, terminal
 from amends.page.jobs import JobSource, cancel_job, list_jobs
-from amends.page.live import live_response
+from amends.page.live import Fragments, LiveFeeds
 from amends.page.models import UpstreamFigures
-from amends.page.overview import EVENTS, Query, overview, overview_fragments, trace_fragments
+from amends.page.overview import (
+    EVENTS,
+    Query,
+    overview,
+    overview_fragments,
+    trace_fragments,
+    upstream_fragment,
+)
 from amends.page.render import HEADERS, page_response
 from amends.page.sources import RecordSource
 from amends.page.tasks import ACTIONS, TaskSource, act_on_task, list_tasks, read_task
@@ -41,8 +48,6 @@ _log = logger("amends.page")
 PREFIX = "/_amends"
 TOKEN = "AMENDS_PAGE_TOKEN"  # noqa: S105 - the name of a variable
 _BODY = 64 * 1024
-_LIVE = 64
-"""Browsers that watch at the same time."""
 _STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
@@ -143,7 +148,7 @@ class Page:
         self._upstreams = upstreams
         self._access = Access(token or os.environ.get(TOKEN))
         self._said_off = False
-        self._watching = 0
+        self._live_feeds = LiveFeeds(self._stopping)
         routes = [
             Route("/", self._overview),
             Route("/live", self._live),
@@ -236,7 +241,8 @@ class Page:
         return sending
 
     async def close(self) -> None:
-        """Close the stores that the page has opened."""
+        """Close the stores that the page has opened, and end what browsers watch."""
+        await self._live_feeds.close()
         for source in (self._records, self._tasks, self._jobs):
             if source is not None:
                 await source.close()
@@ -259,16 +265,23 @@ class Page:
     async def _overview(self, request: Request) -> Response:
         query = Query.of(request.query_params)
         reader = await self._records.get()
-        fragments, choices = await overview(reader, query, self._statuses, _root(request))
+        fragments, choices = await overview(
+            reader, query, self._statuses, _root(request), self._live_feeds.render
+        )
         live = "" if query.before is not None else f"live?{query.text()}"
         frame = self._frame(request, live=live, query=query, fragments=fragments, **choices)
         return page_response("overview.html", frame)
 
     async def _live(self, request: Request) -> Response:
         query, root = Query.of(request.query_params), _root(request)
-        return await self._follow(
-            request, query.filter, lambda events: overview_fragments(events, query, self._statuses, root)
-        )
+
+        def fragments(events: Sequence[Event], changed: bool) -> Callable[[], dict[str, str]]:
+            known = self._statuses()
+            if changed:
+                return lambda: overview_fragments(events, query, known, root)
+            return lambda: upstream_fragment(events, known, root)
+
+        return await self._follow(request, query, query.filter, fragments)
 
     async def _trace(self, request: Request) -> Response:
         id = request.path_params["id"]
@@ -287,19 +300,19 @@ class Page:
         return page_response("trace.html", self._frame(request, live=live, id=id, fragments=fragments))
 
     async def _trace_live(self, request: Request) -> Response:
-        root = _root(request)
-        return await self._follow(
-            request, Filter(trace=request.path_params["id"]), lambda events: trace_fragments(events, root)
-        )
+        root, id = _root(request), request.path_params["id"]
+
+        def fragments(events: Sequence[Event], changed: bool) -> Callable[[], dict[str, str]]:
+            return lambda: trace_fragments(events, root) if changed else {}
+
+        return await self._follow(request, id, Filter(trace=id), fragments)
 
     async def _follow(
-        self, request: Request, wanted: Filter, fragments: Callable[[Sequence[Event]], dict[str, str]]
+        self, request: Request, what: Hashable, wanted: Filter, fragments: Fragments
     ) -> Response:
-        if self._watching >= _LIVE:
-            return Response("Too many browsers are watching.", 503, {**HEADERS, "retry-after": "30"})
+        key = (what, _root(request))
         reader = await self._records.get()
-        response = live_response(request, reader, wanted, EVENTS, fragments, self._stopping)
-        return _Counted(self, response)
+        return self._live_feeds.response(request, key, reader, wanted, EVENTS, fragments)
 
     def _statuses(self) -> Sequence[UpstreamFigures]:
         return [] if self._upstreams is None else self._upstreams.statuses()
@@ -430,26 +443,6 @@ class Page:
 
     def _message(self, request: Request, status: int, title: str, text: str) -> Response:
         return page_response("message.html", self._frame(request, title=title, text=text), status)
-
-    def watch(self, change: int) -> None:
-        """Count the browsers that watch."""
-        self._watching += change
-
-
-class _Counted(Response):
-    """An answer that is counted while it is sent."""
-
-    def __init__(self, page: Page, response: Response) -> None:
-        super().__init__()
-        self._page = page
-        self._response = response
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._page.watch(1)
-        try:
-            await self._response(scope, receive, send)
-        finally:
-            self._page.watch(-1)
 
 
 def _address(request: Request) -> str:

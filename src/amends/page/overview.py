@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -15,7 +15,7 @@ from amends.page.render import render
 from amends.recorder import OUTCOMES, Event, Filter, Reader, group_traces, summarise
 from amends.recorder.traces import seconds, stamp, subject
 
-__all__ = ["EVENTS", "Query", "overview", "trace_fragments"]
+__all__ = ["EVENTS", "Query", "overview", "overview_fragments", "trace_fragments", "upstream_fragment"]
 
 EVENTS = 1000
 """The newest events that the first page is made from."""
@@ -60,11 +60,16 @@ class Query(NamedTuple):
 
 
 async def overview(
-    reader: Reader, query: Query, statuses: Callable[[], Sequence[UpstreamFigures]], root: str
+    reader: Reader,
+    query: Query,
+    statuses: Callable[[], Sequence[UpstreamFigures]],
+    root: str,
+    on_thread: Callable[[Callable[[], dict[str, str]]], Awaitable[dict[str, str]]],
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return the fragments of the first page, and the values of its frame."""
+    """Return the fragments of the first page, rendered by `on_thread`, and the values of its frame."""
     events = await reader.events(query.filter, limit=EVENTS)
-    fragments = overview_fragments(events, query, statuses, root)
+    known = statuses()
+    fragments = await on_thread(lambda: overview_fragments(events, query, known, root))
     choices = {
         "upstreams": sorted(
             {event.upstream for event in events if event.upstream} | ({query.upstream} - {""})
@@ -75,15 +80,19 @@ async def overview(
     return fragments, choices
 
 
+def upstream_fragment(events: Sequence[Event], known: Sequence[UpstreamFigures], root: str) -> dict[str, str]:
+    """Return the part of the first page that changes without a new event: the figures of the upstreams."""
+    rows = upstream_rows(known, events, time.time())
+    return {"upstreams": render("upstreams.html", rows=rows, root=root, gateway=bool(known))}
+
+
 def overview_fragments(
-    events: Sequence[Event], query: Query, statuses: Callable[[], Sequence[UpstreamFigures]], root: str
+    events: Sequence[Event], query: Query, known: Sequence[UpstreamFigures], root: str
 ) -> dict[str, str]:
-    """Return the parts of the first page by their ids."""
+    """Return the parts of the first page by their ids; `known` are the figures of a gateway's upstreams."""
     now = time.time()
     traces = group_traces(events)
     chart, step = activity(traces, now)
-    known = statuses()
-    upstreams = upstream_rows(known, events, now)
     older = query.text(before=f"{events[-1].at:.3f}") if len(events) >= EVENTS else ""
     return {
         "saved": render("saved.html", figures=summarise(events), saved=saved(traces), seconds=seconds),
@@ -95,7 +104,7 @@ def overview_fragments(
             doubt=any(trace.outcome == "doubt" for trace in traces),
             events=len(events),
         ),
-        "upstreams": render("upstreams.html", rows=upstreams, root=root, gateway=bool(known)),
+        **upstream_fragment(events, known, root),
         "failures": render(
             "failures.html",
             rows=failure_rows(traces[:_ROWS]),
