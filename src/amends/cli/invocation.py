@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BROKEN_PIPE", "Terminated", "run_command", "write_document"]
 
+FAILURE_FD = "AMENDS_FAILURE_FD"
+"""The variable by which `run` asks for a failure document; see `amends.cli.failure_pipe`."""
 BROKEN_PIPE = 141
 """The exit code if stdout was closed before everything was written, as a shell reports SIGPIPE."""
 PROFILES = ("v1", "v2")
@@ -204,6 +206,10 @@ def _fail(
 ) -> int:
     from amends.cli.documents import failure
 
+    if FAILURE_FD in os.environ:
+        from amends.cli.failure_pipe import write_failure
+
+        write_failure(failure(fault, meta, "json", docs))
     document = failure(fault, meta, options.output, docs)
     if not options.machine_readable:
         write_stderr(document.decode())

@@ -17,6 +17,7 @@ from amends.process.feed import Feed
 from amends.process.finished import Finished
 from amends.process.passthrough import Passthrough
 from amends.process.pipes import OnOutput, Pipes
+from amends.process.report import Report
 from amends.process.spool import MAX_OUTPUT
 from amends.process.termination import DeferredSignals, exit_status, terminate_group
 
@@ -79,24 +80,30 @@ def run_once(
         on_start(done)
     started = time.monotonic()
     deferred = DeferredSignals()
+    report = Report()
     try:
         process = subprocess.Popen(  # noqa: S603 - the caller chooses the command
             list(argv),
             stdin=subprocess.PIPE if feed is not None else None,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=env,
+            env={**(os.environ if env is None else env), **report.environment()},
             cwd=cwd,
             start_new_session=True,
+            pass_fds=[report.fd],
             bufsize=0,
         )
     except OSError as error:
         done.not_started = error.errno or 0
+        report.close()
         deferred.release()
         return done
     except BaseException:  # an argument that no command can have
+        report.close()
         deferred.release()
         raise
+    done.pid = process.pid
+    report.started()
     pipes = Pipes(process, done, feed, on_output, passthrough, None if stop is None else stop.fd)
 
     def terminate() -> None:
@@ -109,6 +116,7 @@ def run_once(
             feed.rewind()
         _wait(process.pid, done, pipes, None if timeout is None else started + timeout)
         done.duration = time.monotonic() - started
+        done.reported = report.last()
         ended = done.timed_out or done.signal_number is not None
         if ended or (failed or _exit_not_zero)(done):
             terminate()
@@ -120,6 +128,7 @@ def run_once(
         raise
     finally:
         pipes.close()
+        report.close()
         process.wait()
     return done
 

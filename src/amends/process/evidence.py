@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from errno import errorcode
 
+import msgspec
 from msgspec.structs import replace
 
 from amends.carriers import process as carrier
@@ -62,6 +63,10 @@ def fault_of(done: Finished, name: str | None = None, *, trust_retryable: bool =
     if done.signal is not None:
         return _fault("INTERNAL_ERROR", Executed.MAYBE, "exit", {"signal": done.signal})
     reading = read_output(done, name)
+    if done.reported is not None and done.exit and done.reported[0] != done.pid and reading.fault is not None:
+        # A program below wrote it. What those beside it did is not known.
+        executed = Executed.MAYBE if reading.fault.executed is Executed.NO else reading.fault.executed
+        return replace(reading.fault, executed=executed)
     if reading.fault is not None and trust_retryable and _invites_repeat(done, reading):
         return replace(reading.fault, executed=Executed.NO)
     if reading.path == "envelope" and reading.fault is not None:
@@ -116,6 +121,8 @@ def _profile_row(done: Finished, name: str | None) -> tuple[Row | None, str]:
 def read_output(done: Finished, name: str | None = None) -> Reading:
     """Read the command's output and exit code with the process carrier."""
     process: dict[str, object] = {"exit": done.exit, "stdout": _text(done.out), "stderr": _text(done.err)}
+    if done.reported is not None and done.exit:
+        process = {"exit": done.exit, "stdout": msgspec.json.encode(done.reported[1]).decode(), "stderr": ""}
     if name in PROFILES:
         process["profile"] = name
     return carrier.read(process)

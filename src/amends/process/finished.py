@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from typing import Any
 
 from amends.process.spool import MAX_OUTPUT, Spool
 
@@ -34,6 +35,10 @@ class Finished:
         self.not_started: int | None = None
         """The errno, if it could not be started."""
         self.duration = 0.0
+        self.pid: int | None = None
+        """Its process id."""
+        self.reported: tuple[int, dict[str, Any]] | None = None
+        """The process id and the envelope of the last failure that it, or a program below it, wrote for us; see `report`."""
         self.out, self.err = Spool(limit), Spool(limit)
 
     @property
