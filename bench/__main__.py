@@ -22,6 +22,7 @@ SECTIONS = {
     "hints": "The first wait after unusual hints, compared with other libraries",
     "stores": "Stores",
     "http": "HTTP",
+    "http_client": "A successful HTTP call with recovery",
     "mcp_calls": "MCP tool calls, guarded and with recovery",
     "chains": "Calls at the last service of a chain",
     "arcp": "ARCP: an echo job over WebSocket",

@@ -21,7 +21,7 @@ from amends.core.enums import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.errors.adcp import BudgetTooLowError
 from amends.errors.adcp import RateLimitedError as AdcpRateLimitedError
-from amends.recovery import ADCP, NONE
+from amends.recovery import ADCP, NONE, TOOL
 from tests.bindings.apps.mcp_shop import Shop, official
 from tests.http.serving import serve
 
@@ -221,7 +221,7 @@ async def test_the_members_of_an_error_do_not_change_the_client():
         with pytest.raises(FaultError):
             await client.call_tool("any", operation=Operation())
         assert dict(vars(client)) == before
-        assert (client.policy, client.raises) == (ADCP, "fault")
+        assert (client.policy, client.raises) == (TOOL, "fault")
         assert caught.value.fault.extensions["policy"] == "x"
         assert caught.value.decision.action.value == "escalate"
 

@@ -28,6 +28,27 @@ def test_a_hint_is_waited_for():
     assert verdict(Fault(code="RATE_LIMITED", vocabulary="adcp", retry_after=5.2)) == ("retry", 6.0, "hint")
 
 
+def test_a_named_wait_is_not_shorter_than_ours_after_the_first_repeat():
+    """A service may ask for one repeat at once. That one failed, so the next ones come no earlier than without a hint."""
+    at_once = Fault(code="SERVICE_UNAVAILABLE", retry_after=0.0, executed="no")
+    verdicts = [verdict(at_once, state=State(attempt=n)) for n in (1, 2, 3, 4)]
+    assert verdicts == [("retry", 0.0, "hint"), *(("retry", wait, "backoff") for wait in (2.0, 4.0, 8.0))]
+    assert (
+        decide(at_once, state=State(attempt=3), draw=0.5).delay == 3.0
+    )  # ours is shortened by jitter, as without a hint
+    longer = Fault(code="RATE_LIMITED", retry_after=30.0)
+    assert verdict(longer, state=State(attempt=4)) == ("retry", 30.0, "hint")
+    assert verdict(at_once, state=State(attempt=3, exact=True)) == ("retry", 0.0, "hint")
+    late = decide(at_once, state=State(attempt=4, waited=295.0))
+    assert (late.reason, late.resume_in) == ("wait-too-long", 8.0)
+
+
+def test_a_code_that_allows_a_repeat_at_once_keeps_it():
+    """S2: after exit 7 the same command may be run again immediately, each time that it says so."""
+    again = Fault(code="TIMEOUT", vocabulary="cli", retry_after=0.0)
+    assert verdict(again, operation=READ, state=State(attempt=3)) == ("retry", 0.0, "hint")
+
+
 def test_a_cli_code_has_its_own_first_wait():
     """M6: the first wait is 5 s for a rate limit and 0 s for a time-out; M4: later waits are not shorter."""
     limited = Fault(code="RATE_LIMITED", vocabulary="cli")

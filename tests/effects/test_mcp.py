@@ -4,9 +4,10 @@ import pytest
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
+from amends import Operation, Policy
 from amends.bindings.mcp import Client, guard
 from amends.effects import AlreadyDoneError, Effects, InDoubtError, current_key
-from amends.errors import RateLimitedError
+from amends.errors import RateLimitedError, ServiceUnavailableError
 
 
 def shop(effects=None, **options):
@@ -117,6 +118,42 @@ async def test_a_client_makes_a_call_once_and_sends_its_key():
         for _ in range(2):
             await client.call_tool("look", {"item": "tea"})
     assert sum(item == "rum" for item, _ in seen) == 1
+
+
+async def test_a_client_lists_the_tools_before_the_first_call():
+    """Two identical calls of a tool that the client has not seen are one; a tool that only reads is not covered."""
+    effects = Effects("memory:")
+    server, seen, _ = shop()
+    for options in ({}, {"operation": Operation(name="order")}):
+        seen.clear()
+        async with Client(server, effects=effects, upstream=None) as client:
+            with effects.scope(f"task-{len(options)}"):
+                await client.call_tool("order", {"item": "tea"}, **options)
+                with pytest.raises(AlreadyDoneError):
+                    await client.call_tool("order", {"item": "tea"}, **options)
+                await client.call_tool("unknown", {"item": "tea"}, **options)
+                with pytest.raises(AlreadyDoneError):
+                    await client.call_tool("unknown", {"item": "tea"}, **options)
+                for _ in range(2):
+                    await client.call_tool("look", {"item": "tea"}, **options)
+        assert len(seen) == 4
+
+
+async def test_a_listing_that_fails_covers_every_tool():
+    """Without a listing nothing says that a tool only reads."""
+    effects = Effects("memory:")
+    server, seen, _ = shop()
+
+    async def no_listing(*args, **options):
+        raise ServiceUnavailableError(executed="no")
+
+    async with Client(server, effects=effects, upstream=None, policy=Policy(attempts=1)) as client:
+        client._list_operations = no_listing
+        with effects.scope("task"):
+            await client.call_tool("order", {"item": "tea"}, operation=Operation(name="order"))
+            with pytest.raises(AlreadyDoneError):
+                await client.call_tool("order", {"item": "tea"}, operation=Operation(name="order"))
+    assert len(seen) == 1
 
 
 async def test_both_sides():

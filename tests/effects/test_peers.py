@@ -74,6 +74,29 @@ async def test_an_a2a_client_sends_the_key_of_the_effect():
         assert agent.calls == 2
 
 
+async def test_a_message_of_an_effect_has_an_id_and_the_key():
+    """A message without an id gets one that is the same whenever the effect runs, and keeps the key of the effect."""
+    sent, ours = [], Effects("memory:")
+
+    async def note(context, updater):
+        sent.append((context.message.message_id, dict(context.message.metadata).get("amends/key")))
+        await works(context, updater)
+
+    @ours.once
+    async def book(day):
+        message = request(day)
+        message.message.ClearField("message_id")
+        async with Client(card(base, PATHS[0])) as client:
+            async for _ in client.send_message(message):
+                pass
+
+    with agent_server(guard(Agent(note))) as base:
+        await book("monday")
+    ((message_id, key),) = sent
+    assert message_id == key
+    assert key
+
+
 async def test_effects_of_an_arcp_job_belong_to_the_job():
     """Two jobs with the same input have effects of their own; within one job a repeat is recognised."""
     effects, sent = Effects("memory:"), []

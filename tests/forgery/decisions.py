@@ -30,6 +30,14 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
     ),
     "amends.page.access:Access.may_act": ("tests/page/test_tasks.py::test_tasks",),
     "amends.durable.deadlines:Deadlines.left": ("tests/durable/test_deadlines.py",),
+    "amends.durable.lock_owner:LockOwner.ended": (
+        "tests/durable/test_lock_owner.py::test_only_the_end_of_a_process_is_its_end",
+        "tests/durable/test_lock_owner.py::test_what_is_not_known_has_not_ended",
+    ),
+    "amends.http.calls:Call._is_in_use": (
+        "tests/bindings/test_client_key_reuse.py::test_another_key_in_the_answer_is_no_reason_to_wait",
+        "tests/bindings/test_client_key_reuse.py::test_a_key_in_use_is_waited_for_once",
+    ),
     "amends.durable.keys:Keys.lease_left": (
         "tests/durable/test_deadlines.py::test_a_step_of_the_wall_clock_frees_no_key",
         "tests/durable/test_deadlines.py::test_a_process_that_is_proved_to_have_ended_has_no_lease",

@@ -29,7 +29,6 @@ from amends.errors.base import FaultError
 from amends.http.call_bodies import LIMIT, BodyReading
 from amends.http.calls import Call, CallOptions, mistakes_pass, raise_if_mistake
 from amends.http.redirects import is_credential, same_party
-from amends.recovery.drivers import arecover
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.upstream import Upstream
 
@@ -46,6 +45,7 @@ def recovering(
     own: bool = False,
     keys: bool = True,
     keyed: bool | None = None,
+    reuse_keys: bool = False,
     raises: str = "fault",
     headers: Callable[[], Mapping[str, str]] | None = None,
     refresh: Callable[..., object] | None = None,
@@ -64,6 +64,7 @@ def recovering(
         own=own,
         keys=keys,
         keyed=keyed,
+        reuse_keys=reuse_keys,
         raises=raises,
         headers=headers,
         refresh=refresh,
@@ -125,6 +126,9 @@ async def _send(
     redirected: bool,
     key: str | None = None,
 ) -> aiohttp.ClientResponse:
+    content: tuple[str, bytes] | None = None
+    if options.reuse_keys and (not request.body or isinstance(request.body, BytesPayload)):
+        content = str(request.url), await request.body.as_bytes() if request.body else b""
     call = Call(
         options,
         method=request.method,
@@ -134,6 +138,7 @@ async def _send(
         replayable=not request.body or isinstance(request.body, BytesPayload),
         redirected=redirected,
         key=key,
+        content=None if content is None else lambda: content,
     )
 
     async def send_once() -> tuple[aiohttp.ClientResponse, BodyReading]:
@@ -159,7 +164,7 @@ async def _send(
 
     try:
         with mistakes_pass():
-            response: aiohttp.ClientResponse = await arecover(attempt, **call.recover_options())
+            response: aiohttp.ClientResponse = await call.arun(attempt)
     except FaultError as error:
         result: aiohttp.ClientResponse = await call.aresolve(
             error, lambda again, new: _send(request, headers, handler, again, redirected, new)

@@ -60,7 +60,7 @@ from amends.core.policy import Policy  # noqa: E402
 from amends.errors.base import FaultError  # noqa: E402
 from amends.foreign.trust import is_own_address, trusted  # noqa: E402
 from amends.recovery.origins import PER_ORIGIN, PerOrigin  # noqa: E402
-from amends.recovery.policies import ADCP  # noqa: E402
+from amends.recovery.policies import TOOL  # noqa: E402
 from amends.recovery.upstream import Upstream  # noqa: E402
 from amends.serving.server_errors import OwnErrors, fault_for  # noqa: E402
 
@@ -170,7 +170,7 @@ class Recovering:
     def __init__(
         self,
         *args: Any,
-        policy: Policy = ADCP,
+        policy: Policy = TOOL,
         upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         own: bool = False,
         refresh: Callable[..., object] | None = None,

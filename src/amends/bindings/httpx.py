@@ -15,6 +15,7 @@ With `raises="nothing"` the last response is returned instead, with `raises="ori
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from inspect import isawaitable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -33,11 +34,14 @@ else:
 from amends.bindings.httpx_proxies import AsyncEnvironmentTransport, EnvironmentTransport
 from amends.bindings.httpx_responses import (
     Answer,
+    Library,
     aanswer,
     answer,
     apeek,
     araise_for_failure,
+    fields_of,
     give_up_later,
+    is_in_memory,
     library_of,
     peek,
     raise_for_failure,
@@ -46,7 +50,15 @@ from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http import call_bodies
 from amends.http.call_bodies import broken_body_error, is_effect_unknown
-from amends.http.calls import Call, CallOptions, mistakes_pass, raise_if_mistake
+from amends.http.calls import (
+    ANSWER_FIELDS,
+    REQUEST_FIELDS,
+    UNSAFE,
+    Call,
+    CallOptions,
+    mistakes_pass,
+    raise_if_mistake,
+)
 from amends.http.key_support import KeySupport, shared_proofs
 from amends.http.raising import return_or_raise
 from amends.http.redirects import is_credential, same_party
@@ -57,6 +69,8 @@ from amends.recovery.upstream import Upstream
 
 __all__ = ["AsyncTransport", "Transport"]
 
+_ANSWER_FIELDS = frozenset(name.encode() for name in (*ANSWER_FIELDS, "content-encoding"))
+_REQUEST_FIELDS = frozenset(name.encode() for name in REQUEST_FIELDS)
 ORIGIN = "amends_origin"
 """Extension of a request: the first origin that it went to. The libraries hand extensions on when they follow redirects."""
 
@@ -73,6 +87,7 @@ class _Base:
         own: bool = False,
         keys: bool = True,
         keyed: bool | None = None,
+        reuse_keys: bool = False,
         raises: str = "fault",
         headers: Callable[[], Mapping[str, str]] | None = None,
         refresh: Callable[..., object] | None = None,
@@ -91,6 +106,9 @@ class _Base:
             keys: send an `Idempotency-Key` with POST and PATCH; False sends none.
             keyed: whether the service honours keys, so that a POST or PATCH that may have had its effect is repeated.
                 None: it is unknown, until a vendor table or an answer of the service proves it.
+            reuse_keys: give a request the key of an earlier one that was the same (address, headers, body, trace) and whose
+                outcome is not known, so that calling again after a give-up does not do it twice. It ends with the first
+                known outcome.
             raises: what is raised when recovery gives up: "fault", our typed error; "original", the library's exception
                 with the fault attached; "nothing", the last response is returned.
             headers: returns headers, called for every attempt: credentials that `refresh` renews. They are sent to the
@@ -114,6 +132,7 @@ class _Base:
             own=own,
             keys=keys,
             keyed=keyed,
+            reuse_keys=reuse_keys,
             raises=raises,
             headers=headers,
             refresh=refresh,
@@ -124,23 +143,27 @@ class _Base:
         self._on_response = on_response
         self._auth = auth
 
-    def _call(self, options: CallOptions, request: library.Request, key: str | None) -> Call:
+    def _call(
+        self, options: CallOptions, request: library.Request, key: str | None, classes: Library
+    ) -> Call:
         """Return what all attempts of a request have in common."""
-        url = request.url
+        url, method = request.url, request.method
         origin = f"{url.scheme}://{url.netloc.decode('latin-1')}"
         first = request.extensions.setdefault(ORIGIN, origin)
         redirected = first != origin and not same_party(first, origin)
+        # With POST and PATCH, the name of the header with the key depends on the service.
+        fields = fields_of(request.headers, None if method in UNSAFE else _REQUEST_FIELDS)
         return Call(
             options,
-            method=request.method,
+            method=method,
             origin=origin,
             path=url.path,
-            headers=_without_credentials(request) if redirected else request.headers,
+            headers=_without_credentials(fields) if redirected else fields,
             redirected=redirected,
-            replayable=isinstance(request.stream, library_of(request).byte_stream)
-            or _read_small_form(request),
+            replayable=isinstance(request.stream, classes.byte_stream) or _read_small_form(request),
             key=key,
             give_up=give_up_later,
+            content=lambda: (str(url), request.read()),
         )
 
 
@@ -165,42 +188,18 @@ class Transport(_Base, library.BaseTransport):
     ) -> library.Response:
         if self._inner is None:
             self._inner = EnvironmentTransport(library_of(request).module)
-        call, classes = self._call(options, request, key), library_of(request)
-
-        def attempt() -> library.Response:
-            if self._on_response is not None:
-                self._show(call.take_failed())
-            if call.kept_open:
-                call.release()
-            try:
-                sent = _attempt_request(request, call)
-                response = self._deliver(sent)
-            except Exception as error:
-                raise_if_mistake(error, _mistakes(request))
-                raise
-            call.answered(response.status_code, response.headers)
-            if response.status_code >= 400 or call.timeout is not None:
-                _limit_reads(sent, response)
-            if response.status_code >= 400:
-                raise_for_failure(response, call, request, classes)
-            if call.service.computes:
-                response = peek(response, call, request, classes)
-            return answer(response, call, classes, again)
-
-        def again(broken: Exception) -> library.Response:
-            with mistakes_pass():
-                response = _again(attempt, call, broken)
-                self._show(response)
-            return response
-
-        def resend(options: CallOptions, key: str) -> library.Response:
-            self._show(call.take_failed())
-            return self._send(request, options, key)
+        classes = library_of(request)
+        call = self._call(options, request, key, classes)
 
         with mistakes_pass():
             try:
-                response: library.Response = recover(attempt, **call.recover_options())
+                response: library.Response = call.run(partial(self._attempt, request, call, classes))
             except FaultError as error:
+
+                def resend(options: CallOptions, key: str) -> library.Response:
+                    self._show(call.take_failed())
+                    return self._send(request, options, key)
+
                 response = call.resolve(error, resend)
                 failed: object = getattr(error, "response", None)
                 if response is failed:
@@ -210,16 +209,46 @@ class Transport(_Base, library.BaseTransport):
             call.release()
         return response
 
-    def _deliver(self, sent: library.Request) -> library.Response:
-        """Send the request of one attempt, by the auth flow if there is one."""
-        if self._auth is None:
-            response: library.Response = self._inner.handle_request(sent)
+    def _attempt(self, request: library.Request, call: Call, classes: Library) -> library.Response:
+        """Send the request once."""
+        if self._on_response is not None:
+            self._show(call.take_failed())
+        if call.kept_open:
+            call.release()
+        try:
+            sent = _attempt_request(request, call, classes)
+            response = self._inner.handle_request(sent) if self._auth is None else self._deliver(sent)
+        except Exception as error:
+            raise_if_mistake(error, _mistakes(request))
+            raise
+        status, fields = response.status_code, fields_of(response.headers, _ANSWER_FIELDS)
+        call.answered(status, fields)
+        if status >= 400 or call.timeout is not None:
+            _limit_reads(sent, response)
+        if status >= 400:
+            raise_for_failure(response, call, request, classes)
+        if call.service.computes:
+            response = peek(response, call, request, classes)
+        if is_in_memory(response, call, classes, fields):
             return response
+        return answer(response, call, classes, partial(self._read_again, request, call, classes))
+
+    def _read_again(
+        self, request: library.Request, call: Call, classes: Library, broken: Exception
+    ) -> library.Response:
+        """Repeat the request after the body of its answer broke off."""
+        with mistakes_pass():
+            response = _again(partial(self._attempt, request, call, classes), call, broken)
+            self._show(response)
+        return response
+
+    def _deliver(self, sent: library.Request) -> library.Response:
+        """Send the request of one attempt by the auth flow."""
         flow = self._auth.sync_auth_flow(sent)
         try:
             request = next(flow)
             while True:
-                response = self._inner.handle_request(request)
+                response: library.Response = self._inner.handle_request(request)
                 response.request = request
                 try:
                     request = flow.send(response)
@@ -274,39 +303,18 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
     ) -> library.Response:
         if self._inner is None:
             self._inner = AsyncEnvironmentTransport(library_of(request).module)
-        call, classes = self._call(options, request, key), library_of(request)
-
-        async def attempt() -> library.Response:
-            if self._on_response is not None:
-                await self._show(call.take_failed())
-            if call.kept_open:
-                await call.arelease()
-            try:
-                response = await self._deliver(_attempt_request(request, call))
-            except Exception as error:
-                raise_if_mistake(error, _mistakes(request))
-                raise
-            call.answered(response.status_code, response.headers)
-            if response.status_code >= 400:
-                await araise_for_failure(response, call, request, classes)
-            if call.service.computes:
-                response = await apeek(response, call, request, classes)
-            return aanswer(response, call, classes, again)
-
-        async def again(broken: Exception) -> library.Response:
-            with mistakes_pass():
-                response = await _aagain(attempt, call, broken)
-                await self._show(response)
-            return response
-
-        async def resend(options: CallOptions, key: str) -> library.Response:
-            await self._show(call.take_failed())
-            return await self._send(request, options, key)
+        classes = library_of(request)
+        call = self._call(options, request, key, classes)
 
         with mistakes_pass():
             try:
-                response: library.Response = await arecover(attempt, **call.recover_options())
+                response: library.Response = await call.arun(partial(self._attempt, request, call, classes))
             except FaultError as error:
+
+                async def resend(options: CallOptions, key: str) -> library.Response:
+                    await self._show(call.take_failed())
+                    return await self._send(request, options, key)
+
                 response = await call.aresolve(error, resend)
                 failed: object = getattr(error, "response", None)
                 if response is failed:
@@ -316,16 +324,48 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
             await call.arelease()
         return response
 
-    async def _deliver(self, sent: library.Request) -> library.Response:
-        """Send the request of one attempt, by the auth flow if there is one."""
-        if self._auth is None:
-            response: library.Response = await self._inner.handle_async_request(sent)
+    async def _attempt(self, request: library.Request, call: Call, classes: Library) -> library.Response:
+        """Send the request once."""
+        if self._on_response is not None:
+            await self._show(call.take_failed())
+        if call.kept_open:
+            await call.arelease()
+        response: library.Response
+        try:
+            sent = _attempt_request(request, call, classes)
+            if self._auth is None:
+                response = await self._inner.handle_async_request(sent)
+            else:
+                response = await self._deliver(sent)
+        except Exception as error:
+            raise_if_mistake(error, _mistakes(request))
+            raise
+        fields = fields_of(response.headers, _ANSWER_FIELDS)
+        call.answered(response.status_code, fields)
+        if response.status_code >= 400:
+            await araise_for_failure(response, call, request, classes)
+        if call.service.computes:
+            response = await apeek(response, call, request, classes)
+        if is_in_memory(response, call, classes, fields):
             return response
+        return aanswer(response, call, classes, partial(self._read_again, request, call, classes))
+
+    async def _read_again(
+        self, request: library.Request, call: Call, classes: Library, broken: Exception
+    ) -> library.Response:
+        """Repeat the request after the body of its answer broke off."""
+        with mistakes_pass():
+            response = await _aagain(partial(self._attempt, request, call, classes), call, broken)
+            await self._show(response)
+        return response
+
+    async def _deliver(self, sent: library.Request) -> library.Response:
+        """Send the request of one attempt by the auth flow."""
         flow = self._auth.async_auth_flow(sent)
         try:
             request = await anext(flow)
             while True:
-                response = await self._inner.handle_async_request(request)
+                response: library.Response = await self._inner.handle_async_request(request)
                 response.request = request
                 try:
                     request = await flow.asend(response)
@@ -428,22 +468,30 @@ async def _aagain(
     return response
 
 
-def _attempt_request(request: library.Request, call: Call) -> library.Request:
+def _attempt_request(request: library.Request, call: Call, classes: Library) -> library.Request:
     """
     Return the request of one attempt: a copy with our headers, and with time-outs limited to the time left.
 
     The caller's request stays as it is. The library copies its headers when it follows a redirect, so ours would follow.
     """
-    headers = call.attempt_headers()
-    extensions = dict(request.extensions)
-    extensions["timeout"] = given = dict(extensions.get("timeout") or {})
+    added = call.attempt_headers()
+    sent: library.Request = classes.request(
+        request.method,
+        request.url,
+        headers=request.headers,
+        stream=request.stream,
+        extensions=request.extensions,
+    )
+    headers, extensions = sent.headers, sent.extensions
+    extensions["timeout"] = given = dict(extensions.get("timeout") or ())
     if call.timeout is not None:
         for name in ("connect", "read", "write", "pool"):
             given[name] = _shorter(given.get(name), call.timeout)
-    sent: library.Request = library_of(request).module.Request(
-        request.method, request.url, headers=call.headers, stream=request.stream, extensions=extensions
-    )
-    sent.headers.update(headers)
+    if call.redirected:
+        for name in [name for name in headers if is_credential(name)]:
+            del headers[name]
+    for name, value in added.items():
+        headers[name] = value
     if call.replayable:
         sent.read()  # transports for tests look at `request.content`
     return sent
@@ -482,12 +530,9 @@ def _shorter(seconds: float | None, limit: float) -> float:
     return limit if seconds is None else min(seconds, limit)
 
 
-def _without_credentials(request: library.Request) -> library.Headers:
+def _without_credentials(fields: dict[str, str]) -> dict[str, str]:
     """Return the headers of a request that was redirected to another origin, without credentials and keys."""
-    headers = request.headers.copy()
-    for name in [name for name in headers if is_credential(name)]:
-        del headers[name]
-    return headers
+    return {name: value for name, value in fields.items() if not is_credential(name)}
 
 
 def _mistakes(request: library.Request) -> tuple[type[Exception], ...]:

@@ -13,7 +13,8 @@ body is read within the bounds of the call.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -40,7 +41,9 @@ __all__ = [
     "answer",
     "apeek",
     "araise_for_failure",
+    "fields_of",
     "give_up_later",
+    "is_in_memory",
     "library_of",
     "peek",
     "raise_for_failure",
@@ -53,6 +56,7 @@ class Library:
     def __init__(self, module: ModuleType) -> None:
         library: Any = module
         self.module = library
+        self.request: Any = library.Request
         self.byte_stream: type[Any] = library.ByteStream
         self.broken: tuple[type[Exception], ...] = (library.TransportError, library.DecodingError, FaultError)
         """What ends a body before its end."""
@@ -79,6 +83,23 @@ def library_of(value: object) -> Library:
 
 
 _LIBRARIES: WeakKeyDictionary[type, Library] = WeakKeyDictionary()
+
+
+def fields_of(headers: httpx2.Headers, wanted: AbstractSet[bytes] | None = None) -> dict[str, str]:
+    """
+    Return headers by their names in lower case, all or the wanted ones. One look at the library's own takes as long.
+
+    >>> import httpx2
+    >>> fields_of(httpx2.Headers({"ETag": "7", "Date": "x"}), {b"date"})
+    {'date': 'x'}
+    """
+    fields: dict[str, str] = {}
+    for raw, value in headers.raw:
+        lower = raw.lower()
+        if wanted is None or lower in wanted:
+            name, text = lower.decode("latin-1"), value.decode("latin-1")
+            fields[name] = f"{fields[name]}, {text}" if name in fields else text
+    return fields
 
 
 class Answer(Response):
@@ -319,9 +340,7 @@ def raise_inside(response: httpx2.Response, call: Call) -> None:
 def answer(
     response: httpx2.Response, call: Call, library: Library, again: Callable[[Exception], object]
 ) -> httpx2.Response:
-    """Return the response of a successful call; unless its body is in memory, it is read under the bounds of the call."""
-    if _is_in_memory(response, call, library):
-        return response
+    """Return the response of a successful call, whose body is read under the bounds of the call."""
     reading = BodyReading(call, call.until)
     found, source = _answer_of(response, library, reading, again), response.stream
     assert isinstance(source, Iterable)
@@ -333,8 +352,6 @@ def aanswer(
     response: httpx2.Response, call: Call, library: Library, again: Callable[[Exception], object]
 ) -> httpx2.Response:
     """Same as `answer`, for async clients."""
-    if _is_in_memory(response, call, library):
-        return response
     reading = BodyReading(call, call.until)
     found, source = _answer_of(response, library, reading, again), response.stream
     assert isinstance(source, AsyncIterable)
@@ -342,15 +359,19 @@ def aanswer(
     return found
 
 
-def _is_in_memory(response: httpx2.Response, call: Call, library: Library) -> bool:
-    """Return whether the whole body is in memory, where it cannot break off. Raise the failure inside it."""
+def is_in_memory(response: httpx2.Response, call: Call, library: Library, fields: Mapping[str, str]) -> bool:
+    """
+    Return whether the whole body is in memory, where it cannot break off. Raise the failure inside it.
+
+    `fields` are the headers of the response, as `fields_of` returns them.
+    """
     if response.is_stream_consumed and response.is_closed:
         raise_inside(response, call)
         return True
     return (
         type(response.stream) is library.byte_stream
         and not call.service.inspected
-        and "content-encoding" not in response.headers
+        and "content-encoding" not in fields
     )
 
 

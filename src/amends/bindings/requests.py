@@ -38,7 +38,6 @@ from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading
 from amends.http.calls import Call, CallOptions, mistakes_pass, raise_if_mistake
 from amends.http.redirects import is_credential, same_party
-from amends.recovery.drivers import recover
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -67,6 +66,7 @@ class Adapter(HTTPAdapter):
         own: bool = False,
         keys: bool = True,
         keyed: bool | None = None,
+        reuse_keys: bool = False,
         raises: str = "fault",
         headers: Callable[[], Mapping[str, str]] | None = None,
         refresh: Callable[..., object] | None = None,
@@ -82,6 +82,7 @@ class Adapter(HTTPAdapter):
             own=own,
             keys=keys,
             keyed=keyed,
+            reuse_keys=reuse_keys,
             raises=raises,
             headers=headers,
             refresh=refresh,
@@ -119,6 +120,7 @@ class Adapter(HTTPAdapter):
             redirected=isinstance(request.headers, _RedirectedHeaders),
             key=key,
             give_up=give_up_later,
+            content=lambda: (request.url or "", _bytes(request.body)),
         )
 
         def show(failed: Answer | None) -> None:
@@ -154,7 +156,7 @@ class Adapter(HTTPAdapter):
 
         with mistakes_pass():
             try:
-                response: Answer = recover(attempt, **call.recover_options())
+                response: Answer = call.run(attempt)
             except FaultError as error:
                 result: requests.Response = call.resolve(error, resend)
                 failed: object = getattr(error, "response", None)
@@ -195,6 +197,10 @@ def _target(response: requests.Response) -> str:
 
 def _text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
+
+
+def _bytes(body: object) -> bytes:
+    return body if isinstance(body, bytes) else str(body or "").encode("utf-8", "surrogatepass")
 
 
 def _limit_timeout(timeout: Timeout) -> Timeout:

@@ -28,6 +28,8 @@ from amends.errors import CancelledError
 from amends.logs import logger
 from amends.recovery import arecover, recover
 from amends.recovery.async_library import within
+from amends.recovery.policies import TOOL
+from amends.recovery.scope import tool_call
 from amends.serving.time_limit import call_within
 from amends.tools import log_and_describe, tool_fault
 
@@ -40,8 +42,6 @@ LOG = logger("amends.tools")
 
 CLOSED_AFTER = 5
 """Failures of one kind in a row after which a tool is closed for the run."""
-MAX_WAIT = 60.0
-"""Seconds that recovery waits for one tool call: a person usually waits for the agent."""
 AGAIN, _ASKING = "again", frozenset({"ALREADY_DONE", "SIMILAR_CALL"})
 """The argument with which a model answers the ledger, and the codes of its questions."""
 _SHOWN = 85
@@ -99,7 +99,7 @@ class ToolCalls:
         effects: the ledger for tools that did not promise that a repeat is safe.
         scope: separates the ledger's derived keys, for example by task; a text, or a function of the run's key.
         read_only: names of tools that only read.
-        policy: limits of recovery.
+        policy: limits of recovery; by default `amends.recovery.TOOL`.
         hosts: domains of set-up pages that the model may be shown.
         on_failure: is called with each `ToolFailure`.
         timeout: seconds for one call of a tool. A plain function then runs in a thread, which cannot be stopped, but the run goes on.
@@ -128,7 +128,7 @@ class ToolCalls:
                 raise TypeError(f"{option} is a list of names, not {type(names).__name__}")
         self.effects, self.scope, self.hosts = effects, scope, tuple(hosts)
         self.read_only, self.timeout = frozenset(read_only), timeout
-        self.policy = Policy(max_wait=MAX_WAIT) if policy is None else policy
+        self.policy = TOOL if policy is None else policy
         self.on_failure = on_failure
         self._runs: OrderedDict[Hashable, Run] = OrderedDict()
 
@@ -213,7 +213,8 @@ class Run:
             return closed
         tried = _Attempt(passing, asking)
         try:
-            result = await self._acall(name, arguments, call, tried, read_only=read_only)
+            with tool_call():
+                result = await self._acall(name, arguments, call, tried, read_only=read_only)
         except Exception as error:  # noqa: BLE001 - every failure becomes a text; cancellation is no Exception
             return self._raised(name, arguments, error, tried, read_only)
         self._failed.pop(name, None)
@@ -269,18 +270,23 @@ class Run:
                 return call() if made.timeout is None else call_within(made.timeout, call)
 
         try:
-            if read_only or name in made.read_only:
-                operation = Operation(name=name, read_only=True)
-                result = recover(once, policy=made.policy, operation=operation)
-            elif made.effects is None:
-                result = once()
-            else:
-                given, again = self._reason(name, arguments)
-                result = made.effects.call(name, once, given, scope=self._scope(), again=again)
+            with tool_call():
+                result = self._call(name, arguments, once, read_only=read_only)
         except Exception as error:  # noqa: BLE001
             return self._raised(name, arguments, error, tried, read_only)
         self._failed.pop(name, None)
         return result if tried.ran or restore is None else restore(result)
+
+    def _call(
+        self, name: str, arguments: Mapping[str, object], once: Callable[[], object], *, read_only: bool
+    ) -> object:
+        made = self._calls
+        if read_only or name in made.read_only:
+            return recover(once, policy=made.policy, operation=Operation(name=name, read_only=True))
+        if made.effects is None:
+            return once()
+        arguments, again = self._reason(name, arguments)
+        return made.effects.call(name, once, arguments, scope=self._scope(), again=again)
 
     def _raised(
         self,

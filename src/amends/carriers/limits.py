@@ -17,7 +17,7 @@ import msgspec
 from amends.core.instants import bounded, duration, is_instant, number, seconds_of
 
 __all__ = [
-    "Limit", "allowance", "describes_limit", "exhausted", "fewest", "is_used_up", "limits", "published", "reset",
+    "ALLOWANCE_FIELDS", "Limit", "allowance", "describes_limit", "exhausted", "fewest", "is_used_up", "limits", "published", "reset",
 ]  # fmt: skip
 
 _KINDS = {
@@ -254,6 +254,9 @@ _FAMILIES = (
     ),
 )
 """The headers that count calls or tokens, each family by itself. Others count bytes or points, which no caller knows before."""
+_FIRST = tuple(names[0] for names in _FAMILIES)
+ALLOWANCE_FIELDS = frozenset({"date"}.union(*_FAMILIES))
+"""The headers that `allowance` and `published` read."""
 _LONGEST = 86_400.0
 """Seconds. A limit that lasts longer than a day is a quota, which pacing cannot keep."""
 
@@ -296,6 +299,8 @@ def published(headers: Mapping[str, Any], now: float) -> list[Limit]:
     >>> published({"x-ratelimit-remaining-tokens": "900", "x-ratelimit-reset-tokens": "6m0s"}, now=0)
     [Limit(name='tokens', limit=None, remaining=900.0, reset=360.0)]
     """
+    if not any(map(headers.__contains__, _FIRST)):
+        return []
     sent = headers.get("date")
     clock = {"date": sent} if isinstance(sent, str) else {}
     found = []

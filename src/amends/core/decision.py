@@ -72,10 +72,17 @@ class State(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """Retries already spent on uncertain failures."""
     started: float | None = None
     """When the first call began, on the same clock as `now`."""
+    took: float = 0.0
+    """Seconds that the failed call took."""
     until: float | None = None
     """When the deadline of an enclosing operation ends, on the same clock."""
     unrepeatable: str | None = None
     """Why no repeat can help, a key of REASONS, if the caller knows that: the failure is a bug of the called code."""
+    exact: bool = False
+    """
+    Whether the fault's wait is the caller's own word, as from `on=`. It is kept; one that a service names is not shorter
+    than our own after the first repeat.
+    """
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -110,6 +117,7 @@ def _check_state(state: State) -> None:
     for name, count in (("attempt", state.attempt), ("below", state.below), ("uncertain", state.uncertain)):
         check_count(name, count)
     check_seconds("waited", state.waited)
+    check_seconds("took", state.took)
     if state.started is not None:
         check_seconds("started", state.started)
     if state.until is not None:
@@ -187,17 +195,27 @@ def choose(
     if draw is not None:
         # Jitter lengthens a wait that the service asked for, and shortens one of our own.
         jittered = (backoff.jitter if reason == "backoff" else backoff.above)(delay, draw)
+    if hint is not None and state.attempt > 1 and not (state.exact or _at_once(fault, hint)):
+        # One repeat may come as early as the service says. Then it was wrong, so later ones do not come before our own.
+        own = backoff.wait(state.attempt)
+        if hint < backoff.jitter(own, 1.0):
+            delay, jittered, reason = own, max(backoff.jitter(own, draw), jittered), "backoff"
     if recovery is Recovery.UNCERTAIN:
         reason = "uncertain"
     if policy.max_wait is not None or now is not None:
         late = too_late(policy, state, now, min(delay, jittered))
         if late is not None:
-            asked = delay if hint is None else _asked(fault, hint)
+            asked = delay if hint is None else max(delay, _asked(fault, hint))
             return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=late, resume_in=asked))
         # Jitter must not push a wait over a bound that it kept without jitter.
         if jittered > delay and too_late(policy, state, now, jittered) is not None:
             jittered = delay
     return Decision(action=_RETRY, delay=jittered, reason=reason)
+
+
+def _at_once(fault: Fault, hint: float) -> bool:
+    """Return whether the code itself says that the same call may be made again immediately (exit 7 of S2)."""
+    return hint == 0.0 and row_for(fault.vocabulary, fault.code, fault.status).wait == 0.0
 
 
 def _terminal(fault: Fault) -> Decision:
@@ -252,6 +270,14 @@ def too_late(policy: Policy, state: State, now: float | None, delay: float) -> s
         return "wait-too-long"
     if now is None:
         return None
+    # The next call is expected to take as long as the failed one.
+    ends = now + delay + state.took
+    if (
+        policy.ends_within is not None
+        and state.started is not None
+        and ends > state.started + policy.ends_within
+    ):
+        return "deadline"
     over = state.until
     if policy.deadline is not None and state.started is not None:
         own = state.started + policy.deadline

@@ -160,10 +160,15 @@ def seconds_of(value: str, headers: Mapping[str, str], now: Callable[[], float] 
 
 
 def until(point: float, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
-    """Return the seconds until a point in time, by the sender's `Date` if there is one: our clock may be wrong."""
+    """
+    Return the seconds until a point in time, by the sender's `Date` if there is one: our clock may be wrong.
+
+    Without it, a point in the past says nothing: clocks differ.
+
+    >>> until(60.0, {"date": "Thu, 01 Jan 1970 00:01:00 GMT"}, None), until(60.0, {}, lambda: 61.0)
+    (0.0, None)
+    """
     present = date(headers.get("date", ""))
-    if present is None:
-        if now is None:
-            return None
-        present = now()
-    return bounded(max(0.0, point - present))
+    if present is not None:
+        return bounded(max(0.0, point - present))
+    return None if now is None else bounded(point - now())

@@ -96,6 +96,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True)
     """Seconds of waiting in all. None: no limit."""
     deadline: float | None = None
     """Seconds from the first call after which no further call starts. None: no limit."""
+    ends_within: float | None = None
+    """
+    Seconds from the first call within which the last one has to end: no repeat starts that would end later if it took as
+    long as the call before it. Unlike `deadline`, it never cuts a call that is under way. None: no limit.
+    """
     uncertain: int = 2
     """Retries in all after uncertain failures. A sender's `max_retries` can lower it."""
     backoff: Backoff = Backoff()
@@ -113,6 +118,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True)
             check_seconds("deadline", self.deadline)
             if not self.deadline > 0:
                 raise ValueError("deadline is in seconds from the first call, more than 0")
+        if self.ends_within is not None:
+            check_seconds("ends_within", self.ends_within)
+            if not self.ends_within > 0:
+                raise ValueError("ends_within is in seconds from the first call, more than 0")
         check_kind("rules", self.rules, Mapping, '{"adcp": Rule(attempts=3)}')
         for key, rule in self.rules.items():
             check_kind(f"rules[{key!r}]", rule, Rule, "Rule(attempts=3)")

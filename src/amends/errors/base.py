@@ -72,6 +72,10 @@ class FaultError(Exception):
     """Whether a client with `own=True` raised it: the failing service is part of our system."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers of the HTTP response, as given to the constructor."""
+    key: str | None = None
+    """The idempotency key that the failed call carried: a repeat of a call that may have had its effect needs the same."""
+    waits_for_key: bool = False
+    """Whether the service still works on an earlier request with this key: the wait costs no attempt, once per call."""
 
     def __init__(
         self,

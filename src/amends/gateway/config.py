@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from amends.core.policy import Policy
+from amends.recovery.policies import TOOL
 
 __all__ = ["DEFAULT_LISTEN", "PAGE", "GatewayConfig", "UpstreamConfig", "check_url", "single"]
 
@@ -34,7 +35,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the service honours idempotency keys."""
     translate: str = ""
     """The error format that failures are translated to: problem or adcp; empty: they are passed on unchanged."""
-    policy: Policy = Policy(attempts=3, max_wait=30.0)
+    policy: Policy = TOOL
     connect_timeout: float = 10.0
     timeout: float = 300.0
     """Seconds without a byte from the upstream, or of a request's body from the caller."""

@@ -14,8 +14,11 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from amends.core.policy import Policy
 from amends.gateway.config import PAGE, GatewayConfig, UpstreamConfig, check_url
+from amends.recovery.policies import TOOL
 
 __all__ = ["ConfigError", "Problem", "check_member", "read_config"]
 
@@ -238,7 +241,7 @@ class _Reader:
             self._wrong(path, "policy", "policy is a table: { attempts = 3, max_wait = 60 }")
             return Policy()
         values = self._checked((*path, "policy"), given, _POLICY)
-        return Policy(**{"attempts": 3, "max_wait": 30.0, **values})
+        return replace(TOOL, **values)
 
     def _checked(
         self, path: tuple[str, ...], table: dict[str, object], checks: dict[str, Check]

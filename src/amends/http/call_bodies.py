@@ -323,6 +323,11 @@ class Service(msgspec.Struct, frozen=True):
     """The header that carries an idempotency key."""
 
     @property
+    def key_field(self) -> str:
+        """The header with the key, in lower case."""
+        return self.key_header.lower()
+
+    @property
     def inspected(self) -> bool:
         """Whether successful answers of the service are looked into."""
         return self.graphql or (self.vendor is not None and self.vendor not in _ENDLESS)

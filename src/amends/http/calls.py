@@ -12,20 +12,23 @@ What all HTTP client bindings decide the same way: keys, headers, failed respons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import cached_property, lru_cache
+from hashlib import sha256
 from inspect import isawaitable
 from itertools import count
+from threading import Lock
 from time import time
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import msgspec
 from msgspec.structs import replace
 
-from amends.carriers.limits import published
-from amends.core.enums import Executed
+from amends.carriers.limits import ALLOWANCE_FIELDS, published
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
@@ -34,27 +37,119 @@ from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.foreign.trust import is_own_address, trusted
 from amends.http.call_bodies import Service, error_from_response, is_effect_unknown, service_of
-from amends.http.key_support import KEY, KeySupport, shared_proofs
+from amends.http.key_support import KEY, PROOF_FIELDS, KeySupport, shared_proofs
 from amends.http.raising import check_raises, return_or_raise
+from amends.proof import Claim, Proof, rests_on
 from amends.recovery.clock import CLOCK
+from amends.recovery.drivers import acall_first, arun_flow, call_first, run_flow
 from amends.recovery.effect_context import check_time_limit, request_key
-from amends.recovery.origins import PER_ORIGIN, PerOrigin, route_scope, upstream_for
-from amends.recovery.plan import hook_arguments
-from amends.recovery.scope import current_operation, time_left
+from amends.recovery.origins import CREDENTIALS, PER_ORIGIN, PerOrigin, forgotten, route_scope, upstream_for
+from amends.recovery.plan import hook_arguments, plan_for
+from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
 from amends.serving.effect_unknown import EFFECT_UNKNOWN
-from amends.serving.tracing import continued_trace, current_span, trace_id_of, traceparent
+from amends.serving.tracing import continued_trace, current_span, incoming, trace_id_of, traceparent
 from amends.vendors.registry import check
 
-__all__ = ["KEY", "Call", "CallOptions", "accept_header", "mistakes_pass", "raise_if_mistake"]
+__all__ = [
+    "ANSWER_FIELDS",
+    "KEY",
+    "REQUEST_FIELDS",
+    "UNSAFE",
+    "Call",
+    "CallOptions",
+    "accept_header",
+    "mistakes_pass",
+    "raise_if_mistake",
+]
+
+T = TypeVar("T")
 
 TRACE = "traceparent"
 DEADLINE = "Request-Timeout"
 """Our own header: the seconds that the caller will still wait. A server that supports it stops after that time."""
-_UNSAFE = frozenset({"POST", "PATCH"})
-
+_IN_USE = 409
+UNSAFE = frozenset({"POST", "PATCH"})
+"""The methods that are not repeatable without a key."""
+ANSWER_FIELDS = ALLOWANCE_FIELDS | PROOF_FIELDS
+"""The headers that `Call.answered` reads, in lower case."""
+REQUEST_FIELDS = CREDENTIALS | {"accept", "content-length", TRACE, KEY.lower()}
+"""The headers of a request that `Call` reads, in lower case, but for the key that a vendor sends in another one."""
 
 _COUNT = count()
+_REMEMBERED = 30.0
+"""Seconds for which a transport remembers a route. Longer than `origins.IDLE`: it would keep an Upstream that others lost."""
+_MOST_ROUTES = 1000
+_MOST_UNSETTLED = 1000
+"""Keys that a transport keeps for `reuse_keys`. Fewer: a repeat of an old request gets a new key; more: memory."""
+_LONGEST_PATH = 256
+_CREDENTIALS = tuple(sorted(CREDENTIALS))
+
+
+class Routes:
+    """What is known about the routes that one transport calls: the Upstream and the service of each."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], tuple[Upstream | None, Service, float]] = {}
+
+    def facts(
+        self, options: CallOptions, method: str, origin: str, path: str, headers: Mapping[str, str]
+    ) -> tuple[Upstream | None, Service]:
+        """
+        Return the Upstream of a request, the one given or that of the origin, and what is known about its service.
+
+        Args:
+            options: the options of the transport.
+            method: the request's method, in capitals.
+            origin: the scheme, host and port that it goes to.
+            path: the path of its address.
+            headers: its headers, looked up without regard to case, or with names in lower case.
+
+        """
+        # A hash, so that nothing keeps credentials. Bindings for other libraries give headers whose names vary in case.
+        caller = 0 if CREDENTIALS.isdisjoint(headers) else hash(tuple(map(headers.get, _CREDENTIALS)))
+        place, now = (method, origin, path, caller), CLOCK.now()
+        known = self._known.get(place) if type(headers) is dict else None
+        if known is not None and forgotten.before < known[2] <= now < known[2] + _REMEMBERED:
+            return known[:2]
+        upstream = options.upstream
+        if upstream is PER_ORIGIN:
+            # Credentials of the transport's own are not among the headers of the request.
+            anonymous = options.refresh is None and options.headers is None
+            owner = None if anonymous else options.number
+            upstream = upstream_for(origin, owner).scope(route_scope(method, path, headers))
+        assert not isinstance(upstream, PerOrigin)
+        name = options.vendor or (None if upstream is None else upstream.vendor)
+        service = service_of(name, origin, path, method)
+        if len(path) <= _LONGEST_PATH:
+            if len(self._known) >= _MOST_ROUTES:
+                self._known.clear()
+            self._known[place] = upstream, service, now
+        return upstream, service
+
+
+class UnsettledKeys:
+    """The keys of the requests of one transport whose outcome is not known, for `reuse_keys`. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._keys: OrderedDict[bytes, str] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, place: bytes) -> str | None:
+        """Return the key of the request, if its outcome is not known."""
+        with self._lock:
+            return self._keys.get(place)
+
+    def note(self, place: bytes, key: str, *, settled: bool) -> None:
+        """Note whether the outcome of a request is known."""
+        with self._lock:
+            if settled:
+                self._keys.pop(place, None)
+                return
+            self._keys[place] = key
+            self._keys.move_to_end(place)
+            if len(self._keys) > _MOST_UNSETTLED:
+                self._keys.popitem(last=False)
 
 
 class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +166,11 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The service is part of our own system: a server that calls it passes its failures on as they were read (M9)."""
     keys: bool = True
     """Send an `Idempotency-Key` with POST and PATCH."""
+    reuse_keys: bool = False
+    """
+    Give a request the key of an earlier one that was the same (address, headers, body, trace) and whose outcome is not known.
+    It ends with the first known outcome. Two orders of two customers can be the same, so nothing is reused without it.
+    """
     keyed: bool | None = None
     """Whether the service honours keys. None: unknown, until the vendor table or an answer proves it."""
     raises: str = "fault"
@@ -81,6 +181,9 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     verify: Callable[..., object] | None = None
     pinned: list[str] = []
     """The first origin that was called. `headers` are sent to it only, also when it redirects elsewhere."""
+    unsettled: UnsettledKeys = msgspec.field(default_factory=UnsettledKeys)
+    """The keys that `reuse_keys` gives out again."""
+    routes: Routes = msgspec.field(default_factory=Routes)
     vendor: str | None = None
     """Whose error format to expect; None: the Upstream's vendor, else that of the host."""
     number: int = msgspec.field(default_factory=_COUNT.__next__)
@@ -93,6 +196,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
         check_kind("policy", self.policy, Policy, "Policy(attempts=3)")
         check_flag("own", self.own)
         check_flag("keys", self.keys)
+        check_flag("reuse_keys", self.reuse_keys)
         if self.keyed is not None:
             check_flag("keyed", self.keyed)
         if self.upstream is not None and not isinstance(self.upstream, PerOrigin):
@@ -116,7 +220,11 @@ class _RequestOperation(Operation, frozen=True, kw_only=True):
 
 
 class Call:
-    """One request through a binding, however many attempts it takes."""
+    """
+    One request through a binding, however many attempts it takes.
+
+    Most requests succeed at once. So what only a failure needs, such as the operation, is made after one.
+    """
 
     def __init__(
         self,
@@ -130,6 +238,7 @@ class Call:
         redirected: bool = False,
         key: str | None = None,
         give_up: Callable[[FaultError, str], object] = return_or_raise,
+        content: Callable[[], tuple[str, bytes]] | None = None,
     ) -> None:
         """
         Args:
@@ -137,78 +246,76 @@ class Call:
             method: the request's method.
             origin: the scheme, host and port that the request goes to.
             path: the path of its address.
-            headers: its headers, looked up without regard to case.
+            headers: its headers, looked up without regard to case, or with names in lower case.
             replayable: whether its body can be sent more than once.
             redirected: whether another origin redirected the request here. What the user said about keys is about that
                 other service, and the operation's key is not sent.
             key: the key to send instead of the request's own.
             give_up: returns or raises the outcome of a failed call, as the option `raises` says.
+            content: returns the whole address and the body, if that can be sent more than once; for `reuse_keys`.
 
         """
         self.options = options
         self._give_up = give_up
-        self.method = method.upper()
+        self.method = method = method.upper()
         self.origin = origin
         self.path = path
         self.headers = headers
-        self.accept = headers.get("Accept")
-        length = headers.get("Content-Length") or ""
-        self.size = int(length) if length.isdecimal() else 0
-        """The bytes of the request's body, as far as its headers tell."""
-        self.made = 0
-        """The attempts made so far."""
-        self.sent = 0.0
-        """When the last attempt was sent, on the recovery clock."""
-        self.until: float | None = None
-        """When the deadline of the operation is over, on the recovery clock; None without one. Known in an attempt."""
-        self.timeout: float | None = None
-        """The seconds that the last attempt may take."""
         self.kept_open: list[Callable[[], object]] = []
         """Closes failed responses whose bodies may be returned. The next attempt closes them."""
-        self._failed: object = None
         self.replayable = replayable
-        self.upstream = self._upstream()
-        self.service = self._service()
-        around = current_operation()
-        self._redirected = redirected
-        given = headers.get(self.service.key_header) or None  # an empty header counts as none
+        self.redirected = redirected
+        self.upstream, self.service = options.routes.facts(options, method, origin, path, headers)
+        scope = SCOPE.get()
+        self._around = around = None if scope is None else scope.operation
+        given = headers.get(self.service.key_field) or None  # an empty header counts as none
         self._by_hand = given is not None
-        if given is None and options.keys and self.method in _UNSAFE:
+        if given is None and method in UNSAFE and options.keys:
             if around is not None and around.key is not None and not redirected:
                 given, self._by_hand = around.key, True
-            elif (effect := request_key(self.method, f"{origin}{path}")) is not None:
+            elif (effect := request_key(method, f"{origin}{path}")) is not None:
                 given = effect
-            elif replayable:
-                given = str(uuid4())
+            elif replayable and key is None:
+                if options.reuse_keys and content is not None:
+                    self._place = self._identify(*content())
+                    given = options.unsettled.get(self._place)
+                given = given or str(uuid4())
         self.key = key or given
-        self.operation = self._operation(around)
 
-    def _upstream(self) -> Upstream | None:
-        """Return the Upstream of the call: the one given, else that of the origin."""
-        options = self.options
-        if options.upstream is not PER_ORIGIN:
-            return options.upstream
-        # Credentials of the transport's own are not among the headers of the request.
-        anonymous = options.refresh is None and options.headers is None
-        owner = None if anonymous else options.number
-        scope = route_scope(self.method, self.path, self.headers)
-        return upstream_for(self.origin, owner).scope(scope)
+    made = 0
+    """The attempts made so far."""
+    sent = 0.0
+    """When the last attempt was sent, on the recovery clock."""
+    until: float | None = None
+    """When the deadline of the operation is over, on the recovery clock; None without one. Known in an attempt."""
+    timeout: float | None = None
+    """The seconds that the last attempt may take."""
+    trace_id = ""
+    """The trace of the request, for logs, once an attempt was made."""
+    _trace: str | None = None
+    """The trace that the attempts send; None if the request names one."""
+    _failed: object = None
+    _waited = False
+    """Whether this call has waited for an earlier request with its key."""
+    _place: bytes | None = None
+    """Identifies the request for `reuse_keys`."""
 
-    def _service(self) -> Service:
-        """Return what is known about the called service: by the user's word, else by the host."""
-        name = self.options.vendor
-        if name is None and self.upstream is not None:
-            name = self.upstream.vendor
-        return service_of(name, self.origin, self.path, self.method)
+    @property
+    def size(self) -> int:
+        """The bytes of the request's body, as far as its headers tell."""
+        length = self.headers.get("content-length") or ""
+        return int(length) if length.isdecimal() else 0
 
-    def _operation(self, around: Operation | None) -> Operation:
-        """Return the operation given to recovery. It has the key only if the service is known to honour it."""
+    @cached_property
+    def operation(self) -> Operation:
+        """The operation given to recovery. It has the key only if the service is known to honour it."""
+        around = self._around
         declared = Operation.of_http(
             self.method,
             name=f"{self.method} {self.origin.partition('://')[2]}",
             key=self.key if self._honours_keys() else None,
             url=f"{self.origin}{self.path}",
-            trace_id=self._begin_trace(),
+            trace_id=self.trace_id,
         )
         if around is not None and (around.read_only or around.idempotent):
             # The surrounding operation decides over the method, for example for a POST that only searches.
@@ -218,13 +325,6 @@ class Call:
         if self.key is None or declared.repeatable:
             return declared
         return _RequestOperation(**msgspec.structs.asdict(declared), proved=self._honours_keys)
-
-    def _begin_trace(self) -> str:
-        """Choose the trace that the attempts send, unless the request has one, and return its id, for logs."""
-        given = self.headers.get(TRACE)
-        self._trace = None if given else continued_trace()
-        span = current_span()
-        return self._trace if span is None and self._trace is not None else trace_id_of(span, given)
 
     def _honours_keys(self) -> bool:
         """Return whether the service is known to honour keys; what the user says about it comes first."""
@@ -241,8 +341,64 @@ class Call:
             size=self.size,
             said=said,
             by_hand=self._by_hand,
-            redirected=self._redirected,
+            redirected=self.redirected,
         )
+
+    def _identify(self, address: str, body: bytes) -> bytes:
+        """Return what identifies a request: its method, address, headers, body and trace."""
+        own, span = self.headers.get(TRACE), current_span()
+        traced = own is not None or span is not None or incoming() is not None
+        digest = sha256()
+        fields = sorted(
+            (name.lower(), value) for name, value in self.headers.items() if name.lower() != TRACE
+        )
+        trace = trace_id_of(span, own or incoming()) if traced else ""
+        for part in (self.method, address, repr(fields), trace):
+            digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+        digest.update(body)
+        return digest.digest()
+
+    def _note_outcome(self, error: FaultError | None = None) -> None:
+        """Note whether the outcome of the call is known, and what to do if it is not."""
+        key, unknown = self.key, error is not None and error.fault.executed is Executed.MAYBE
+        if self._place is not None and key is not None:
+            self.options.unsettled.note(self._place, key, settled=not unknown)
+        if error is None or key is None or self.operation.read_only:
+            return
+        error.key = key
+        if unknown:
+            error.add_note(
+                "amends: to do: find out whether it happened, or send it again with the same key: "
+                f"operation=Operation(key=error.key), or the header {self.service.key_header}; with a new key it may "
+                "happen twice"
+            )
+
+    def run(self, attempt: Callable[[], T]) -> T:
+        """Make the attempts of the request, as `recover` does with the options of the call."""
+        upstream, first = self.upstream, None
+        if self.options.policy.deadline is None and (upstream is None or upstream.open):
+            response, first = call_first(upstream, attempt, (), {})
+            if first is None:
+                if self._place is not None:
+                    self._note_outcome()
+                return response  # type: ignore[no-any-return]
+        recovered: T = run_flow(plan_for(**self.recover_options()), attempt, (), {}, None, first)
+        self._note_outcome()
+        return recovered
+
+    async def arun(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Same as `run`, for async functions."""
+        upstream, first = self.upstream, None
+        if self.options.policy.deadline is None and (upstream is None or upstream.open):
+            response, first = await acall_first(upstream, attempt, (), {})
+            if first is None:
+                if self._place is not None:
+                    self._note_outcome()
+                return response  # type: ignore[no-any-return]
+        plan = plan_for(**self.recover_options())
+        recovered: T = await arun_flow(plan, attempt, (), {}, None, first)
+        self._note_outcome()
+        return recovered
 
     def recover_options(self, left: float | None = None) -> dict[str, Any]:
         """
@@ -283,15 +439,23 @@ class Call:
         self.made += 1
         self.sent = CLOCK.now()
         self._failed = None
-        added = {"Accept": accept_header(self.accept)}
-        if self.key is not None:
-            added[self.service.key_header] = self.key
+        headers, key = self.headers, self.key
+        added = {"Accept": accept_header(headers.get("accept"))}
+        if key is not None:
+            added[self.service.key_header] = key
+        if self.made == 1:
+            given, span = headers.get(TRACE) or None, current_span()
+            self._trace = continued_trace() if given is None else None
+            self.trace_id = self._trace if self._trace and span is None else trace_id_of(span, given)
         if self._trace is not None:
             added[TRACE] = traceparent(self._trace)
-        self.timeout = left = time_left()
-        self.until = None if left is None else self.sent + left
-        if left is not None:
+        scope = SCOPE.get()
+        if scope is not None and scope.until is not None:
+            self.timeout = left = max(0.0, scope.until - self.sent)
+            self.until = self.sent + left
             added[DEADLINE] = f"{left:.3f}"
+        else:
+            self.timeout = self.until = None
         options = self.options
         if options.headers is not None:
             if not options.pinned:
@@ -301,13 +465,20 @@ class Call:
         return added
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """Note what the headers of an answer say about the service. `headers` are looked up without case."""
+        """
+        Note what the headers of an answer say about the service.
+
+        Args:
+            status: the answer's status.
+            headers: its headers, looked up without regard to case. Only ANSWER_FIELDS are read.
+
+        """
         if self.key is not None:
             succeeded = 200 <= status < 300
             self.options.support.answered(
                 self.origin, self.path, self.key, headers, succeeded=succeeded, size=self.size
             )
-        if self.upstream is not None:
+        if self.upstream is not None and headers:
             found = published(headers, time())
             if found:
                 self.upstream.note_limits(found, CLOCK.now(), self.sent, ok=status < 400)
@@ -318,8 +489,13 @@ class Call:
         """Return the typed error of a failed response."""
         self._failed = response
         own = self.own
-        error = error_from_response(status, headers, body, response, vendor=self.service.vendor, own=own)
-        return trusted(error, own=own)
+        error = trusted(
+            error_from_response(status, headers, body, response, vendor=self.service.vendor, own=own), own=own
+        )
+        in_use = status == _IN_USE and self.key is not None and self._is_in_use(error.fault, headers)
+        if in_use and not self._waited:
+            self._waited = error.waits_for_key = True
+        return error
 
     @property
     def own(self) -> bool:
@@ -330,6 +506,16 @@ class Call:
             or (upstream is not None and upstream.own)
             or is_own_address(self.origin + self.path)
         )
+
+    @rests_on(Claim.MAY_REPEAT, Proof.ECHO)
+    def _is_in_use(self, fault: Fault, headers: Mapping[str, str]) -> bool:
+        """
+        Return whether an answer says that an earlier request with our key is being worked on.
+
+        The same key is sent again after the wait, once: such a request is refused, or answered as the first one.
+        """
+        named = fault.retry_after is not None and fault.recovery is Recovery.TRANSIENT
+        return named and (headers.get(KEY) or headers.get(KEY.lower())) == self.key
 
     def failure_inside(
         self, status: int, headers: Mapping[str, str], body: bytes, response: object
@@ -392,6 +578,7 @@ class Call:
         """
         verify = self.options.verify
         error.own = error.own or self.own
+        self._note_outcome(error)
         if not is_effect_unknown(error) or verify is None:
             return self._give_up(error, self.options.raises)
         return self._after_verify(verify(*hook_arguments(verify, error.fault)), error, resend)
@@ -400,6 +587,7 @@ class Call:
         """Same as `resolve`, but `verify` may be async, and the result of `resend` is awaited."""
         verify = self.options.verify
         error.own = error.own or self.own
+        self._note_outcome(error)
         if not is_effect_unknown(error) or verify is None:
             return self._give_up(error, self.options.raises)
         verified = verify(*hook_arguments(verify, error.fault))
@@ -414,6 +602,7 @@ class Call:
         return self._give_up(error, self.options.raises) if verified is None else verified
 
 
+@lru_cache(maxsize=256)
 def accept_header(given: str | None) -> str:
     """
     Return an `Accept` header with problem details added.
@@ -471,13 +660,20 @@ def raise_if_mistake(error: Exception, kinds: tuple[type[Exception], ...] = ()) 
         raise _MistakeError(error)
 
 
-@contextmanager
-def mistakes_pass() -> Iterator[None]:
+class mistakes_pass:  # noqa: N801 - used as a verb
     """Raise a mistake that `raise_if_mistake` found inside the block as it is."""
-    try:
-        yield
-    except _MistakeError as found:
-        error = found.error
-    else:
-        return
-    raise error
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, _MistakeError):
+            return
+        mistake = error.error
+        context = mistake.__context__
+        try:
+            raise mistake
+        finally:
+            mistake.__context__ = context  # without the carrier

@@ -13,6 +13,7 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.durable.batch import complete, in_background
 from amends.durable.keys import key_name
+from amends.durable.lock_owner import owner_of
 from amends.errors.base import FaultError
 from amends.http.idempotency_request import (
     KeyedRequest,
@@ -141,7 +142,8 @@ class KeyedMiddleware:
     async def _open_keys(self) -> Keys:
         store = await self._storage.get()
         if self._keys is None or self._keys.store is not store:
-            self._keys = Keys(store, expires_in=self._expires_in, lease=self._lease)
+            owner = await asyncio.to_thread(owner_of, store)
+            self._keys = Keys(store, expires_in=self._expires_in, lease=self._lease, owner=owner)
         return self._keys
 
     async def _claim(self, request: KeyedRequest, source: object) -> tuple[Keys, Claim] | Record | Refused:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from math import ceil
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from amends.core.enums import Recovery
+from amends.core.enums import Executed, Recovery
 from amends.durable import keys
+from amends.durable.deadlines import LeaseOwner
 from amends.durable.keys import KeyInDoubt, KeyRecord, KeyReused, KeyRunning
 from amends.errors.base import FaultError
 from amends.http.responses import RawResponse
@@ -38,8 +40,10 @@ Verify = Callable[[Record], Awaitable[RawResponse | bool | None]]
 class Keys(keys.Keys[Record]):
     """The idempotency keys of one application in one store. `claim` and `write` raise FaultErrors."""
 
-    def __init__(self, store: Store, *, expires_in: float, lease: float) -> None:
-        super().__init__(store, RECORDS, Record, expires_in=expires_in, lease=lease)
+    def __init__(
+        self, store: Store, *, expires_in: float, lease: float, owner: LeaseOwner | None = None
+    ) -> None:
+        super().__init__(store, RECORDS, Record, expires_in=expires_in, lease=lease, owner=owner)
 
     async def claim(
         self, name: str, fingerprint: str, *, transactional: bool = False, verify: Any = None
@@ -84,7 +88,9 @@ def _fault_errors() -> Generator[None]:
             vocabulary="http",
             recovery=Recovery.TRANSIENT,
             status=409,
-            retry_after=1.0,
+            # It ends at the latest then, unless the process lives and renews its lease.
+            retry_after=max(1.0, ceil(error.left * 10) / 10),
+            executed=Executed.MAYBE,
         ) from error
     except KeyReused:
         raise FaultError(

@@ -22,11 +22,13 @@ from typing import NamedTuple
 from amends.proof import Claim, Proof, rests_on
 from amends.vendors.registry import vendor, vendor_of_origin
 
-__all__ = ["KEY", "REPLAYED", "KeySupport", "shared_proofs", "vendor_honours_keys"]
+__all__ = ["KEY", "PROOF_FIELDS", "REPLAYED", "KeySupport", "shared_proofs", "vendor_honours_keys"]
 
 KEY = "Idempotency-Key"
 REPLAYED = ("Idempotency-Replayed", "Idempotent-Replayed")
 """Response headers whose value "true" says that the answer is a replay: ours, and Stripe's."""
+PROOF_FIELDS = frozenset(name.lower() for name in (KEY, *REPLAYED))
+"""The response headers that prove something, in lower case."""
 LIMIT = 1024
 """Proofs that a process keeps, or a transport with its own."""
 SIZE = 1024 * 1024
@@ -45,6 +47,9 @@ def vendor_honours_keys(origin: str, method: str) -> bool:
     name = vendor_of_origin(origin) if method.upper() == "POST" else None
     keys = None if name is None else vendor(name).keys
     return keys is not None and keys.header is not None
+
+
+_KEY, _REPLAYED = KEY.lower(), (*REPLAYED, *map(str.lower, REPLAYED))
 
 
 class _Proof(NamedTuple):
@@ -84,16 +89,16 @@ class KeySupport:
             origin: the scheme, host and port of the request.
             path: the path of its address.
             key: the key that the request carried.
-            headers: the response's headers, looked up without regard to case.
+            headers: the response's headers, looked up without regard to case, or with names in lower case.
             succeeded: whether the status was 2xx.
             size: the bytes of the request's body.
 
         """
         if not succeeded:
             return
-        echoes = headers.get(KEY) == key
+        echoes = (headers.get(KEY) or headers.get(_KEY)) == key
         place = origin, path
-        if echoes or any((headers.get(name) or "").strip().lower() == "true" for name in REPLAYED):
+        if echoes or any((headers.get(name) or "").strip().lower() == "true" for name in _REPLAYED):
             with self._lock:
                 known = self._proofs.get(place)
                 by = key if known is None or known.by == key else None

@@ -21,7 +21,7 @@ from amends.recovery.history import Attempt, History
 from amends.recovery.iterators import Attempts, Try, attempts
 from amends.recovery.origins import configure, route_scope, upstream_for
 from amends.recovery.plan import Options
-from amends.recovery.policies import ADCP, CLI, NONE, TASK, from_retry_policy
+from amends.recovery.policies import ADCP, CLI, NONE, TASK, TOOL, from_retry_policy
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.sharing import Shared
 from amends.recovery.stepper import Stepper
@@ -33,6 +33,7 @@ __all__ = [
     "CLI",
     "NONE",
     "TASK",
+    "TOOL",
     "Attempt",
     "Attempts",
     "Event",

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.core.decision import REASONS, Decision
-from amends.core.enums import Actor, Executed
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.text import one_line
 from amends.core.vocabulary import vocabulary
@@ -22,7 +22,7 @@ from amends.recovery.events import describe_call, request_facts
 from amends.recovery.history import History
 from amends.recovery.stepper import Stepper
 
-__all__ = ["ADVICE", "final_error", "notes_for", "with_fault"]
+__all__ = ["ADVICE", "final_error", "notes_for", "with_fault", "with_wait"]
 
 
 def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str]) -> FaultError:
@@ -47,10 +47,32 @@ def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str])
             error._set_fault(fault)  # noqa: SLF001 - an error of this package
         error.__dict__ = {**cause.__dict__, **error.__dict__}
         error.__dict__.pop("__notes__", None)
+    if error.key is None:
+        error.key = stepper.operation.key
     error.decision, error.history = stepper.decision, History(stepper.history)
     for note in (*notes_for(stepper), *notes):
         error.add_note(note)
     return error
+
+
+_LATER = frozenset({"attempts", "uncertain-spent", "wait-too-long", "deadline", "parked", "budget"})
+
+
+def with_wait(stepper: Stepper) -> Stepper:
+    """
+    Return the stepper whose fault says when a call makes sense again, if it was bounded for an agent.
+
+    A host that gets no wait calls again at once. Other callers read `decision.resume_in`.
+    """
+    fault, decision = stepper.fault, stepper.decision
+    if stepper.policy.ends_within is None or fault is None or decision.reason not in _LATER:
+        return stepper
+    safe = fault.executed is Executed.NO or stepper.operation.repeatable
+    if not safe or fault.recovery is not Recovery.TRANSIENT or fault.retry_after is not None:
+        return stepper
+    own = stepper.policy.limits(fault)[1].wait(max(1, stepper.state.attempt))
+    wait = own if decision.resume_in is None else decision.resume_in
+    return replace(stepper, fault=replace(fault, retry_after=wait))
 
 
 def with_fault(original: BaseException, error: FaultError) -> BaseException:

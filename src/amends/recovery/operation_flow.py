@@ -20,6 +20,8 @@ from msgspec.structs import replace
 from amends.core.decision import Decision, State
 from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
+from amends.core.hints import usable
+from amends.core.policy import DEFAULT
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
 from amends.recovery.call_errors import MisuseError
@@ -35,12 +37,13 @@ from amends.recovery.classify import (
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import LONG_WAIT, publish
 from amends.recovery.failover import Failover
-from amends.recovery.give_up import final_error, with_fault
+from amends.recovery.give_up import final_error, with_fault, with_wait
 from amends.recovery.history import Attempt
 from amends.recovery.plan import Hook, Plan, fallback_arguments, hook_arguments
+from amends.recovery.policies import TOOL
 from amends.recovery.process_quota import callee_of, process_quota
 from amends.recovery.queueing import renew_credentials, wait_for_turn
-from amends.recovery.scope import SCOPE, scope_of
+from amends.recovery.scope import SCOPE, current_tool_call, scope_of
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.recovery.steps import Do, Finish, Send, Step, Steps, Wait, WaiterMaker
 from amends.recovery.upstream import Upstream
@@ -111,7 +114,14 @@ class Flow:
             first: the outcome of a first call that was made already.
 
         """
-        around = SCOPE.get()
+        around, tool, policy = SCOPE.get(), current_tool_call(), plan.policy
+        started = None if first is None else first.sent
+        if (
+            tool is not None
+            and policy.attempts is DEFAULT.attempts
+            and replace(policy, fallback=False) == DEFAULT
+        ):
+            policy, started = replace(TOOL, fallback=policy.fallback), tool.started or started
         self.plan = plan
         self.upstream = plan.upstream
         """The Upstream of the present call: the plan's, or that of the present target."""
@@ -133,11 +143,11 @@ class Flow:
         self.notes: list[str] = []
         self.trace = ""
         self.stepper = Stepper(
-            policy=plan.policy,
+            policy=policy,
             operation=plan.new_operation() if plan.operation.keyed else plan.operation,
             state=State(
                 attempt=0,
-                started=CLOCK.now() if first is None else first.sent,
+                started=CLOCK.now() if started is None else started,
                 until=None if around is None else around.until,
             ),
         )
@@ -168,7 +178,9 @@ class Flow:
             fault = outcome.fault
             if fault is None:
                 return self._succeed(outcome)
+            received = fault.retry_after
             fault, unrepeatable, repeatable = self._judge(fault, outcome.error)
+            in_use = getattr(outcome.error, "waits_for_key", False)
             held = False
             if self.upstream is not None:
                 held = self.upstream.failed(
@@ -189,8 +201,10 @@ class Flow:
                 parked=outcome.parked,
                 waited_below=waited_below(outcome.error),
                 unrepeatable=unrepeatable,
-                repeatable=repeatable,
+                repeatable=repeatable or in_use,
                 target=self._target_name,
+                counted=not in_use,
+                exact=fault.retry_after is not received,  # `on` named it
             )
             if self.plan.failover is not None and unrepeatable is None:
                 self._move(self.plan.failover, fault, outcome.ended)
@@ -327,7 +341,8 @@ class Flow:
     def _invited(self, decision: Decision, fault: Fault) -> bool:
         """Return whether a rate limit named the time of this repeat; an upstream counts it nevertheless."""
         limited = row_for(fault.vocabulary, fault.code, fault.status).everyday == "RATE_LIMITED"
-        return self.upstream is None and decision.reason == "hint" and limited
+        named = fault.retry_after is not None and usable(fault.vocabulary, fault.retry_after) is not None
+        return self.upstream is None and decision.reason in _TIMED and named and limited
 
     def _take_from_process(self, fault: Fault, outcome: Outcome) -> Callable[[float], float]:
         """Return the function that takes the repeat of this failure from the quota of the process."""
@@ -524,7 +539,7 @@ class Flow:
         cause = None if last is None else last.error
         if self.plan.raises == "nothing" and last is not None and cause is None:
             return last.result
-        error = final_error(self.stepper, cause, self.notes)
+        error = final_error(with_wait(self.stepper), cause, self.notes)
         if self.upstream is not None and self.upstream.own:
             error.own = True
         if self.plan.raises != "fault" and cause is not None:
@@ -572,6 +587,8 @@ def _examined(found: object) -> Fault | None:
 
 _READS_ALL: object = fault_in_response
 """What `examine=True` stands for."""
+_TIMED = frozenset({"hint", "backoff"})
+"""Reasons of repeats that come when a service named the time, or later."""
 _UNCHARGED = frozenset({"refreshed", "set-up", "changed", "next-target"})
 """Reasons of repeats that are not taken from the quota: something changed, so they do not repeat the same call."""
 

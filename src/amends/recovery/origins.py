@@ -6,7 +6,9 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
+from functools import lru_cache
 from hashlib import blake2b
+from math import inf
 from threading import Lock
 from urllib.parse import urlsplit
 
@@ -15,11 +17,13 @@ from amends.recovery.process_quota import process_quota
 from amends.recovery.upstream import Upstream
 
 __all__ = [
+    "CREDENTIALS",
     "PER_ORIGIN",
     "PerOrigin",
     "Upstreams",
     "configure",
     "forget_origins",
+    "forgotten",
     "route_scope",
     "upstream_for",
 ]
@@ -41,6 +45,14 @@ class PerOrigin(Enum):
 PER_ORIGIN = PerOrigin.PER_ORIGIN
 """The default `upstream=` of clients: the Upstream of the origin that is called. `upstream=None` turns it off."""
 
+
+class _Forgotten:
+    """When the Upstreams of all origins were last dropped, for those who remember one."""
+
+    before = -inf
+
+
+forgotten = _Forgotten()
 _lock = Lock()
 _origins: OrderedDict[tuple[str, Hashable], tuple[Upstream, float]] = OrderedDict()
 _swept_at = 0.0
@@ -145,6 +157,7 @@ def forget_origins() -> None:
     """Drop the Upstreams of all origins, with what is known about them. For tests."""
     with _lock:
         _origins.clear()
+        forgotten.before = CLOCK.now()
 
 
 def configure(*, quota: object = True) -> None:
@@ -166,7 +179,12 @@ def configure(*, quota: object = True) -> None:
 
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-_CREDENTIALS = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
+CREDENTIALS = frozenset(
+    {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token"}
+)
+"""Headers that say who calls."""
+_LONGEST_CACHED = 256
+"""Characters of the longest path whose route is kept."""
 _UUID = r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"
 _VARIABLE = re.compile(rf"\d+|{_UUID}")
 
@@ -183,11 +201,17 @@ def route_scope(method: str, path: str, headers: Mapping[str, str]) -> str:
     >>> route_scope("POST", "/orders", {"Authorization": "Bearer x"}).split(" ")[:2]
     ['write', '/orders']
     """
-    segments = path.partition("?")[0].split("/")[1:3]
-    route = "/".join("*" if _VARIABLE.fullmatch(each) else each[:64] for each in segments)
-    name = f"{'read' if method.upper() in _SAFE else 'write'} /{route}"
-    given = sorted((key.lower(), value) for key, value in headers.items() if key.lower() in _CREDENTIALS)
-    if not given:
+    name = (_route if len(path) <= _LONGEST_CACHED else _route.__wrapped__)(method, path)
+    if CREDENTIALS.isdisjoint([key.lower() for key in headers]):
         return name
+    given = sorted((key.lower(), value) for key, value in headers.items() if key.lower() in CREDENTIALS)
     digest = blake2b(repr(given).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     return f"{name} {digest}"
+
+
+@lru_cache(maxsize=1024)
+def _route(method: str, path: str) -> str:
+    """Return what a request does and its route."""
+    segments = path.partition("?")[0].split("/")[1:3]
+    route = "/".join("*" if _VARIABLE.fullmatch(each) else each[:64] for each in segments)
+    return f"{'read' if method.upper() in _SAFE else 'write'} /{route}"

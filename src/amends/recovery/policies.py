@@ -8,7 +8,7 @@ from amends.core.backoff import Backoff, BackoffKind
 from amends.core.hints import finite
 from amends.core.policy import DEFAULT, Policy, Rule
 
-__all__ = ["ADCP", "CLI", "DEFAULT", "NONE", "TASK", "from_retry_policy"]
+__all__ = ["ADCP", "CLI", "DEFAULT", "NONE", "TASK", "TOOL", "from_retry_policy"]
 
 _PLAIN = Backoff(spread=0.0)
 
@@ -33,6 +33,13 @@ CLI = Policy(attempts=3, uncertain=1, rules={})
 """
 The CLI agent spec: three runs (C12). An uncertain failure gets one retry, and none if the command may have had its
 effect.
+"""
+
+TOOL = Policy(attempts=3, max_wait=20.0, ends_within=55.0)
+"""
+Calls inside the tool call of an agent, whose host waits for about a minute: three calls, 20 s of waiting, and no repeat
+that would end after 55 s. A call that is under way is not cut. It replaces the default policy there; a policy that you
+give wins.
 """
 
 NONE = Policy(attempts=1, max_wait=0.0, rules={})

@@ -7,6 +7,8 @@ without a scope of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 import msgspec
@@ -15,7 +17,16 @@ from amends.core.operation import Operation
 from amends.recovery.clock import CLOCK
 from amends.recovery.stepper import Stepper
 
-__all__ = ["SCOPE", "Scope", "current_operation", "scope_of", "time_left"]
+__all__ = [
+    "SCOPE",
+    "Scope",
+    "ToolCall",
+    "current_operation",
+    "current_tool_call",
+    "scope_of",
+    "time_left",
+    "tool_call",
+]
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -43,6 +54,51 @@ def current_operation() -> Operation | None:
     """
     scope = SCOPE.get()
     return None if scope is None else scope.operation
+
+
+class ToolCall:
+    """The tool call of an agent that this code is a part of."""
+
+    __slots__ = ("ended", "started")
+
+    def __init__(self, *, long: bool) -> None:
+        self.started = None if long else CLOCK.now()
+        """When it began; None if it may take long, so that each recovery inside has a bound of its own."""
+        self.ended = False
+        """A task that the tool started may outlive it, and has a copy of its context."""
+
+
+_TOOL_CALL: ContextVar[ToolCall | None] = ContextVar("amends_tool_call", default=None)
+
+
+@contextmanager
+def tool_call(*, long: bool = False) -> Iterator[ToolCall]:
+    """
+    Bound the recoveries inside as `amends.recovery.TOOL` says, where the user gave no policy: an agent's host waits.
+
+    All of them together end in time; with `long` (an agent's task), each of them.
+
+    >>> with tool_call():
+    ...     current_tool_call() is not None
+    True
+    """
+    around = current_tool_call()
+    if around is not None:
+        yield around  # its host waits, too
+        return
+    call = ToolCall(long=long)
+    token = _TOOL_CALL.set(call)
+    try:
+        yield call
+    finally:
+        call.ended = True
+        _TOOL_CALL.reset(token)
+
+
+def current_tool_call() -> ToolCall | None:
+    """Return the outermost tool call that this code is a part of, or None."""
+    call = _TOOL_CALL.get()
+    return None if call is None or call.ended else call
 
 
 def time_left() -> float | None:

@@ -98,6 +98,8 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         left = float("inf") if policy.max_wait is None else policy.max_wait - state.waited
         if policy.deadline is not None and state.started is not None:
             left = min(left, state.started + policy.deadline - now)
+        if policy.ends_within is not None and state.started is not None:
+            left = min(left, state.started + policy.ends_within - state.took - now)
         if state.until is not None:
             left = min(left, state.until - now)
         return max(0.0, left)
@@ -116,27 +118,32 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         unrepeatable: str | None = None,
         repeatable: bool = False,
         target: str = "",
+        exact: bool = False,
+        counted: bool = True,
     ) -> Stepper:
         """
         Add a failed call and decide about it.
 
         `waited_below` is how long recoveries inside the call waited; it counts towards the policy's bound.
         `unrepeatable` is the reason why no repeat can help, if the caller knows one. `repeatable`: a repeat after this
-        failure is safe, whatever the operation declares. `target`: the target of a Failover that was called.
+        failure is safe, whatever the operation declares. `target`: the target of a Failover that was called. `exact`: the
+        fault's wait is the caller's own word. `counted`: the call is one of the policy's attempts.
         """
         before = self.state
         state = replace(
             before,
-            attempt=before.attempt + 1,
+            attempt=before.attempt + counted,
             waited=before.waited + waited_below,
             started=started if before.started is None else before.started,
             unrepeatable=unrepeatable,
+            exact=exact,
+            took=max(0.0, ended - started),
         )
         operation = replace(self.operation, idempotent=True) if repeatable else self.operation
         decision = choose(fault, self.policy, state, operation, ended, draw)
         retried = decision.action is Action.RETRY
         attempt = Attempt(
-            number=state.attempt,
+            number=len(self.history) + 1,
             started=started,
             duration=ended - started,
             parked=parked,

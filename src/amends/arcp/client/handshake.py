@@ -85,8 +85,8 @@ async def open_when_free(
             tries += 1
             fault = error.fault
             wait = fault.retry_after
-            if wait is None and (fault.details or {}).get("reason") == _BUSY:
-                wait = backoff.jitter(backoff.wait(tries), random())  # noqa: S311 - jitter
+            if tries > 1 if wait is not None else (fault.details or {}).get("reason") == _BUSY:
+                wait = max(wait or 0.0, backoff.jitter(backoff.wait(tries), random()))  # noqa: S311 - jitter
             refused = fault.origin is None or fault.origin.path != "connection"
             if refused or wait is None or loop.time() + wait > end:
                 raise

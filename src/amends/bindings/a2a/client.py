@@ -141,15 +141,15 @@ class Client(SdkClient):
             FaultError: the task failed, or the call did.
 
         """
-        sent = request
-        if META_KEY not in sent.message.metadata and (key := request_key("message", "")) is not None:
+        sent, key = request, None
+        if META_KEY not in request.message.metadata and (key := request_key("message", "")) is not None:
             # Sent inside an effect (`amends.effects`): an agent with a ledger executes the message once.
             sent = copy_of(sent)
             sent.message.metadata[META_KEY] = key
         if not sent.message.message_id:
-            # The same id in every attempt, so that an agent can recognize a repeat.
-            sent = copy_of(request)
-            sent.message.message_id = str(uuid4())
+            # The same id in every attempt, and in every run of an effect, so that an agent can recognize a repeat.
+            sent = copy_of(sent)
+            sent.message.message_id = key or str(uuid4())
         repeatable = self._repeatable(sent) if callable(self._repeatable) else self._repeatable
         attempts: list[Progress] = []
         calls = self._calls

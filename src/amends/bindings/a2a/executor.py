@@ -26,6 +26,7 @@ from amends.bindings.a2a.responses import (
     protocol_error,
     traceparent_of,
 )
+from amends.recovery.scope import tool_call
 from amends.serving.server_errors import PLAIN, OwnErrors
 from amends.serving.tracing import handling
 
@@ -66,7 +67,7 @@ class GuardedExecutor(AgentExecutor):
         queue = TrackedQueue(event_queue)
         try:
             # The agent's own calls continue the trace of the request.
-            with handling(traceparent_of(context.call_context)):
+            with handling(traceparent_of(context.call_context)), tool_call(long=True):
                 key = None if self._ledger is None else key_of(context)
                 if self._ledger is None or key is None:
                     await self._executor.execute(context, queue)

@@ -15,7 +15,7 @@ from amends.errors.base import FaultError
 from amends.recovery.drivers import arecover
 from amends.recovery.effect_context import check_time_limit
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
-from amends.recovery.policies import ADCP
+from amends.recovery.policies import TOOL
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 from amends.serving.tracing import id_of, incoming, traceparent
@@ -59,7 +59,7 @@ class Calls:
     def __init__(
         self,
         *,
-        policy: Policy = ADCP,
+        policy: Policy = TOOL,
         upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         address: object = None,
         shared: bool = True,

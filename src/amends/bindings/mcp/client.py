@@ -57,7 +57,7 @@ from amends.foreign.trust import is_own_address, trusted
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.effect_context import current_key, request_key
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
-from amends.recovery.policies import ADCP
+from amends.recovery.policies import TOOL
 from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
 from amends.serving.deadlines import Deadlines, Limit
@@ -89,7 +89,7 @@ class Client(mcp.Client):
             result = await client.call_tool("free_seats", {"train": 2})
     """
 
-    policy: Policy = field(default=ADCP, kw_only=True)
+    policy: Policy = field(default=TOOL, kw_only=True)
     """The bounds of recovery; its `deadline` limits each call, whatever the server does."""
     upstream: Upstream | PerOrigin | None = field(default=PER_ORIGIN, kw_only=True)
     """
@@ -114,9 +114,9 @@ class Client(mcp.Client):
     closing: float = field(default=5.0, kw_only=True)
     """Seconds that closing a connection may take before it is cancelled."""
     effects: Effects | None = field(default=None, kw_only=True)
-    """The ledger that makes calls once: of tools that say explicitly that they change something, and of `effect_tools`."""
+    """The ledger that makes calls once: of all tools that do not say in the server's listing that they only read."""
     effect_tools: Collection[str] = field(default=(), kw_only=True)
-    """The names of further tools that the ledger covers."""
+    """The names of tools that the ledger covers whatever the listing says."""
     http_client: httpx2.AsyncClient | None = field(default=None, kw_only=True)
     """For a URL: the `httpx2.AsyncClient` to use. It is not closed."""
 
@@ -267,8 +267,9 @@ class Client(mcp.Client):
             operation = self._calls.operation_of(name, arguments) or await self._calls.list_operation(
                 name, arguments, self._list_operations, policy
             )
-
-        covered = self.effects is not None and (name in self._covered or key is not None)
+        covered = self.effects is not None and (
+            key is not None or name in self._covered or not await self._only_reads(name, arguments, policy)
+        )
         # Inside an effect of the caller, the server gets a key of that effect.
         sent_key = None if covered else request_key("tools/call", name)
         if sent_key is not None:
@@ -305,6 +306,17 @@ class Client(mcp.Client):
         keyed = options if key is None else _with_meta(options, {META_KEY: key})
         attempt = partial(self._attempt, mcp.Client.call_tool, request, keyed)
         return self._calls.run(attempt, operation=operation, policy=policy)
+
+    async def _only_reads(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> bool:
+        """Return whether a tool's annotations say that it only reads; lists the tools if that was not done."""
+        listed = self._calls.operation_of(name, arguments)
+        if listed is None:
+            # The caller gave the operation.
+            try:
+                listed = await self._calls.list_operation(name, arguments, self._list_operations, policy)
+            except FaultError:
+                return False
+        return listed.read_only
 
     async def _list_operations(self) -> ToolOperations | PassThrough:
         async def list_operations(client: mcp.Client) -> ToolOperations:

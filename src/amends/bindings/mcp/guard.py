@@ -49,6 +49,7 @@ from amends.bindings.mcp.tool_declarations import (
 )
 from amends.bindings.mcp.tool_effects import ToolEffects
 from amends.core.fault import Fault
+from amends.recovery.scope import tool_call
 from amends.serving import tracing
 from amends.serving.server_errors import Failure, OwnErrors, classify_safely, fault_for, with_executed
 
@@ -218,10 +219,11 @@ class Guard:
             call = _Call(ctx.meta)
             token = _CALL.set(call)
             try:
-                if ledger is None:
-                    result = await handler(ctx, params)
-                else:
-                    result = await self._call_once(ledger, handler, call, ctx, params)
+                with tool_call():
+                    if ledger is None:
+                        result = await handler(ctx, params)
+                    else:
+                        result = await self._call_once(ledger, handler, call, ctx, params)
             except _Classified as classified:
                 return await self._answer(classified.failure, method, ctx, params)
             except asyncio.CancelledError as exc:

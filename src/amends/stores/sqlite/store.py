@@ -8,6 +8,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable
 from inspect import iscoroutinefunction
+from pathlib import Path
 from typing import TypeVar
 
 from amends.stores.address import Address
@@ -71,6 +72,8 @@ class SqliteStore(LocalStore):
     def __init__(self, url: str, connections: Connections) -> None:
         super().__init__(url, connections)
         self.connections = connections
+        self.path = Path(connections.place)
+        """The file, as an absolute path."""
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
         if iscoroutinefunction(work):

@@ -1,0 +1,1 @@
+"""Programs that die at any instant: nothing is done twice, and every caller gets an answer in time."""
