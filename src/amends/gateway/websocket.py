@@ -120,7 +120,6 @@ async def _deny(send: Send, scope: Scope, status: int, headers: list[tuple[bytes
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1013})
         return
-    headers = [*headers, (b"content-length", b"0")]
     await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": b""})
 
