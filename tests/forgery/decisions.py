@@ -65,6 +65,30 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
     "amends.foreign.trust:is_system_call": ("tests/foreign/test_trust.py::test_a_forged_call_is_nobodys",),
     "amends.foreign.trust:is_own_address": ("tests/foreign/test_trust.py::test_addresses",),
     "amends.foreign.trust:is_own_command": ("tests/foreign/test_trust.py::test_commands",),
+    "amends.arcp.runtime.server.job_listing:JobListing.may_observe": ("tests/arcp/test_job_listing.py",),
+    "amends.arcp.transports.websocket:is_local": (
+        "tests/forgery/test_claims.py::test_names_that_are_not_this_machine",
+    ),
+    "amends.bindings.a2a.faults:_unstructured": (
+        "tests/forgery/test_claims.py::test_only_the_state_of_a_task_says_that_it_did_not_run",
+    ),
+    "amends.bindings.mcp.client_errors:not_connected": ("tests/bindings/test_mcp_parts.py",),
+    "amends.carriers.process:_bare": ("tests/carriers/test_process.py",),
+    "amends.core.operation:Operation.repeatable": (
+        "tests/core/test_operation.py",
+        "tests/forgery/test_peer.py",
+    ),
+    "amends.foreign.exceptions:_not_executed": (
+        "tests/forgery/test_claims.py::test_what_an_exception_says_about_itself_is_not_that_nothing_was_sent",
+    ),
+    "amends.foreign.sdks:_is_elsewhere": (
+        "tests/forgery/test_executed.py::test_an_sdk_that_calls_another_host",
+    ),
+    "amends.http.redirects:same_party": ("tests/http/test_redirects.py",),
+    "amends.http.request_info:is_trusted": ("tests/http/test_hosts.py",),
+    "amends.page.access:same_origin": ("tests/page/test_tasks.py::test_tasks",),
+    "amends.process.evidence:fault_of": ("tests/process/test_run.py",),
+    "amends.tasks.remote.reported_failures:redirect_fault": ("tests/tasks/remote/test_reported_failures.py",),
     "amends.carriers.report:_may_repeat": (
         "tests/commands/test_decode.py::test_a_wire_that_states_executed_maybe",
         "tests/commands/test_decode.py::test_the_decision_depends_on_whether_a_repeat_is_safe",

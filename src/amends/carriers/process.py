@@ -24,6 +24,7 @@ from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
 from amends.dialects import envelope, members
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["read", "read_envelope"]
 
@@ -142,6 +143,7 @@ def _with_envelope(printed: dict[str, Any], number: int | None, exit: Exit | Non
     return Reading(True, fault, "envelope", error, True)
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.PROCESS, Proof.STATUS)
 def _bare(number: int | None, exit: Exit | None) -> Reading:
     """Read an exit code alone: its row if a table applies, else an internal error of unknown effect."""
     if exit is None:

@@ -8,6 +8,7 @@ from typing import Self
 import msgspec
 
 from amends.core.validate import check_flag, check_kind, shown
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["Operation"]
 
@@ -77,6 +78,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=Tr
             raise TypeError(f"name is str, not {type(name).__name__}")
 
     @property
+    @rests_on(Claim.MAY_REPEAT, Proof.METHOD, Proof.USER)
     def repeatable(self) -> bool:
         """Whether a repeat is safe even if an earlier try had its effect."""
         return self.read_only or self.idempotent or self.computes or self.key is not None

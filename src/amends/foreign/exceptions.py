@@ -24,6 +24,7 @@ from amends.foreign.readers import BY_VENDOR, READERS
 from amends.foreign.registry import registered_fault
 from amends.foreign.responses import calls_made, response_fault
 from amends.foreign.safe_attr import attribute, inner_exception, is_exception
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["from_exception"]
 
@@ -154,6 +155,7 @@ def _read(reader: Callable[[BaseException], Fault | None], exc: BaseException) -
         return None
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.NOT_SENT)
 def _not_executed(fault: Fault) -> Fault:
     return replace(fault, executed=Executed.NO)
 

@@ -24,6 +24,7 @@ from amends.foreign.converted import litellm_response
 from amends.foreign.safe_attr import attribute
 from amends.foreign.sdk_names import sdk_of
 from amends.foreign.without_text import without_text
+from amends.proof import Claim, Proof, rests_on
 from amends.vendors.registry import has_hosts, vendor_of_origin
 
 __all__ = ["sdk_fault"]
@@ -51,6 +52,7 @@ def sdk_fault(exc: BaseException, vendor: str | None = None) -> Fault | None:
     return without_text(fault)
 
 
+@rests_on(Claim.OURS, Proof.HOST)
 def _is_elsewhere(exc: BaseException, vendor: str) -> bool:
     """
     Return whether the request went to a host that is not the vendor's: an SDK can be given the address of another service.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from amends.proof import Claim, Proof, rests_on
+
 __all__ = ["is_credential", "same_party"]
 
 # X-Api-Key, AccessKey, X-Auth-Token, X-Session-Id, X-Goog-IAP-JWT-Assertion, X-Amzn-Oidc-Data, Idempotency-Key …
@@ -32,6 +34,7 @@ def is_credential(name: str) -> bool:
     return _CREDENTIAL.search(name) is not None
 
 
+@rests_on(Claim.OURS, Proof.HOST)
 def same_party(first: str, then: str) -> bool:
     """
     Return whether credentials for the first address may be sent to the second.

@@ -8,6 +8,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from amends.proof import Claim, Proof, rests_on
+
 __all__ = ["CONTENT_TYPES", "HTML", "JSON", "MARKDOWN", "RequestInfo", "is_trusted", "preferred_form"]
 
 
@@ -118,6 +120,7 @@ _HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?P<
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|\[::1\]|(?:[a-z0-9-]+\.)+localhost")
 
 
+@rests_on(Claim.OURS, Proof.USER, Proof.SOCKET)
 def is_trusted(host: str, hosts: Iterable[str] | None, server: str = "") -> bool:
     """
     Return whether a `Host` header may be used in URLs that the application sends.

@@ -212,6 +212,7 @@ class Access:
         return hmac.new(self._key, f"{purpose}:{value}".encode(), hashlib.sha256).hexdigest()
 
 
+@rests_on(Claim.OURS, Proof.BROWSER)
 def same_origin(request: Request) -> bool:
     """Return whether a browser says that its own page sent the request; other clients name no origin."""
     site = request.headers.get("sec-fetch-site")

@@ -25,6 +25,7 @@ from amends.core.wire import MAX_BYTES
 from amends.process.finished import Finished
 from amends.process.spool import Spool
 from amends.profiles import NAMES, SYSEXITS, Row, profile, profile_of
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["PROFILE_NAMES", "fault_of", "read_output"]
 
@@ -36,6 +37,7 @@ _DONE = (Executed.MAYBE, Executed.YES)
 _NOT_STARTED = {"ENOENT": "NOT_FOUND", "EACCES": "PERMISSION_DENIED"}
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.PROCESS, Proof.USER, Proof.STATED)
 def fault_of(done: Finished, name: str | None = None, *, trust_retryable: bool = True) -> Fault | None:
     """
     Return the fault of a finished command, or None if it succeeded.

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from amends.arcp.transports.connection import Connection, ConnectionLost, Serves, Take
 from amends.arcp.wire.envelope import MAX_FRAME
+from amends.proof import Claim, Proof, rests_on
 
 try:
     from websockets.asyncio.client import connect as _websockets_connect
@@ -274,6 +275,7 @@ def check_url(url: str, *, insecure: bool = False) -> None:
         raise ValueError("a token is not sent over ws: to another machine; use wss:, or insecure=True")
 
 
+@rests_on(Claim.LOCAL, Proof.USER)
 def is_local(host: str) -> bool:
     """
     Whether a host is this machine.

@@ -25,6 +25,7 @@ from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.foreign.codes import JSONRPC
 from amends.foreign.trust import trusted
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["FAILED", "PENDING", "Progress", "failure"]
 
@@ -200,6 +201,7 @@ def _has_error(parts: Iterable[Part]) -> bool:
     )
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS)
 def _unstructured(status: TaskStatus) -> Fault:
     """Return the fault of a task that failed without an AdCP error. A rejected task was not started."""
     rejected = status.state == TaskState.TASK_STATE_REJECTED

@@ -28,6 +28,7 @@ from amends.core.wire import plain
 from amends.dialects import adcp
 from amends.dialects.adcp import KEY
 from amends.errors.base import FaultError
+from amends.proof import Claim, Proof, rests_on
 from amends.serving.adcp_error import TRACE
 from amends.serving.server_errors import modules_of
 
@@ -220,6 +221,7 @@ def _lost() -> Fault:
     return transport_fault(ConnectionResetError())
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.NOT_SENT)
 def not_connected(exc: Exception) -> FaultError:
     """
     Return the typed error of a connection that could not be opened; no call was made.

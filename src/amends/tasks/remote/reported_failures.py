@@ -5,6 +5,7 @@ from __future__ import annotations
 from amends.carriers.extraction import examine
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["redirect_fault", "reported_failure"]
 
@@ -85,6 +86,7 @@ def _is_problem(document: dict[str, object], status: object) -> bool:
     return named and isinstance(document.get("title"), str) and isinstance(status, int) and status >= 400
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS)
 def redirect_fault(status: int) -> Fault:
     """The failure of a response that is a redirect and was not followed: the endpoint's URL has to be corrected."""
     return Fault(

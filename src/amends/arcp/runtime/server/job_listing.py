@@ -20,6 +20,7 @@ from amends.arcp.wire import Envelope, seconds_of, text_of
 from amends.arcp.wire.messages import Filter, JobEntry, ListJobs, Subscribe, Subscribed, Unsubscribe
 from amends.errors.arcp import InvalidRequestError, JobNotFoundError, PermissionDeniedError
 from amends.logs import logger
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["JobListing", "MayObserve"]
 
@@ -40,6 +41,7 @@ class JobListing:
     _credentials: CredentialLifecycle
     _policy: MayObserve | None
 
+    @rests_on(Claim.OURS, Proof.SECRET, Proof.USER)
     async def may_observe(self, principal: str, owner: str) -> bool:
         """Whether one principal may see another's jobs; without a policy it may not (section 14)."""
         if principal == owner:
