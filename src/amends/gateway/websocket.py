@@ -25,6 +25,12 @@ _OWN = frozenset(
 )
 _BODY = frozenset({b"content-length", b"content-type", b"content-encoding"})
 _LARGEST = 16 * 1024 * 1024
+_NORMAL, _NO_STATUS, _ABNORMAL = 1000, 1005, 1006
+_NO_FRAME = frozenset({_NO_STATUS, _ABNORMAL})
+"""Codes that no frame can have: the other side closed without a code, or without a frame."""
+_LOST_UPSTREAM, _LOST_CALLER = 1011, 1001
+_REASON = 123
+"""The most bytes that a frame has for a reason."""
 
 
 async def relay(upstream: HttpUpstream, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:
@@ -77,9 +83,9 @@ async def _relay(upstream: HttpUpstream, scope: Scope, receive: Receive, send: S
         await asyncio.wait([outward, inward], return_when=asyncio.FIRST_COMPLETED)
         if inward.done() and not outward.done():
             code = peer.close_code
-            await send(
-                {"type": "websocket.close", "code": code if code and code not in {1005, 1006} else 1011}
-            )
+            closed = code if code and code not in _NO_FRAME else _LOST_UPSTREAM
+            reason = "" if inward.cancelled() or inward.exception() else inward.result()
+            await send({"type": "websocket.close", "code": closed, "reason": reason})
     finally:
         for task in (outward, inward):
             task.cancel()
@@ -128,8 +134,12 @@ async def _to_upstream(peer: aiohttp.ClientWebSocketResponse, receive: Receive) 
     while True:
         message = await receive()
         if message["type"] != "websocket.receive":
-            code = message.get("code") or 1000
-            await peer.close(code=code if code not in {1005, 1006} else 1000)
+            code = message.get("code") or _NO_STATUS
+            # A caller that is gone has not ended the conversation: the upstream must not take it for complete.
+            # uvicorn reports both as 1005, and a frame without a code with its empty reason.
+            framed = code not in _NO_FRAME or (code == _NO_STATUS and "reason" in message)
+            closed = (_NORMAL if code == _NO_STATUS else code) if framed else _LOST_CALLER
+            await peer.close(code=closed, message=str(message.get("reason") or "").encode()[:_REASON])
             return
         text = message.get("text")
         if text is not None:
@@ -138,9 +148,15 @@ async def _to_upstream(peer: aiohttp.ClientWebSocketResponse, receive: Receive) 
             await peer.send_bytes(message["bytes"])
 
 
-async def _to_caller(peer: aiohttp.ClientWebSocketResponse, send: Send) -> None:
-    async for message in peer:
+async def _to_caller(peer: aiohttp.ClientWebSocketResponse, send: Send) -> str:
+    """Pass messages on until the upstream closes; return the reason that it gave."""
+    while True:
+        message = await peer.receive()
         if message.type is aiohttp.WSMsgType.TEXT:
             await send({"type": "websocket.send", "text": message.data})
         elif message.type is aiohttp.WSMsgType.BINARY:
             await send({"type": "websocket.send", "bytes": message.data})
+        elif message.type is aiohttp.WSMsgType.CLOSE:
+            return message.extra if isinstance(message.extra, str) else ""
+        else:
+            return ""
