@@ -36,8 +36,13 @@ def lowest(extras: list[str]) -> list[str]:
         bound = _BOUND.match(requirement)
         if bound is None:
             raise ValueError(f"{requirement!r} has no lower bound")
-        found[bound[1]] = bound[2]
+        # An extra may need a later version than another.
+        found[bound[1]] = max(found.get(bound[1], "0"), bound[2], key=_numbers)
     return [f"{name}=={version}" for name, version in sorted(found.items())]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 if __name__ == "__main__":

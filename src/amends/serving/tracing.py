@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.dialects.outgoing import outgoing
+from amends.logs import logger
 from amends.recovery.incoming import (
     add_source,
     continued_trace,
@@ -28,6 +29,8 @@ from amends.recovery.incoming import (
     left,
     traceparent,
 )
+
+_log = logger("amends.http")
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -71,8 +74,14 @@ def mark(span: Span, fault: Fault, status: int, message: str) -> None:
         message: the standard message of the code. The fault's own message is not written: it may quote an exception.
 
     """
-    if not span.is_recording():
-        return
+    try:
+        if span.is_recording():
+            _mark(span, fault, status, message)
+    except Exception as error:  # noqa: BLE001 - the span may be any library's; telemetry that fails loses no answer
+        _log.warning("the span of a failed request could not be marked: %s", type(error).__name__)
+
+
+def _mark(span: Span, fault: Fault, status: int, message: str) -> None:
     code = outgoing(fault, "telemetry").code
     span.set_attributes(
         {
