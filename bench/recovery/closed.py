@@ -62,7 +62,9 @@ class Closed:
     def build(self, seed: int) -> Any:
         service = self.service(seed, **self.options)
         # Where answers may be long, clients allow a minute; where none comes, the issue is to notice that.
-        service.timeout = self.timeout or (2.0 if isinstance(service, Trouble) else 60.0)
+        service.timeout = self.timeout or (
+            max(2.0, 3 * service.latency) if isinstance(service, Trouble) else 60.0
+        )
         service.deadline = self.deadline
         return service
 

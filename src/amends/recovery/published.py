@@ -14,7 +14,7 @@ from math import inf
 
 from amends.carriers.limits import Limit
 
-__all__ = ["LONGEST", "Published"]
+__all__ = ["LONGEST", "NOTHING", "Published"]
 
 LONGEST = 60.0
 """The most seconds for which a published limit holds a call back; a limit whose window ends later is paced instead. Longer: a
@@ -197,3 +197,7 @@ class Published:
         place = bisect_right(self.times, sent) - 1
         if place >= 0:
             del self.times[place], self._sizes[place]
+
+
+NOTHING = Published()
+"""Shared by all Upstreams that have published no limit: it stays empty."""

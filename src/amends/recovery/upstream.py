@@ -12,7 +12,6 @@ lets the others out.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import count
@@ -33,7 +32,7 @@ from amends.recovery.classify import Signal, signal_of
 from amends.recovery.clock import CLOCK
 from amends.recovery.controller import HELD, OPEN, RAMP, SHUT, STATES, Controller
 from amends.recovery.evidence import HINT, PLAIN, REFUSED, SILENT
-from amends.recovery.published import LONGEST, Published
+from amends.recovery.published import LONGEST, NOTHING, Published
 from amends.recovery.quota import Quota
 from amends.recovery.renewal import Renewal, Turn
 from amends.recovery.sharing import Shared, Sharing
@@ -169,12 +168,12 @@ class Upstream:
         """The credentials. A call notes `renewal.generation` when it is sent."""
         self._sharing = None if shared is None else Sharing(shared, name)
         self._queue = WaitingLine()
-        self._published = Published()
+        self._published = NOTHING
         self._timed: Waiter | None = None
         self._numbers = count(1)
         self._held_by: Fault | None = None
         self._asked_until = 0.0
-        self._scopes: OrderedDict[str, Upstream] = OrderedDict()
+        self._scopes: dict[str, Upstream] = {}  # in the order of use
         self.last_used = 0.0
         """When a call last ended with something else than a success in OPEN, or began to wait."""
         self.open = self._is_open()
@@ -249,7 +248,7 @@ class Upstream:
                 if idle is not None:
                     del self._scopes[idle]
             else:
-                self._scopes.move_to_end(name)
+                self._scopes[name] = self._scopes.pop(name)
             return found
 
     def reset(self) -> None:
@@ -258,7 +257,7 @@ class Upstream:
             inflight = self._controller.inflight
             self._controller, self._numbers = Controller(), count(inflight + 1)
             self._controller.sent = inflight
-            self._published = Published()
+            self._published = NOTHING
             self._held_by, self._asked_until = None, 0.0
             scopes = tuple(self._scopes.values())
             self._let_out(CLOCK.now())
@@ -485,6 +484,8 @@ class Upstream:
         """
         found = tuple(found)
         with self._lock:
+            if self._published is NOTHING:
+                self._published = Published()
             self._published.note(now, sent, found, self._controller.inflight, ok=ok)
             window = fewest(each for each in found if each.reset is not None and each.reset > LONGEST)
             if window is not None:
