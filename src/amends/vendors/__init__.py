@@ -11,10 +11,10 @@ Only machine-readable code words decide, together with the status; prose never d
 from __future__ import annotations
 
 from amends.vendors.model import Key, Vendor
-from amends.vendors.registry import check, load_installed, names, vendor
+from amends.vendors.registry import check, hosts, load_installed, names, vendor
 from amends.vendors.service_file import load
 
-__all__ = ["NAMES", "Key", "Vendor", "check", "load", "load_installed", "names", "vendor"]
+__all__ = ["NAMES", "Key", "Vendor", "check", "hosts", "load", "load_installed", "names", "vendor"]
 
 NAMES: tuple[str, ...]
 """The names of all services: `names()`."""

@@ -58,7 +58,9 @@ def in_batch(body: dict[str, object], quoted: Waiter | None) -> Fault | None:
             faults.append(found or build(None, status, Evidence(), vendor, None, None, None))
         elif status >= _FAILED and spec["body"] in item:
             faults.append(_part(status, item[spec["body"]], _wait_of(item.get("headers"), quoted)))
-    return _of_parts(faults, len(items) + len(done)) if faults else None
+    if not faults:
+        return None
+    return partial(faults) if spec.get("partial") else _of_parts(faults, len(items) + len(done))
 
 
 _FAILED = 400

@@ -11,7 +11,7 @@ import re
 
 from amends.vendors.evidence import Evidence, token
 
-__all__ = ["collect", "is_error_document", "part_failed"]
+__all__ = ["collect", "is_error_document", "is_soap_fault", "part_failed"]
 
 _MAX = 65536
 
@@ -79,6 +79,23 @@ def is_error_document(text: str) -> bool:
     """
     head = re.sub(r"^\s*<\?xml[^<>]{0,200}\?>", "", text[:1024]).lstrip()
     return head.startswith(("<Error>", "<Error ", "<ErrorResponse"))
+
+
+_SOAP = re.compile(r"<(?:[\w-]{1,32}:)?Body(?:\s[^<>]{0,500})?>\s{0,200}<(?:[\w-]{1,32}:)?Fault[\s>]")
+
+
+def is_soap_fault(text: str) -> bool:
+    """
+    Return whether a text is a SOAP envelope with a fault, which some services send with status 200.
+
+    >>> is_soap_fault("<s:Envelope><s:Body><s:Fault><faultcode>s:Client</faultcode></s:Fault></s:Body></s:Envelope>")
+    True
+    """
+    head = text[:_HEAD]
+    return head.lstrip()[:1] == "<" and "Envelope" in head and _SOAP.search(head) is not None
+
+
+_HEAD = 8192
 
 
 def part_failed(text: str) -> list[str]:

@@ -33,6 +33,7 @@ __all__ = [
     "file_of",
     "find",
     "has_hosts",
+    "hosts",
     "index",
     "is_service",
     "load_installed",
@@ -270,6 +271,8 @@ class _Book:
         self.names: dict[str, str] = {}
         self.hosts: _Hosts | None = None
         self.index: Index | None = None
+        self.origins: Mapping[str, str] = {}
+        """Origins of the application's own servers → service."""
 
     def document(self) -> _Compiled:
         """Return the document of the wheel."""
@@ -484,7 +487,8 @@ def vendor_of_host(host: str) -> str | None:
     if found is not None:
         return found
     for form, name in known.forms:
-        if matches(form, host):
+        # `*` is within one label: `sqs.*.amazonaws.com` is no bucket `sqs.acme.s3.amazonaws.com`.
+        if matches(form, host) and form.count(".") == host.count("."):
             return name
     while "." in host:
         host = host.partition(".")[2]
@@ -494,9 +498,43 @@ def vendor_of_host(host: str) -> str | None:
     return None
 
 
+def hosts(origins: Mapping[str, str]) -> None:
+    """
+    Say which services the application's own addresses are: self-hosted servers and gateways of one service.
+
+    Args:
+        origins: address (scheme, host and port) → service. What is said for an address before is replaced.
+
+    Raises:
+        LookupError: for an unknown service.
+        ValueError: for an address without a scheme and a host.
+
+    >>> hosts({"https://llm.corp.example": "vllm"})
+    >>> vendor_of_origin("https://llm.corp.example")
+    'vllm'
+
+    """
+    checked = {}
+    for address, name in origins.items():
+        parts = urlsplit(address)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path not in {"", "/"}:
+            raise ValueError(f"{shown(address)} is no origin: write https://llm.corp")
+        checked[f"{parts.scheme}://{parts.netloc.lower()}"] = check(name)
+    with _LOCK:
+        _BOOK.origins = {**_BOOK.origins, **checked}
+        vendor_of_origin.cache_clear()
+
+
 @lru_cache(maxsize=1024)
 def vendor_of_origin(origin: str) -> str | None:
-    """Return the service of an origin such as `https://api.stripe.com`, or None. Only TLS on its default port counts."""
+    """
+    Return the service of an origin such as `https://api.stripe.com`, or None.
+
+    Only TLS on its default port counts, and what the application said with `hosts`.
+    """
+    said = _BOOK.origins.get(origin.lower())
+    if said is not None:
+        return said
     try:
         parts = urlsplit(origin)
         host, port = parts.hostname, parts.port

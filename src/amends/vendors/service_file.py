@@ -40,7 +40,7 @@ class Marks(_Part):
     """By what a service is recognised, the surest first."""
 
     hosts: list[Annotated[str, Meta(pattern=r"^\.?[a-z0-9*-]+(\.[a-z0-9*-]+)+$")]] = []
-    """Hosts; one that begins with a dot stands for all below it, and `*` for any text."""
+    """Hosts; one that begins with a dot stands for all below it, and `*` for a part without dots."""
     headers: list[Annotated[str, Meta(pattern="^[a-z0-9_-]+$")]] = []
     """Response headers that only this service sends; one that ends with `-` is the beginning of names."""
     hints: list[Annotated[str, Meta(pattern="^[a-z0-9_-]+$")]] = []
@@ -117,6 +117,8 @@ class Parts(_Part):
     """The HTTP status of an item, or where it is."""
     status_if: dict[str, int] = {}
     """Condition → the status of an item for which it holds."""
+    partial: bool = False
+    """Whether others succeeded, though the answer does not list them."""
     body: _Path | None = None
     """Where the body of an item is, if it is an answer of its own."""
     error: _Path | Error = "."

@@ -27,7 +27,7 @@ from amends.vendors.batches import (
 from amends.vendors.evidence import Evidence, collect
 from amends.vendors.grpc import read_trailers
 from amends.vendors.jsonrpc import read_error
-from amends.vendors.markup import is_error_document, part_failed
+from amends.vendors.markup import is_error_document, is_soap_fault, part_failed
 from amends.vendors.meaning import by_words, first_word
 from amends.vendors.model import Rule
 from amends.vendors.reading import build, own_wait, read, read_bare, sender_of, trace_of
@@ -71,6 +71,11 @@ def read_success(
         text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
         if is_error_document(text):
             return _as_success(read(200, fields, text, vendor=vendor, now=now))
+        if is_soap_fault(text):
+            fault = read(200, fields, text, vendor=vendor, now=now) or read(
+                500, fields, text, vendor=vendor, now=now
+            )
+            return _as_success(fault if fault is None else replace(fault, status=None))
         deleted = part_failed(text)
         if deleted:
             return partial([found for each in deleted if (found := read(400, {}, each)) is not None])
