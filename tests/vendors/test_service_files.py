@@ -57,6 +57,17 @@ def test_the_examples_of_a_file_hold(path):
     assert list(example_problems(parsed(path))) == []
 
 
+def test_the_files_have_examples():
+    """Each has an ordinary answer; nearly all have two failures with their sources, of different codes."""
+    files = [parsed(path) for path in FILES]
+    examples = {file["name"]: file.get("example", []) for file in files}
+    assert [name for name, each in examples.items() if not any(one["is"] == "success" for one in each)] == []
+    assert sum(len(each) >= 3 for each in examples.values()) >= 97
+    failures = [one for each in examples.values() for one in each if one["is"] != "success"]
+    assert len(failures) >= 280
+    assert all(one["source"].startswith("https://") for one in failures)
+
+
 def test_every_meaning_has_a_code():
     """Names are unique code words, codes are those of the http vocabulary."""
     assert all(name == meaning.name and name.isidentifier() for name, meaning in MEANINGS.items())

@@ -9,6 +9,8 @@ import binascii
 import json
 import struct
 
+import pytest
+
 from amends import extract
 from tests.each import each
 
@@ -890,3 +892,10 @@ def test_a_stream(name, answer, code, recovery, executed, wait, word, vendor):
     assert executed is None or fault.executed == executed
     assert wait is None or fault.retry_after == wait
     assert word is None or fault.details["code"] == word
+
+
+@pytest.mark.parametrize("before", ["", "\n", "  ", "\ufeff", "\r\n\t "])
+def test_a_stream_after_white_space(before):
+    """Proxies and keep-alives put white space before the first event."""
+    text = before + 'data: {"error": {"type": "overloaded_error", "message": "…"}}\n\n'
+    assert extract({"status": 200, "headers": {}, "body": text}, in_success=True).code == "OVERLOADED"

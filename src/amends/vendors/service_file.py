@@ -141,7 +141,7 @@ class Example(_Part):
     status: Annotated[int, Meta(ge=100, le=599)] = 200
     headers: dict[str, str] = {}
     body: Any = None
-    """The body; a text that begins with { or [ is JSON."""
+    """The body; a text that begins with { or [ is JSON if it can be read as such."""
     source: str | None = None
     """Where the answer is documented."""
     named: bool = True

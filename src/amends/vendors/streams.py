@@ -179,7 +179,7 @@ _LINE = frozenset(
 def _events(text: str) -> Iterator[tuple[str, object]]:
     """Yield (event name, value) of server-sent events, of lines of JSON, and of JSON that was appended to a stream."""
     name, data, loose = "message", [], []  # type: str, list[str], list[str]
-    text = text.removeprefix("\ufeff")
+    text = text.lstrip("\ufeff \t\r\n")
     if "\n" not in text:
         text = text.replace("\r", "\n")
     for number, ended in enumerate(text.split("\n")):
