@@ -18,6 +18,7 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from amends.durable.keys import Keys
+from amends.durable.lock_owner import owner_of
 from amends.durable.loop_thread import LoopThread
 from amends.effects.flow import EffectClaim, EffectKeys
 from amends.effects.records import TABLE, EffectRecord
@@ -114,7 +115,13 @@ class Handles:
 
     def _keys_in(self, store: Store) -> EffectKeys:
         return Keys(
-            store, TABLE, EffectRecord, expires_in=self._expires_in, lease=self.lease, keep_unsettled=True
+            store,
+            TABLE,
+            EffectRecord,
+            expires_in=self._expires_in,
+            lease=self.lease,
+            keep_unsettled=True,
+            owner=owner_of(store),
         )
 
     async def _close_stale(self) -> None:
