@@ -14,6 +14,7 @@ from amends.recovery.schedule import (
     LONG_CUT,
     REFUSED_PACE,
     SLOWEST,
+    START,
     Hold,
     Pace,
 )
@@ -35,7 +36,8 @@ def started(*, trip=0.05, before=0.0, strained=False):
 
 def test_the_first_pace():
     """Slightly above the arrivals; after an outage in RAMP the pace before, after an overload at most the arrivals."""
-    assert started(strained=True)[0].per_second == pytest.approx(REFUSED_PACE * 10, rel=0.05)
+    assert started(strained=True)[0].per_second == pytest.approx(START * 10, rel=0.05)
+    assert started()[0].per_second == pytest.approx(REFUSED_PACE * 10, rel=0.05)
     assert started(before=40.0)[0].per_second == 40.0
     assert started(before=40.0, strained=True)[0].per_second == pytest.approx(10, rel=0.05)
     assert started(before=1.0)[0].per_second == pytest.approx(SLOWEST * 10, rel=0.05)

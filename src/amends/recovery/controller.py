@@ -26,6 +26,7 @@ from amends.recovery.evidence import (
     PLAIN,
     REFUSED,
     SILENT,
+    STALE,
     TOO_MANY,
     UNUSUAL_HINT,
     Evidence,
@@ -48,8 +49,20 @@ class Controller:
     """The state machine. It has no lock; `Upstream` holds its own lock around every call."""
 
     __slots__ = (
-        "_before", "evidence", "hold", "left_open", "level", "limited", "pace", "room", "sent", "since", "state",
-        "taken_back", "traffic",
+        "_before",
+        "evidence",
+        "hold",
+        "left_open",
+        "level",
+        "limited",
+        "pace",
+        "room",
+        "sent",
+        "silent_at",
+        "since",
+        "state",
+        "taken_back",
+        "traffic",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -64,6 +77,8 @@ class Controller:
         """When the state was OPEN for the last time."""
         self.level = -inf
         """The highest priority of a call that failed in this trouble. Calls of a higher one are sent as in OPEN."""
+        self.silent_at = -inf
+        """When a call was not answered in time."""
         self.limited = False
         """Whether the service refuses what is too much for it (429)."""
 
@@ -136,7 +151,9 @@ class Controller:
             self.pace.drop()
             evidence.wait_for_answers(now, now - sent)
             if crowded:
+                evidence.learn_chance()
                 self._limit_room(now)
+                return
         run = evidence.run
         if self.state != SHUT or not evidence.strained:
             evidence.learn_chance()
@@ -167,6 +184,10 @@ class Controller:
         self.traffic.calls += 1
         if plain and self._without_work(now, now - sent):
             kind = REFUSED
+        elif kind == SILENT:
+            self.silent_at = now
+            if not self.limited:
+                self.room.end()
         elif plain and self.room.limited and not self.inflight:
             self.room.refused(now, sent, 1, served=True)
         if kind == REFUSED or (kind == HINT and hint <= DOUBTED):
@@ -208,7 +229,8 @@ class Controller:
     def _without_work(self, now: float, seconds: float) -> bool:
         """Whether a failure after `seconds` looks like a refusal: it was quick, and other calls are in flight."""
         quick = seconds < WITHOUT_WORK * self.traffic.usual or not self.traffic.answered
-        return quick and self.inflight > 0 and self.room.possible(now)
+        silent = now <= self.silent_at + STALE  # it has too much work, and a queue
+        return quick and not silent and self.inflight > 0 and self.room.possible(now)
 
     @property
     def crowded(self) -> bool:
@@ -274,7 +296,7 @@ class Controller:
         elif self.state == OPEN:
             self.left_open = now
             traffic.before, traffic.since, traffic.arrived_since = traffic.demand(now), inf, 0
-            traffic.good_before = traffic.good_rate(now)
+            traffic.good_before, traffic.arrivals_before = traffic.good_rate(now), traffic.arrivals
         self.state = state
 
     def _reopen(self, now: float, trip: float) -> None:
@@ -287,12 +309,14 @@ class Controller:
             return
         self._go(RAMP, now)
         self._before = OPEN
-        limited = self.limited and not self.hold.until
+        crowded = self.room.served_beside
+        limited = self.limited and not self.hold.until and not crowded
         # Workers that wait make no new calls, so they cannot overload the service with what has queued up.
         came, expected = self.traffic.arrived_since, self.traffic.before * (now - self.left_open)
-        strained = self.evidence.strained and not (expected >= ENOUGH and came < 0.5 * expected)
+        known = min(expected, self.traffic.arrivals_before) >= ENOUGH
+        strained = self.evidence.strained and not (known and came < 0.5 * expected)
         self.pace.start(now, strained=strained, limited=limited)
-        if self.room.served_beside:
+        if crowded:
             self.room.start(self.room.beside)
         elif limited:  # the calls that the demand keeps in flight, by Little's law
             self.room.start(self.traffic.demand(now) * self.traffic.usual)

@@ -68,7 +68,7 @@ class Traffic:
     """Rates and round trips. Only answers in OPEN count for the round trips: elsewhere queues make them longer."""
 
     __slots__ = (
-        "_arrived", "_calls_good", "_failed", "_good", "_peak", "_rolled_at", "_span", "_total", "_trips", "_usual", "_waited", "arrived_since",
+        "_arrived", "_calls_good", "_failed", "_good", "_peak", "_rolled_at", "_span", "_total", "_trips", "_usual", "_waited", "arrivals_before", "arrived_since",
         "before",
         "calls", "good_before", "last_answered", "peak", "since", "usual",
     )  # fmt: skip
@@ -78,8 +78,8 @@ class Traffic:
         """Calls that have ended."""
         self.good_before = 0.0
         """How many calls per second succeeded when the trouble began."""
-        self.arrived_since = 0
-        """Operations that arrived since the trouble began."""
+        self.arrivals_before, self.arrived_since = 0.0, 0
+        """Operations that arrived lately when the trouble began, and since then."""
         self.before, self.since = 0.0, 0.0
         """The demand when the trouble began, and since when it is over: while calls are held back, workers that wait make no
         new ones."""

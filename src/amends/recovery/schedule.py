@@ -215,7 +215,10 @@ class Pace:
         if strained:  # what arrives has to be served; workers that waited do not add to it
             demand = traffic.rate(now) if traffic.good_before else traffic.burst(now)
         demand = max(demand, LEAST_PACE)
-        self.per_second, self._undisturbed = (START if traffic.good_before else REFUSED_PACE) * demand, 0.0
+        self.per_second, self._undisturbed = (
+            (START if strained or traffic.good_before else REFUSED_PACE) * demand,
+            0.0,
+        )
         if limited and traffic.good_before:
             self.per_second = min(self.per_second, max(REFUSED_PACE * traffic.good_before, LEAST_PACE))
         if self._resumed:
