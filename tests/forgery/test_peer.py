@@ -42,14 +42,18 @@ async def test_no_forged_answer_makes_the_gateway_repeat_a_post(step):
     with Peer() as peer:
         async with (
             serving(http(peer, prefix="")) as gateway,
-            httpx.AsyncClient(base_url=gateway.url) as caller,
+            httpx.AsyncClient(base_url=gateway.url, timeout=60) as caller,
         ):
             count = 0
             for number, status, which, body in forgeries(step):
                 if is_invitation(status, body):
                     continue
                 path = peer.forge(number, status, which, body)
-                answer = await caller.post(path, json={}, headers={"idempotency-key": f"key-{number}"})
+                answer = await caller.post(
+                    path,
+                    json={},
+                    headers={"idempotency-key": f"key-{number}", "authorization": f"Bearer caller-{number}"},
+                )
                 assert answer.status_code == status, (status, which, body)
                 assert peer.effects[path] == 1, (status, which, body)
                 count += 1
