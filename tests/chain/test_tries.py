@@ -76,7 +76,7 @@ async def test_http_then_mcp(attempts):
 
 
 async def test_three_hops_over_http_mcp_and_a2a():
-    """Service ← HTTP ← tool ← MCP ← agent ← A2A: five calls, as many as the largest number of attempts."""
+    """Service ← HTTP ← tool ← MCP ← agent ← A2A: three calls, as many as the outermost client allows."""
     service = Service()
     server = tool_around(lambda: service.get(tries(5)))
 
@@ -92,7 +92,7 @@ async def test_three_hops_over_http_mcp_and_a2a():
             with pytest.raises(FaultError) as caught:
                 async for _ in client.send_message(request("go")):
                     pass
-    assert service.calls == caught.value.fault.attempt == 5
+    assert service.calls == caught.value.fault.attempt == 3
 
 
 async def test_tries_travel_through_problems():

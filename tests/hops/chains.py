@@ -186,16 +186,18 @@ def judge(case, ended, calls, ids):
     else:
         return Outcome(case, {"arrived": False}, calls, None, repr(ended))
     truth = TRUTHS[case.failure]
-    shown = json.dumps(document, default=str) if document is not None else _shown(ended)
+    # Servers without amends that run in the process of a command write tracebacks to its stderr.
+    told = {**document, "stderr": ""} if isinstance(document, dict) and "stderr" in document else document
+    shown = json.dumps(told, default=str) if document is not None else _shown(ended)
     executed = truth.executed
     found = {
         "no-leak": SECRET not in shown or _tells_alone(case),
         "executed": not (executed == "maybe" and fault.executed is Executed.NO),
         "calls": calls <= ATTEMPTS or not _limited(case),
     }
-    if isinstance(ended, PlainError) and case.failure == "lost":
+    if isinstance(ended, PlainError) and case.failure == "lost" and _knows_the_loss(case):
         found["plain-safe"] = not repeats(case.hops[0][0], document)
-    if case.full:
+    if case.full and case.own:
         found |= _meaning(case, truth, fault, ids)
     return Outcome(case, found, calls, fault, document or shown, tuple(sorted(ids)))
 
@@ -203,6 +205,12 @@ def judge(case, ended, calls, ids):
 def _tells_alone(case):
     """Whether a server without amends is the one that answers: what it tells is not ours."""
     return case.hops[0][1] in {"client", "bare"} and case.hops[0][0] not in {"task", "arcp"}
+
+
+def _knows_the_loss(case):
+    """Whether the server that answers can know of the loss: nothing without amends is between."""
+    (_, first), *rest = case.hops
+    return first == "server" and all(side == "both" for _, side in rest)
 
 
 def _limited(case):

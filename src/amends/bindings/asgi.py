@@ -46,6 +46,7 @@ from amends.http.handled import (
 )
 from amends.http.responses import LOG, Settings, quote_path
 from amends.http.sockets import DENIAL, can_deny, close_message, closes
+from amends.recovery.clock import CLOCK
 from amends.serving.tracing import trace_id
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Problems:
         sent: Message | None = None
         held: _HeldStart | None = None
         failure: _Failure | None = None
-        token = CURRENT.set((request_info, scope, self.settings))
+        token = CURRENT.set((request_info, scope, self.settings, CLOCK.now()))
 
         def send_or_hold(message: Message) -> Awaitable[None]:
             nonlocal sent, held, failure
@@ -406,7 +407,7 @@ async def serve_socket(
 
     """
     request = begin_request() if watched else None
-    token = CURRENT.set((request_info, scope, settings))
+    token = CURRENT.set((request_info, scope, settings, CLOCK.now()))
     try:
         await _Socket(settings, scope, receive, send).run(app)
     finally:

@@ -46,6 +46,7 @@ from amends.http.current import CURRENT
 from amends.http.request_info import HTML, RequestInfo, preferred_form
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.http.validation import fault_from_validation
+from amends.recovery.clock import CLOCK
 
 __all__ = ["ProblemMiddleware", "check_form", "exception_handler"]
 
@@ -83,14 +84,14 @@ class ProblemMiddleware:
         """Handle one request."""
         if self._async:
             return self._acall(request)
-        token = CURRENT.set((_request_info, request, self.settings))
+        token = CURRENT.set((_request_info, request, self.settings, CLOCK.now()))
         try:
             return self._rewrite(request, self.get_response(request))
         finally:
             CURRENT.reset(token)
 
     async def _acall(self, request: HttpRequest) -> HttpResponse:
-        token = CURRENT.set((_request_info, request, self.settings))
+        token = CURRENT.set((_request_info, request, self.settings, CLOCK.now()))
         try:
             return self._rewrite(request, await self.get_response(request))
         finally:
@@ -181,6 +182,8 @@ def _request_info(request: HttpRequest) -> RequestInfo:
         trusted="*" not in django_settings.ALLOWED_HOSTS,
         accept=headers.get("Accept"),
         traceparent=headers.get("traceparent"),
+        left=headers.get("Amends-Left"),
+        timeout=headers.get("Request-Timeout"),
     )
 
 

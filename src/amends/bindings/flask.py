@@ -34,6 +34,7 @@ from amends.http.bodies import rewrite
 from amends.http.current import CURRENT
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.http.wsgi import request_info
+from amends.recovery.clock import CLOCK
 
 __all__ = ["install"]
 
@@ -105,7 +106,7 @@ def install(
         return _response(found)
 
     def remember_request() -> None:
-        request.environ[_REMEMBERED] = CURRENT.set((request_info, request.environ, settings))
+        request.environ[_REMEMBERED] = CURRENT.set((request_info, request.environ, settings, CLOCK.now()))
 
     def forget_request(_: BaseException | None) -> None:
         token = request.environ.pop(_REMEMBERED, None)

@@ -85,6 +85,13 @@ def read(
         path = "status" if wait is None and verdict is None else "header"
         fault = _bare(status, wait, path)
         reading = Reading(True, fault, path, None, True)
+    tries = fields.get(TRIES)
+    if tries is not None and tries.isdecimal() and len(tries) <= 9:
+        # A gateway made them; a larger number only ends recovery earlier.
+        made = min(int(tries), _MOST_TRIES)
+        if made > (fault.attempt or 1):
+            fault = replace(fault, attempt=made)
+            reading = replace(reading, fault=fault)
     if fault.trace_id is None and (trace := _vendors().trace_of(fields)) is not None:
         fault = replace(fault, trace_id=trace)
         reading = replace(reading, fault=fault)
@@ -332,4 +339,7 @@ def _has_verdict(body: Any) -> bool:
     return isinstance(body.get("is_retriable"), bool) or members.recovery(body.get("recovery")) is not None
 
 
+TRIES = "amends-tries"
+"""The header in which a gateway says how many tries were made behind it."""
+_MOST_TRIES = 100
 _CHALLENGED = frozenset({401, 403})

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from amends.cli.command_retry import CommandRetry
@@ -98,7 +98,8 @@ def run_command(
         try:
             if options.mistakes:
                 raise _option_error(options)  # noqa: TRY301
-            data = work(retry)
+            with _caller():
+                data = work(retry)
             if stdout is None:
                 flush_stdout()
         except BaseException as exc:  # noqa: BLE001 - every exception is reported as an outcome
@@ -256,6 +257,15 @@ def _meta(retry: CommandRetry, started: float, fault: Fault | None) -> dict[str,
         "duration_ms": round((time.monotonic() - started) * 1000),
         "trace_id": (fault.trace_id if fault is not None else None) or _trace_id(),
     }
+
+
+def _caller() -> AbstractContextManager[object]:
+    """Return the context of the caller's trace and limits, which are in the environment."""
+    if "TRACEPARENT" not in os.environ and "AMENDS_LEFT" not in os.environ:
+        return nullcontext()
+    from amends.recovery.incoming import from_environment
+
+    return from_environment(os.environ)
 
 
 def _trace_id() -> str:

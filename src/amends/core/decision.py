@@ -76,6 +76,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """Seconds that the failed call took."""
     until: float | None = None
     """When the deadline of an enclosing operation ends, on the same clock."""
+    most: int | None = None
+    """Calls in all that the caller of this program has left; the policy's number counts if it is smaller."""
     unrepeatable: str | None = None
     """Why no repeat can help, a key of REASONS, if the caller knows that: the failure is a bug of the called code."""
     exact: bool = False
@@ -122,6 +124,8 @@ def _check_state(state: State) -> None:
         check_seconds("started", state.started)
     if state.until is not None:
         check_seconds("until", state.until)
+    if state.most is not None:
+        check_count("most", state.most)
 
 
 def decide(
@@ -184,6 +188,8 @@ def choose(
         stopped = Decision(action=_ESCALATE, delay=None, reason=state.unrepeatable, resume_in=asked)
         return _give_up(policy, stopped)
     attempts, backoff, uncertain = policy.limits(fault)
+    if state.most is not None:
+        attempts = state.most if attempts is None else min(attempts, state.most)
     if attempts is not None or fault.max_retries is not None or recovery is not Recovery.TRANSIENT:
         stop = spent(fault, state, attempts, uncertain)
         if stop is not None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.core.crosswalk import source_row
 from amends.core.enums import Executed, Recovery
 from amends.core.exits import Exit
@@ -112,6 +114,8 @@ def _fault(
     fields, extensions = members.sort(error, _MEMBERS)
     fields.update(members.sort(meta, _META)[0])
     received = extensions.pop(MEMBER, None) if is_record(extensions.get(MEMBER)) else None
+    if "recovery" in fields and "code" in fields and not origin.complete:
+        origin = replace(origin, complete=True)
     code = fields.setdefault("code", exit.code if exit else "INTERNAL_ERROR")
     known = VOCABULARY.rows.get(code)
     # For a code that is not one of the vocabulary, the exit code's row.

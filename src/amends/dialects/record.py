@@ -104,8 +104,10 @@ def record_of(fault: Fault, format: str, *, brief: bool = False) -> dict[str, An
     record["executed"] = fault.executed.value
     if fault.attempt is not None and fault.attempt > 1:
         record["tries"] = min(fault.attempt, 1_000_000)
-    if fault.trace_id is not None and _ID.fullmatch(fault.trace_id):
-        record["trace_id"] = fault.trace_id
+    # A server names its own trace in `raised`, where the error itself is passed on as it is.
+    trace = fault.trace_id if fault.raised is None else fault.raised.trace_id or fault.trace_id
+    if trace is not None and _ID.fullmatch(trace):
+        record["trace_id"] = trace
     if fault.in_doubt:
         record["in_doubt"] = True
     return _fit(record)

@@ -24,7 +24,7 @@ class BadRequest(Exception):
 class RequestHeaders:
     """The headers of a request for the upstream, and what the gateway has to know of them."""
 
-    __slots__ = ("chunked", "key", "length", "sent", "traceparent")
+    __slots__ = ("chunked", "key", "left", "length", "sent", "traceparent")
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
@@ -32,6 +32,14 @@ class RequestHeaders:
         self.chunked = False
         self.key: str | None = None
         self.traceparent: str | None = None
+        self.left: str | None = None
+        """What the caller has left (`Amends-Left`)."""
+
+    def with_left(self, stated: str | None) -> list[tuple[str, str]]:
+        """Return the headers with what a repeat has left instead of what the caller had; without one, they are unchanged."""
+        if self.left is None or stated is None:
+            return self.sent
+        return [(name, stated if name.lower() == "amends-left" else value) for name, value in self.sent]
 
 
 def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1") -> RequestHeaders:
@@ -72,6 +80,8 @@ def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1"
             found.key = text.strip() or None
         elif name == b"traceparent":
             found.traceparent = text
+        elif name == b"amends-left":
+            found.left = text
         sent.append((name.decode("latin-1"), text))
     if hosts != 1 and (hosts or version != "1.0"):
         raise BadRequest("the request does not name one host")

@@ -8,6 +8,7 @@ runs the flow of `amends.recovery`. After the first byte of an answer was sent t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -44,9 +45,11 @@ from amends.http.key_support import KeySupport
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import arun_flow
 from amends.recovery.history import Attempt
+from amends.recovery.incoming import handling, left, outgoing_left
 from amends.recovery.operation_flow import Outcome
 from amends.recovery.origins import route_scope
 from amends.recovery.plan import Plan
+from amends.recovery.scope import time_left, tries_left
 from amends.recovery.upstream import Upstream
 from amends.serving.tracing import trace_id
 
@@ -64,7 +67,7 @@ NO_BODY = Body(b"", None, 0, 0.0)
 class Call:
     """One call that did not succeed at once."""
 
-    __slots__ = ("answer", "body", "failed", "headers", "method", "path", "trace", "url")
+    __slots__ = ("answer", "body", "failed", "headers", "method", "path", "repeated", "trace", "url")
 
     def __init__(self, method: str, path: str, url: URL, headers: RequestHeaders, body: Body) -> None:
         self.method = method
@@ -73,6 +76,8 @@ class Call:
         self.headers = headers
         self.body = body
         self.trace = trace_id(headers.traceparent)
+        self.repeated = False
+        """Whether a try was made before."""
         self.failed = False
         """Whether the answer reports a failure that is passed on and was recorded."""
         self.answer: Answer | None = None
@@ -326,6 +331,12 @@ class HttpUpstream:
 
     async def request(self, call: Call) -> aiohttp.ClientResponse:
         """Send a call, and return its answer."""
+        if call.repeated:
+            given = left()
+            stated = outgoing_left(tries_left(self.config.policy.attempts), time_left(), given.call)
+            headers = copy(call.headers)
+            headers.sent = call.headers.with_left(stated)
+            return await self._request(call.method, call.url, headers, call.body)
         return await self._request(call.method, call.url, call.headers, call.body)
 
     async def _request(
@@ -375,6 +386,7 @@ class HttpUpstream:
 
         async def attempt() -> Answer:
             nonlocal tries
+            call.repeated = tries > 0
             tries += 1
             try:
                 return await self.attempt(call)
@@ -390,9 +402,12 @@ class HttpUpstream:
         history: list[Attempt] = []
         plan = Plan(policy=policy, upstream=scoped, operation=self.operation(call)).checked()
         try:
-            answer = await arun_flow(plan, attempt, (), {}, history, first)
+            with handling(call.headers.traceparent, call.headers.left):
+                answer = await arun_flow(plan, attempt, (), {}, history, first)
         except FaultError as error:
-            await self._give_up(call, error, self.facts(call.trace, tries, history), send, began)
+            # Tries that the upstream made below count, too.
+            made = max(tries, error.fault.attempt or 0)
+            await self._give_up(call, error, self.facts(call.trace, made, history), send, began)
             return
         finally:
             self._troubled = not self.upstream.idle

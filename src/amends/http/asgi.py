@@ -59,6 +59,8 @@ def request_info(scope: Scope) -> RequestInfo:
         server=bound,
         accept=_text(headers.get(b"accept")),
         traceparent=_text(headers.get(b"traceparent")),
+        left=_text(headers.get(b"amends-left")),
+        timeout=_text(headers.get(b"request-timeout")),
     )
 
 

@@ -43,9 +43,10 @@ from amends.proof import Claim, Proof, rests_on
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import acall_first, arun_flow, call_first, run_flow
 from amends.recovery.effect_context import check_time_limit, request_key
+from amends.recovery.incoming import HEADER, new_left
 from amends.recovery.origins import CREDENTIALS, PER_ORIGIN, PerOrigin, forgotten, route_scope, upstream_for
 from amends.recovery.plan import hook_arguments, plan_for
-from amends.recovery.scope import SCOPE
+from amends.recovery.scope import SCOPE, time_left, tries_left
 from amends.recovery.upstream import Upstream
 from amends.serving.effect_unknown import EFFECT_UNKNOWN
 from amends.serving.tracing import continued_trace, current_span, incoming, trace_id_of, traceparent
@@ -282,6 +283,8 @@ class Call:
                 given = given or str(uuid4())
         self.key = key or given
 
+    call_id: str | None = None
+    """The id that the last attempt sent, by which a failure is signed."""
     made = 0
     """The attempts made so far."""
     sent = 0.0
@@ -449,13 +452,13 @@ class Call:
             self.trace_id = self._trace if self._trace and span is None else trace_id_of(span, given)
         if self._trace is not None:
             added[TRACE] = traceparent(self._trace)
-        scope = SCOPE.get()
-        if scope is not None and scope.until is not None:
-            self.timeout = left = max(0.0, scope.until - self.sent)
-            self.until = self.sent + left
+        self.timeout = left = time_left()
+        self.until = None if left is None else self.sent + left
+        if left is not None:
             added[DEADLINE] = f"{left:.3f}"
-        else:
-            self.timeout = self.until = None
+        stated, self.call_id = new_left(tries_left(self.options.policy.attempts), left)
+        if stated is not None:
+            added[HEADER] = stated
         options = self.options
         if options.headers is not None:
             if not options.pinned:
@@ -489,9 +492,8 @@ class Call:
         """Return the typed error of a failed response."""
         self._failed = response
         own = self.own
-        error = trusted(
-            error_from_response(status, headers, body, response, vendor=self.service.vendor, own=own), own=own
-        )
+        error = error_from_response(status, headers, body, response, vendor=self.service.vendor, own=own)
+        error = trusted(error, own=own, call=self.call_id)
         in_use = status == _IN_USE and self.key is not None and self._is_in_use(error.fault, headers)
         if in_use and not self._waited:
             self._waited = error.waits_for_key = True

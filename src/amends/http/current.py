@@ -12,11 +12,12 @@ from amends.serving import tracing
 
 __all__ = ["CURRENT", "current_request"]
 
-CURRENT: ContextVar[tuple[Callable[[Any], RequestInfo], object, Settings] | None] = ContextVar(
+CURRENT: ContextVar[tuple[Callable[[Any], RequestInfo], object, Settings, float] | None] = ContextVar(
     "amends_http_current", default=None
 )
 """
-Set by the server bindings: the framework's request, the function that reads it, and the application's settings.
+Set by the server bindings: the function that reads the framework's request, the request, the application's settings, and when
+the request arrived, on the recovery clock.
 
 The request is read only if its description is needed: most requests succeed.
 """
@@ -27,8 +28,12 @@ def current_request() -> tuple[RequestInfo, Settings]:
     found = CURRENT.get()
     if found is None:
         return RequestInfo(path=""), Settings(pages=None)
-    read, request, settings = found
+    read, request, settings, _ = found
     return read(request), settings
 
 
-tracing.add_source(CURRENT, lambda current: current[0](current[1]).traceparent)
+tracing.add_source(
+    CURRENT,
+    lambda current: current[0](current[1]).traceparent,
+    left=lambda current: (current[0](current[1]).stated, current[3]),
+)

@@ -10,7 +10,16 @@ import msgspec
 
 from amends.proof import Claim, Proof, rests_on
 
-__all__ = ["CONTENT_TYPES", "HTML", "JSON", "MARKDOWN", "RequestInfo", "is_trusted", "preferred_form"]
+__all__ = [
+    "CONTENT_TYPES",
+    "HTML",
+    "JSON",
+    "MARKDOWN",
+    "RequestInfo",
+    "finite_seconds",
+    "is_trusted",
+    "preferred_form",
+]
 
 
 _VALUES = 32
@@ -35,6 +44,18 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the framework has checked the host against a list of its own."""
     accept: str | None = None
     traceparent: str | None = None
+    left: str | None = None
+    """The tries and the time that the caller has left (`Amends-Left`)."""
+    timeout: str | None = None
+    """The seconds that the caller waits (`Request-Timeout`)."""
+
+    @property
+    def stated(self) -> str | None:
+        """What the caller has left; `Request-Timeout` is its time, if `Amends-Left` names none."""
+        seconds = finite_seconds(self.timeout)
+        if seconds is None or (self.left is not None and "deadline-ms" in self.left):
+            return self.left
+        return f"{self.left or ''};deadline-ms={int(seconds * 1000)}"
 
     def given(self) -> frozenset[str]:
         """
@@ -61,6 +82,22 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
             self.trusted and hosts is None and is_trusted(self.host, ("*",))
         )
         return f"{self.scheme}://{self.host}{self.root}" if trusted else None
+
+
+def finite_seconds(value: str | None) -> float | None:
+    """
+    Return the seconds of a header, or None for any other value.
+
+    >>> finite_seconds("1.5"), finite_seconds("nan"), finite_seconds("-1"), finite_seconds(None)
+    (1.5, None, None, None)
+    """
+    if value is None or len(value) > 20:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        return None
+    return seconds if 0 < seconds < 1e8 else None
 
 
 JSON, HTML, MARKDOWN = "json", "html", "markdown"

@@ -22,6 +22,8 @@ def request_info(environ: Mapping[str, Any]) -> RequestInfo:
         server=environ.get("SERVER_NAME", ""),
         accept=environ.get("HTTP_ACCEPT"),
         traceparent=environ.get("HTTP_TRACEPARENT"),
+        left=environ.get("HTTP_AMENDS_LEFT"),
+        timeout=environ.get("HTTP_REQUEST_TIMEOUT"),
     )
 
 

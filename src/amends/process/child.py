@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from amends.foreign.trust import child_environment
 from amends.process.feed import Feed
 from amends.process.finished import Finished
 from amends.process.passthrough import Passthrough
@@ -20,6 +21,15 @@ from amends.process.pipes import OnOutput, Pipes
 from amends.process.report import Report
 from amends.process.spool import MAX_OUTPUT
 from amends.process.termination import DeferredSignals, exit_status, terminate_group
+from amends.recovery.incoming import (
+    ENVIRONMENT,
+    TRACEPARENT,
+    continued_trace,
+    current_span,
+    id_of,
+    incoming,
+    traceparent,
+)
 
 __all__ = ["Stop", "run_once"]
 
@@ -57,6 +67,7 @@ def run_once(
     passthrough: Passthrough | None = None,
     stop: Stop | None = None,
     failed: Callable[[Finished], bool] | None = None,
+    left: str | None = None,
 ) -> Finished:
     """
     Run a command once.
@@ -73,6 +84,7 @@ def run_once(
         passthrough: passes its output on to this process's stdout and stderr.
         stop: stops it from another thread.
         failed: returns whether a finished command failed; default: its exit code is not 0.
+        left: the tries and the time that it may use, for AMENDS_LEFT in its environment.
 
     """
     done = Finished(argv, limit)
@@ -87,7 +99,7 @@ def run_once(
             stdin=subprocess.PIPE if feed is not None else None,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**(os.environ if env is None else env), **report.environment()},
+            env={**_environment(env, argv, left), **report.environment()},
             cwd=cwd,
             start_new_session=True,
             pass_fds=[report.fd],
@@ -131,6 +143,23 @@ def run_once(
         report.close()
         process.wait()
     return done
+
+
+def _environment(env: Mapping[str, str] | None, argv: Sequence[str], stated: str | None) -> dict[str, str]:
+    """
+    Return the environment of a child: with the trace and what is left; without the secret of the system for a foreign command.
+
+    A trace that the caller put into `env` is kept.
+    """
+    trace = incoming()
+    found = child_environment(os.environ if env is None else env, argv)
+    chosen = env is not None and env.get(TRACEPARENT) != os.environ.get(TRACEPARENT)
+    if not chosen and ((id := id_of(trace)) is not None or current_span() is not None):
+        found[TRACEPARENT] = traceparent(id or continued_trace())
+    found.pop(ENVIRONMENT, None)
+    if stated is not None:
+        found[ENVIRONMENT] = stated
+    return found
 
 
 def _exit_not_zero(done: Finished) -> bool:

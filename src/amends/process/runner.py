@@ -25,6 +25,8 @@ from amends.process.pipes import OnOutput
 from amends.process.spool import MAX_OUTPUT
 from amends.recovery import CLI, Attempt, arecover, recover, time_left
 from amends.recovery.effect_context import check_time_limit
+from amends.recovery.incoming import new_left
+from amends.recovery.scope import tries_left
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -112,6 +114,8 @@ async def arun(
     """
     job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output, own)
 
+    job.max_runs = policy.attempts
+
     async def once() -> Finished:
         stop = Stop()
         work = asyncio.ensure_future(asyncio.to_thread(job.once, stop))
@@ -173,6 +177,8 @@ class _Job:
         self.passthrough: Passthrough | None = None
         self.runs = 0
         self.max_runs: int | None = None
+        self.call: str | None = None
+        """The id that the last run was given."""
 
     def once(self, stop: Stop | None = None) -> Finished:
         """Run the command once, within its timeout and the time left of the surrounding operation."""
@@ -180,12 +186,15 @@ class _Job:
         limits = [seconds for seconds in (self.timeout, time_left()) if seconds is not None]
         failed: Callable[[Finished], bool] = lambda done: self.examine(done) is not None  # noqa: E731
         self.runs += 1
+        seconds = min(limits, default=None)
+        stated, self.call = new_left(tries_left(self.max_runs), seconds)
         if self.passthrough is not None:
             self.passthrough.begin(repeatable=not self.is_last_run)
         return run_once(
             self.argv,
-            timeout=min(limits, default=None),
+            timeout=seconds,
             stop=stop,
+            left=stated,
             failed=failed,
             on_start=self.on_start,
             passthrough=self.passthrough,
@@ -201,7 +210,7 @@ class _Job:
         """Return the fault of one run, or None."""
         fault = fault_of(done, self.profile, trust_retryable=not self.mutating)
         if fault is not None:
-            fault = believed(fault, own=self.own)
+            fault = believed(fault, own=self.own, call=self.call)
         # A retry needs the same input, and the record may not have all of it.
         no_input = self.feed is not None and not self.feed.replayable
         # Output that was passed on cannot be taken back.

@@ -19,9 +19,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
-from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -54,11 +53,20 @@ __all__ = [
     "traceparent",
 ]
 
-_RANDOM = Random()  # noqa: S311 - ids are no secrets
-"""Of our own: the program's own random numbers stay as they are, and a system call costs 1.5 µs."""
-_random_id = _RANDOM.getrandbits
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_RANDOM.seed)  # no two processes choose the same ids
+
+def _random_id(bits: int) -> int:
+    """Return a random number. `random` is imported by the first one: a program that needs none does not load it."""
+    global _random_id  # noqa: PLW0603 - replaced by the method itself
+
+    from random import Random
+
+    # Of our own: the program's own random numbers stay as they are, and a system call costs 1.5 µs.
+    source = Random()  # noqa: S311 - ids are no secrets
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=source.seed)  # no two processes choose the same ids
+    _random_id = source.getrandbits  # type: ignore[assignment]
+    return source.getrandbits(bits)
+
 
 T = TypeVar("T")
 
@@ -238,6 +246,8 @@ def outgoing_left(tries: int | None, seconds: float | None, call: str | None = N
         call: the id of the call.
 
     """
+    if tries is None and seconds is None and call is None:
+        return None
     text = "" if tries is None else str(max(1, min(tries, _MOST)))
     if seconds is not None and 0 <= seconds * 1000 <= _LONGEST_MS:
         text += f";deadline-ms={int(seconds * 1000)}"
@@ -246,7 +256,7 @@ def outgoing_left(tries: int | None, seconds: float | None, call: str | None = N
     return text or None
 
 
-def from_environment(environment: dict[str, str]) -> handling:
+def from_environment(environment: Mapping[str, str]) -> handling:
     """Return the context of a command, whose caller sent its trace and what it has left in the environment."""
     return handling(environment.get(TRACEPARENT), environment.get(ENVIRONMENT))
 

@@ -39,11 +39,12 @@ from amends.recovery.events import LONG_WAIT, publish
 from amends.recovery.failover import Failover
 from amends.recovery.give_up import final_error, with_fault, with_wait
 from amends.recovery.history import Attempt
+from amends.recovery.incoming import left
 from amends.recovery.plan import Hook, Plan, fallback_arguments, hook_arguments
 from amends.recovery.policies import TOOL
 from amends.recovery.process_quota import callee_of, process_quota
 from amends.recovery.queueing import renew_credentials, wait_for_turn
-from amends.recovery.scope import SCOPE, current_tool_call, scope_of
+from amends.recovery.scope import SCOPE, current_tool_call, earlier, scope_of
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.recovery.steps import Do, Finish, Send, Step, Steps, Wait, WaiterMaker
 from amends.recovery.upstream import Upstream
@@ -122,6 +123,7 @@ class Flow:
             and replace(policy, fallback=False) == DEFAULT
         ):
             policy, started = replace(TOOL, fallback=policy.fallback), tool.started or started
+        given = left()
         self.plan = plan
         self.upstream = plan.upstream
         """The Upstream of the present call: the plan's, or that of the present target."""
@@ -148,7 +150,8 @@ class Flow:
             state=State(
                 attempt=0,
                 started=CLOCK.now() if started is None else started,
-                until=None if around is None else around.until,
+                until=earlier(None if around is None else around.until, given.until),
+                most=given.tries if around is None or around.tries is None else around.tries,
             ),
         )
 

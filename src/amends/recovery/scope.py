@@ -15,6 +15,7 @@ import msgspec
 
 from amends.core.operation import Operation
 from amends.recovery.clock import CLOCK
+from amends.recovery.incoming import left
 from amends.recovery.stepper import Stepper
 
 __all__ = [
@@ -23,18 +24,23 @@ __all__ = [
     "ToolCall",
     "current_operation",
     "current_tool_call",
+    "earlier",
     "scope_of",
     "time_left",
     "tool_call",
+    "tries_left",
 ]
 
 
 class Scope(msgspec.Struct, frozen=True):
     """The innermost operation that a call runs in."""
 
-    operation: Operation
+    operation: Operation | None
+    """None if there is only a number of tries."""
     until: float | None = None
     """When no further call may start, on the recovery clock."""
+    tries: int | None = None
+    """Calls that the operation has left, in a repeat of its call."""
     upstreams: tuple[object, ...] = ()
     """The upstreams that have let this call out. Calls inside it do not wait for them again."""
     target: object = None
@@ -111,9 +117,29 @@ def time_left() -> float | None:
         recover(fetch, read_only=True, policy=Policy(deadline=30))
     """
     scope = SCOPE.get()
-    if scope is None or scope.until is None:
-        return None
-    return max(0.0, scope.until - CLOCK.now())
+    until = earlier(None if scope is None else scope.until, left().until)
+    return None if until is None else max(0.0, until - CLOCK.now())
+
+
+def earlier(one: float | None, other: float | None) -> float | None:
+    """Return the earlier of two times, of which either may be missing."""
+    return other if one is None else one if other is None else min(one, other)
+
+
+def tries_left(attempts: int | None) -> int | None:
+    """
+    Return how many calls a call that is made now may cause, for all layers together; None without a limit.
+
+    >>> tries_left(3), tries_left(None)
+    (3, None)
+
+    Args:
+        attempts: the limit of the operation that makes it.
+
+    """
+    scope = SCOPE.get()
+    found = left().tries if scope is None or scope.tries is None else scope.tries
+    return attempts if found is None else found if attempts is None else min(attempts, found)
 
 
 _UNDECLARED = Operation()
@@ -134,12 +160,23 @@ def scope_of(
         until = own if until is None else min(until, own)
     if call_ends is not None:
         until = call_ends if until is None else min(until, call_ends)
-    if stepper.operation.key is None and until == state.until and upstream is None:
+    tries = None
+    if stepper.history:
+        limit = tries_left(stepper.policy.attempts) if state.most is None else state.most
+        tries = (
+            None if limit is None else max(1, min(limit, stepper.policy.attempts or limit) - stepper.tries)
+        )
+    plain = stepper.operation.key is None and until == state.until and upstream is None
+    if plain and tries is None:
         return None
     around = SCOPE.get()
     upstreams = () if around is None else around.upstreams
-    # An operation without any declaration is part of the one around it, so its calls get that one's key.
-    operation = (
-        around.operation if around is not None and stepper.operation == _UNDECLARED else stepper.operation
-    )
-    return Scope(operation, until, upstreams if upstream is None else (*upstreams, upstream), target)
+    operation: Operation | None = stepper.operation
+    if plain:
+        # Only the tries are new: the calls inside belong to the operation that they would belong to without them.
+        operation = None if around is None else around.operation
+    elif around is not None and around.operation is not None and stepper.operation == _UNDECLARED:
+        # An operation without any declaration is part of the one around it, so its calls get that one's key.
+        operation = around.operation
+    all_upstreams = upstreams if upstream is None else (*upstreams, upstream)
+    return Scope(operation, until, tries, all_upstreams, target)

@@ -184,6 +184,8 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
     def remedied(self, name: str, reason: str, now: float) -> Stepper:
         """Decide to repeat the call, because the hook `name` removed the cause, if the bounds allow it."""
         attempts, _, _ = self.policy.limits(self._failure)
+        if self.state.most is not None:
+            attempts = self.state.most if attempts is None else min(attempts, self.state.most)
         # The fault describes the situation before the remedy, so only attempts and time limit the repeat.
         stop = spent(_BARE, self.state, attempts, 0) or too_late(self.policy, self.state, now, 0.0)
         if stop is None:

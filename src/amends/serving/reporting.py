@@ -32,17 +32,20 @@ def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str
     fault = failure.fault
     span = current_span()
     trace = trace_id_of(span, traceparent)
+    upstream = fault.trace_id if fault.trace_id not in {None, trace} else None
     if span is not None:
         mark(span, fault, 500, VOCABULARY.row(fault.code).message)
     log.log(
         logging.INFO if failure.expected else logging.ERROR,
-        "%s: %s [trace_id=%s]",
+        "%s: %s [trace_id=%s]%s",
         what,
         fault.code,
         trace,
+        f" [upstream_trace_id={upstream}]" if upstream else "",
         exc_info=None if failure.expected else failure.cause,
     )
     recording.emit(f"{log.name.rpartition('.')[2]} server", "sent", fault, name=what, trace_id=trace)
     if failure.expected or fault.origin is not None:
-        return fault
+        # The error stays as it was raised or received; the record names the trace.
+        return replace(fault, raised=replace(fault if fault.raised is None else fault.raised, trace_id=trace))
     return replace(fault, trace_id=trace)

@@ -19,6 +19,7 @@ from amends.errors.base import FaultError
 from amends.errors.task import TaskGraphCycleError
 from amends.recovery.drivers import arecover
 from amends.recovery.effect_context import within_scope
+from amends.recovery.incoming import outgoing_left
 from amends.serving.tracing import handling
 from amends.stores.contract import Transaction
 from amends.tasks.agent import Agent
@@ -133,6 +134,12 @@ class Attempts:
             return []  # the log says which delegation has to be verified, or asked a question
         return [Finished(at=clock(), step=name, began=began, result=result, version=agent.version)]
 
+    def _tries_left(self, step: StepState | None, capability: Capability) -> int | None:
+        """Return how many calls an attempt may cause, for all layers together."""
+        policy = (capability.policies or self.registry.policies)[False]
+        limits = [each for each in (policy.attempts, self.journal.state.head.tries) if each is not None]
+        return max(1, min(limits) - (0 if step is None else step.stepper.tries)) if limits else None
+
     async def _call(
         self, agent: Agent, capability: Capability, payload: object, ctx: Context, began: float
     ) -> object:
@@ -159,7 +166,14 @@ class Attempts:
             trace=head.trace,
         )
         # An attempt that is made again has the same scope of effects, so that the effects inside it are recognised.
-        with attempt_scope(event), within_scope(f"task/{ctx.task}/{ctx.step}"), handling(head.trace):
+        with (
+            attempt_scope(event),
+            within_scope(f"task/{ctx.task}/{ctx.step}"),
+            handling(
+                head.trace,
+                outgoing_left(self._tries_left(self.journal.state.steps.get(ctx.step), capability), None),
+            ),
+        ):
             work = agent.perform(capability, payload, ctx, min(limits, default=None), guard.ensure)
             return await (work if repeatable else guard.run(work))
 
@@ -234,6 +248,7 @@ class Attempts:
             policies=(capability and capability.policies) or self.registry.policies,
             retry_policy=None if undo else plan.retry_policy or head.retry_policy,
             until=head.until,
+            most=None if undo else head.tries,
         )
 
     # Interrupted calls ------------------------------------------------------------------------------------------

@@ -62,6 +62,8 @@ class Submitted(_Record, frozen=True, kw_only=True):
     """What the submitting process knew about repeating each step; see `Started.promises`."""
     trace: str | None = None
     """The W3C `traceparent` of the submission."""
+    tries: int | None = None
+    """The calls that the submitter had left, for all layers together."""
 
 
 class Taken(_Record, frozen=True, kw_only=True):

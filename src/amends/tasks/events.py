@@ -23,7 +23,7 @@ from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.dialects.outgoing import outgoing_code
 from amends.logs import logger
-from amends.serving.tracing import id_of, incoming
+from amends.serving.tracing import id_of, incoming, left
 from amends.tasks.documents import stamp
 from amends.tasks.entries import Asked, Ended, Failed, Finished, Record, Submitted
 from amends.tasks.state import TaskState
@@ -348,6 +348,7 @@ def submit_scope(record: Submitted) -> Iterator[Submitted]:
                 record = replace(record, trace=entered)
         if record.trace is None:
             record = replace(record, trace=incoming())
+        record = replace(record, tries=left().tries)
         yield record
 
 

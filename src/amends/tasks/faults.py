@@ -174,6 +174,8 @@ def final_fault(state: TaskState, cause: Fault | None) -> Fault:
     not be, `inDoubt` those of which it is unknown whether they happened.
     """
     cause = cause or Fault(code="INTERNAL_ERROR", vocabulary="task")
+    if (trace := id_of(state.head.trace)) is not None:
+        cause = replace(cause, trace_id=trace)
     kept = _left_behind(state)
     if state.head.single:
         tries = max(1, next(iter(state.steps.values())).stepper.tries)

@@ -49,6 +49,7 @@ class StepRecovery:
         policies: Policies,
         retry_policy: Mapping[str, object] | None,
         until: float | None,
+        most: int | None = None,
     ) -> None:
         """
         Args:
@@ -59,13 +60,14 @@ class StepRecovery:
             policies: the capability's policy, or the worker's.
             retry_policy: the request's `retryPolicy` (T8), applied to that policy.
             until: the task's deadline.
+            most: the calls that the submitter had left.
         """
         self._agent, self._capability, self.hooks = agent, capability, hooks
         self._clock = clock
         self._policies = policies
         if retry_policy is not None:
             self._policies = policies_of(from_retry_policy(retry_policy, policies[False]))
-        self._until, self._retry_policy = until, retry_policy
+        self._until, self._retry_policy, self._most = until, retry_policy, most
 
     async def handle_failure(
         self,
@@ -126,7 +128,7 @@ class StepRecovery:
             stepper,
             policy=self._policies[fallback],
             operation=operation,
-            state=replace(stepper.state, until=self._until),
+            state=replace(stepper.state, until=self._until, most=self._most),
         )
 
     def _own_agent_busy(self, fault: Fault) -> bool:

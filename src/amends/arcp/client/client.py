@@ -26,7 +26,9 @@ from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 from amends.foreign.trust import trusted
 from amends.recovery.effect_context import check_time_limit
+from amends.recovery.incoming import id_of, incoming, new_left
 from amends.recovery.origins import PER_ORIGIN, Upstreams
+from amends.recovery.scope import time_left, tries_left
 
 __all__ = ["Client", "current_trace_id"]
 
@@ -181,6 +183,7 @@ class Client:
         constraints = None
         if expires_at is not None:
             constraints = {"expires_at": _time(expires_at, "lease_constraints.expires_at")}
+        stated, call = new_left(tries_left(None), time_left())
         payload = m.Submit(
             agent=agent,
             input=None if input is None else encode_input(input),
@@ -189,9 +192,12 @@ class Client:
             idempotency_key=idempotency_key,
             max_runtime_sec=None if max_runtime_sec is None else _whole(max_runtime_sec),
             parent_job_id=parent_job_id,
+            left=stated,
         )
         trace, keyed = trace_id or current_trace_id(), idempotency_key is not None
         handle: Handle = await self._request("job.submit", payload, repeatable=keyed, trace_id=trace)
+        if (job := self._jobs.get(handle.job_id)) is not None:
+            job.outcome.call = call
         if keyed and handle.accepted.request_id is None:
             await self._find_job_of_key(handle.job_id)
         return handle
@@ -405,9 +411,14 @@ def _time(given: str | float, field: str) -> str:
 
 
 def current_trace_id() -> str | None:
-    """32 hexadecimal digits, or None. OpenTelemetry is not imported: a program that uses it has imported it."""
+    """
+    Return the trace that is handled, 32 hexadecimal digits, or None.
+
+    OpenTelemetry is not imported: a program that uses it has imported it.
+    """
     trace = sys.modules.get("opentelemetry.trace")
-    if trace is None:
-        return None
-    context = trace.get_current_span().get_span_context()
-    return f"{context.trace_id:032x}" if context.is_valid else None
+    if trace is not None:
+        context = trace.get_current_span().get_span_context()
+        if context.is_valid:
+            return f"{context.trace_id:032x}"
+    return id_of(incoming())

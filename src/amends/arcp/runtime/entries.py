@@ -101,6 +101,8 @@ class JobSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How many delegations are between the root and this job."""
     delegate: str | None = None
     repeatable: bool = False
+    left: str | None = None
+    """What the submitter had left (`amends.recovery.incoming`)."""
 
 
 class JobEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -219,6 +219,8 @@ class Submit(Message):
     max_runtime_sec: float | None = None
     parent_job_id: str | None = None
     delegate_id: str | None = None
+    left: str | None = msgspec.field(default=None, name="amends/left")
+    """What the submitter has left (`amends.recovery.incoming`)."""
 
 
 class Accepted(Message):

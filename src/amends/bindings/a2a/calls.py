@@ -14,7 +14,7 @@ from amends.bindings.a2a.connection import Connection
 from amends.bindings.a2a.deadlines import Deadline
 from amends.bindings.a2a.faults import failure
 from amends.bindings.a2a.http_recorder import Recording
-from amends.bindings.a2a.traces import traced
+from amends.bindings.a2a.traces import limited, traced
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.foreign.trust import trusted
@@ -71,12 +71,13 @@ class Calls:
         async def attempt() -> object:
             sdk = await self.connection.sdk()
             recording = Recording()
+            sent, call = limited(context, self.policy.attempts)
             try:
                 with recording:
                     async with asyncio.timeout(deadline.seconds_left(self.timeout)):
-                        return await getattr(sdk, name)(copy_of(request), context=context, **more)
+                        return await getattr(sdk, name)(copy_of(request), context=sent, **more)
             except Exception as exc:
-                error = trusted(failure(exc, recording), own=self.own)
+                error = trusted(failure(exc, recording), own=self.own, call=call)
                 raise error from exc
 
         return await arecover(

@@ -23,6 +23,7 @@ from amends.bindings.a2a.responses import (
     error_for,
     failed_events,
     internal_error,
+    left_of,
     protocol_error,
     traceparent_of,
 )
@@ -67,7 +68,10 @@ class GuardedExecutor(AgentExecutor):
         queue = TrackedQueue(event_queue)
         try:
             # The agent's own calls continue the trace of the request.
-            with handling(traceparent_of(context.call_context)), tool_call(long=True):
+            with (
+                handling(traceparent_of(context.call_context), left_of(context.call_context)),
+                tool_call(long=True),
+            ):
                 key = None if self._ledger is None else key_of(context)
                 if self._ledger is None or key is None:
                     await self._executor.execute(context, queue)
@@ -95,7 +99,7 @@ class GuardedExecutor(AgentExecutor):
         """Cancel the agent."""
         queue = TrackedQueue(event_queue)
         try:
-            with handling(traceparent_of(context.call_context)):
+            with handling(traceparent_of(context.call_context), left_of(context.call_context)):
                 await self._executor.cancel(context, queue)
             if not queue.ended and context.task_id:
                 await queue.enqueue_event(_canceled(context))

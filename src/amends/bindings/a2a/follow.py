@@ -24,6 +24,7 @@ from amends.bindings.a2a.calls import READ, Calls, copy_of
 from amends.bindings.a2a.deadlines import Deadline, EventReader
 from amends.bindings.a2a.faults import Progress, failure
 from amends.bindings.a2a.http_recorder import Recording
+from amends.bindings.a2a.traces import limited
 from amends.errors.base import FaultError
 from amends.foreign.trust import trusted
 from amends.recovery.clock import CLOCK
@@ -54,7 +55,8 @@ class Follower:
         """
         sdk = await self._calls.connection.sdk()
         lost: FaultError | None = None
-        source = sdk.send_message(copy_of(sent), context=self._context)
+        context, progress.call = limited(self._context, self._calls.policy.attempts)
+        source = sdk.send_message(copy_of(sent), context=context)
         async with EventReader(source, self._deadline, self._calls.timeout) as events:
             while True:
                 try:

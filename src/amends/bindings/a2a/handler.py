@@ -14,7 +14,7 @@ from typing import Any
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.utils.errors import A2AError
 
-from amends.bindings.a2a.responses import error_for, internal_error, protocol_error, traceparent_of
+from amends.bindings.a2a.responses import error_for, internal_error, left_of, protocol_error, traceparent_of
 from amends.dialects.adcp import KEY
 from amends.serving.server_errors import PLAIN, OwnErrors
 from amends.serving.tracing import handling
@@ -38,7 +38,7 @@ def _call(name: str) -> Any:
 
     async def method(self: GuardedHandler, params: object, context: object) -> object:
         try:
-            with handling(traceparent_of(context)):
+            with handling(traceparent_of(context), left_of(context)):
                 return await getattr(self._handler, name)(params, context)
         except Exception as exc:  # noqa: BLE001 - the guard answers failures of any kind
             raise _answer(exc, context, name, self.own_errors) from None

@@ -35,6 +35,7 @@ from amends.core.fault import Fault
 from amends.dialects import record
 from amends.dialects.adcp import KEY, parts_beside
 from amends.logs import logger
+from amends.recovery.incoming import HEADER
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.reporting import report
 from amends.serving.server_errors import (
@@ -53,6 +54,7 @@ __all__ = [
     "error_of",
     "failed_events",
     "internal_error",
+    "left_of",
     "protocol_error",
     "traceparent_of",
 ]
@@ -100,10 +102,19 @@ def error_of(fault: Fault) -> Sent:
 
 def traceparent_of(context: object) -> str | None:
     """Return the `traceparent` header of a request, if its call context has it."""
+    return _header(context, "traceparent")
+
+
+def left_of(context: object) -> str | None:
+    """Return what the caller of a request has left, if its call context has it."""
+    return _header(context, HEADER.lower())
+
+
+def _header(context: object, name: str) -> str | None:
     state = getattr(context, "state", None)
     headers = state.get("headers") if isinstance(state, dict) else None
-    traceparent = headers.get("traceparent") if isinstance(headers, dict) else None
-    return traceparent if isinstance(traceparent, str) else None
+    value = headers.get(name) if isinstance(headers, dict) else None
+    return value if isinstance(value, str) else None
 
 
 def failed_events(

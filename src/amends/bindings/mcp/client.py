@@ -56,9 +56,11 @@ from amends.errors.base import FaultError
 from amends.foreign.trust import is_own_address, trusted
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.effect_context import current_key, request_key
+from amends.recovery.incoming import MEMBER as LEFT
+from amends.recovery.incoming import new_left
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.policies import TOOL
-from amends.recovery.scope import SCOPE
+from amends.recovery.scope import time_left, tries_left
 from amends.recovery.upstream import Upstream
 from amends.serving.deadlines import Deadlines, Limit
 from amends.serving.tracing import incoming
@@ -399,12 +401,15 @@ class Client(mcp.Client):
         connection = self._connection
         if connection is None or connection.broken or is_closed(connection.session):
             connection = await self._connect_again()
+        seconds, call = self._calls.seconds_left(), None
+        if method is mcp.Client.call_tool:
+            stated, call = new_left(tries_left(self._calls.policy.attempts), time_left())
+            if stated is not None:
+                options = {**options, "meta": {**(options.get("meta") or {}), LEFT: stated}}
         try:
             if not self._target.in_process:
                 check_text(args, options)
-            with Limit(
-                self._deadlines, self._calls.limit if SCOPE.get() is None else self._calls.seconds_left()
-            ):
+            with Limit(self._deadlines, seconds):
                 result = await method(connection.client, *args, **options)
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
             if is_elicitation(exc):
@@ -415,10 +420,10 @@ class Client(mcp.Client):
                 not self._target.http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED
             ):
                 connection.broken = True
-            error = trusted(error, own=error.own or self._is_own)
+            error = trusted(error, own=error.own or self._is_own, call=call)
             raise error from error.__cause__
         if isinstance(result, CallToolResult) and result.is_error:
-            raise trusted(failed_result(result), own=self._is_own)
+            raise trusted(failed_result(result), own=self._is_own, call=call)
         return result
 
 

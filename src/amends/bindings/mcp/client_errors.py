@@ -86,7 +86,7 @@ def _with_parts(fault: Fault, structured: object) -> Fault:
 
 
 def _with_trace(fault: Fault) -> Fault:
-    trace = fault.extensions.get(TRACE)
+    trace = fault.extensions.get(TRACE) if fault.trace_id is None else None
     return replace(fault, trace_id=trace) if isinstance(trace, str) and len(trace) <= 128 else fault
 
 

@@ -49,6 +49,8 @@ from amends.bindings.mcp.tool_declarations import (
 )
 from amends.bindings.mcp.tool_effects import ToolEffects
 from amends.core.fault import Fault
+from amends.recovery.clock import CLOCK
+from amends.recovery.incoming import MEMBER as LEFT
 from amends.recovery.scope import tool_call
 from amends.serving import tracing
 from amends.serving.server_errors import Failure, OwnErrors, classify_safely, fault_for, with_executed
@@ -139,7 +141,9 @@ class _Call(msgspec.Struct):
     """One request that the guarded server is handling."""
 
     meta: Mapping[str, object] | None
-    """The `_meta` of the request, which may hold a `traceparent`."""
+    """The `_meta` of the request, which may hold a `traceparent` and what the caller has left."""
+    arrived: float
+    """When it arrived, on the recovery clock."""
     failure: Failure | None = None
     """What `call_tool` of the framework raised: the framework makes a result of it, which the guard replaces."""
     wrapped: bool = False
@@ -151,7 +155,10 @@ _CALL: ContextVar[_Call | None] = ContextVar("amends_mcp_call", default=None)
 
 # First, because a request over HTTP has headers of its own, which may be those of a gateway between.
 tracing.add_source(
-    _CALL, lambda call: None if call.meta is None else call.meta.get("traceparent"), first=True
+    _CALL,
+    lambda call: None if call.meta is None else call.meta.get("traceparent"),
+    left=lambda call: (None if call.meta is None else call.meta.get(LEFT), call.arrived),
+    first=True,
 )
 
 
@@ -216,7 +223,7 @@ class Guard:
         change = self._change.get(method)
 
         async def guarded(ctx: Context, params: object) -> HandlerResult:
-            call = _Call(ctx.meta)
+            call = _Call(ctx.meta, CLOCK.now())
             token = _CALL.set(call)
             try:
                 with tool_call():

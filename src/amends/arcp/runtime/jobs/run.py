@@ -24,6 +24,7 @@ from amends.errors import FaultError
 from amends.errors import arcp as errors
 from amends.logs import logger
 from amends.recovery.effect_context import enter_scope
+from amends.recovery.incoming import handling, traceparent
 
 __all__ = ["Runner"]
 
@@ -70,10 +71,11 @@ class Runner:
         try:
             # A job that runs again under its key has the same id, so that its effects are recognised.
             enter_scope(f"arcp/{job.spec.job_id}")
-            if job.agent.streams:
-                await context.stream_from(job.agent.function(job.spec.input, context))
-            else:
-                value = await job.agent.function(job.spec.input, context)
+            with handling(traceparent(job.spec.trace), job.spec.left):
+                if job.agent.streams:
+                    await context.stream_from(job.agent.function(job.spec.input, context))
+                else:
+                    value = await job.agent.function(job.spec.input, context)
             if context.streamed is not None:
                 await context.close()
         except FaultError as raised:

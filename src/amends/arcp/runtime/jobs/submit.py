@@ -289,6 +289,7 @@ async def spec_from_request(
         fingerprint="" if key is None else _fingerprint(request),
         max_runtime=request.max_runtime_sec,
         repeatable=can_repeat,
+        left=request.left,
     )
 
 
