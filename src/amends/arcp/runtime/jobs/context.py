@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
@@ -12,10 +13,12 @@ from amends.arcp.runtime.jobs.outcome import encode_error
 from amends.arcp.runtime.jobs.result_stream import ResultStream
 from amends.arcp.wire import new_id
 from amends.core.json_value import json_value
+from amends.effects.steps import Steps
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, is_retryable_by_default
 from amends.foreign import from_exception
 from amends.foreign.groups import join
+from amends.recovery.effect_context import current_key
 
 __all__ = ["Context", "Delegate"]
 
@@ -47,7 +50,7 @@ class Context:
     'alice'
     """
 
-    __slots__ = ("_calls", "_credentials", "_delegate", "_job", "_stream", "deadline")
+    __slots__ = ("_calls", "_credentials", "_delegate", "_job", "_stream", "deadline", "steps")
 
     def __init__(
         self, job: Job, deadline: float | None, credentials: CredentialLifecycle, delegate: Delegate
@@ -57,6 +60,8 @@ class Context:
         self._delegate = delegate
         self._calls: dict[str, None] = {}
         self._stream: ResultStream | None = None
+        self.steps = Steps(job.steps)
+        """The durable steps of this run; for the runtime's own parts."""
         self.deadline = deadline
         """Time on the event loop's clock at which the run is stopped; None if it has no limit."""
 
@@ -287,13 +292,17 @@ class Context:
         lease: Mapping[str, Sequence[str]] | None = None,
         expires_at: str | None = None,
         max_runtime_sec: float | None = None,
+        key: str | None = None,
     ) -> Any:
         """
         Run another agent's job under a part of this job's lease, wait for it, and return its result.
 
-        Without `lease`, the other job gets what this job has of the capabilities in the runtime's `default_lease`.
+        Without `lease`, the other job gets what this job has of the capabilities in the runtime's `default_lease`. If this
+        job is started again after its node died, the same delegation joins the job that it has started, or returns its outcome.
+        It is recognised by the agent's name with `key`, or with its count.
 
         Raises:
+            ReplayMismatchError: before a restart, this delegation had another input.
             PermissionDeniedError: no `agent.delegate` pattern of the lease covers the agent.
             LeaseSubsetViolationError: the requested lease exceeds this job's lease.
             FaultError: the delegated job failed, with the error that its own client would get.
@@ -306,7 +315,78 @@ class Context:
             lease=lease,
             expires_at=expires_at,
             max_runtime=max_runtime_sec,
+            key=key,
         )
+
+    # -- durable steps
+
+    @property
+    def attempt(self) -> int:
+        """How often this run was started, this time included: more than 1 after another node took it over."""
+        return (self._job.epoch + 1) // 2
+
+    @property
+    def replaying(self) -> bool:
+        """Whether this start has not reached everything yet that an earlier one had finished."""
+        return self._job.steps.replaying
+
+    @property
+    def key(self) -> str | None:
+        """The key of the step or effect that is running, for a service that honours keys; the same after a restart."""
+        return current_key()
+
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *args: Any,
+        key: str | int | None = None,
+        repeat: bool = False,
+        verify: Callable[..., Any] | None = None,
+        timeout: float | timedelta | None = None,  # noqa: ASYNC109 - it cancels nothing
+        retry: int = 1,
+    ) -> Any:
+        """
+        Call a function once, however often this run is started, and return its result as it reads back from JSON.
+
+            receipt = await ctx.step("charge", charge, order, key=order["id"], verify=find_charge)
+
+        Args:
+            name: the step. Several steps with one name are told apart by `key`, or by their order.
+            function: called with `args`; a coroutine function, or a plain one that does not block.
+            args: the arguments, whose digest is stored.
+            key: tells this step from others with its name, in any order: a tool call's id, for example.
+            repeat: whether it may be called again if the node died during the call: model calls and reads.
+            verify: called with `args` if it is not known whether the call happened. Returns the result, or True, if it did;
+                False if it did not; None if that is not known.
+            timeout: seconds in which the call can have its effect; 60 without it. Before their end, `verify` is not believed
+                when it says that a lost call did not happen. The function is not cancelled, but our clients send nothing later.
+            retry: how often it is tried if it failed without effect and may succeed later.
+
+        Raises:
+            ReplayMismatchError: before a restart, this step was called with other arguments. Nothing was called.
+            EffectUnknownError: it is not known whether the step happened. The job ends with `executed` maybe.
+
+        """
+        return await self.steps.run(
+            name, function, args, key=key, repeat=repeat, verify=verify, timeout=timeout, retry=retry
+        )
+
+    async def sleep(self, duration: float | timedelta, *, key: str | int | None = None) -> None:
+        """Wait so many seconds, counted from the first start of this wait."""
+        await self.steps.sleep(duration, key)
+
+    async def now(self) -> float:
+        """Return the time in seconds since 1970; the same when the run is started again."""
+        return await self.steps.now()
+
+    async def random(self) -> float:
+        """Return a random number from 0 to 1; the same when the run is started again."""
+        return await self.steps.random()
+
+    async def uuid(self) -> str:
+        """Return a random UUID; the same when the run is started again."""
+        return await self.steps.uuid()
 
     # -- large results
 

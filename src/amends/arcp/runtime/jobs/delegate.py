@@ -34,7 +34,12 @@ from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.arcp.runtime.jobs.submit import accepted_payload, check_max_runtime
 from amends.arcp.wire import new_id
+from amends.core.json_value import json_value
 from amends.dialects import arcp as dialect
+from amends.durable.keys import key_name
+from amends.effects.arguments import canonical, digest
+from amends.effects.outcomes import encode_result
+from amends.effects.steps import StepRecord, replayed
 from amends.errors import FaultError
 from amends.errors.arcp import (
     ARCPError,
@@ -74,9 +79,17 @@ class Delegation:
         lease: Mapping[str, Sequence[str]] | None,
         expires_at: str | None,
         max_runtime: float | None,
+        key: str | None = None,
     ) -> Any:
         """Implement `Context.delegate`."""
         job = context.job
+        step, child_id = _identify(context, agent, key)
+        if job.epoch > 1 and _check_input(input) is None:
+            known, earlier = await self._earlier(context, step, child_id, agent, input)
+            if known is not None:
+                return replayed(known)
+            if earlier is not None:
+                return await self._rejoin(context, step, earlier)
         delegate_id = new_id("del")
         request = {name: list(patterns) for name, patterns in (lease or {}).items()}
         body: dict[str, object] = {
@@ -106,7 +119,7 @@ class Delegation:
             # R8: the refusal is reported on the delegating job, and its agent decides how to go on.
             raise context.report_refusal(refusal, delegate_id) from None
         spec = JobSpec(
-            job_id=new_id("job"),
+            job_id=child_id,
             principal=job.spec.principal,
             session=job.spec.session,
             agent=f"{name}@{version}",
@@ -130,16 +143,70 @@ class Delegation:
             job.children.pop(spec.job_id, None)
             job.budget = _adjust(job.budget, allotted, 1)
             raise context.report_refusal(started, delegate_id)
+        return await self._settle(job, step, spec, started, allotted)
+
+    async def _earlier(
+        self, context: Context, step: str, child_id: str, agent: str, input: object
+    ) -> tuple[StepRecord | None, JobSpec | None]:
+        """Return the outcome of this delegation, or the request of its job, if an earlier start of this run has made it."""
+        job, called = context.job, _called(agent, input)
+        found = job.steps.find(step)
+        if found is not None:
+            context.steps.check(found[1], called)
+            if found[0] == "end":
+                return found[1], None
+        spec = await self._jobs.ledger.spec(child_id)
+        if spec is None:
+            if child_id in job.steps.children:
+                # It was started, and has ended and been deleted since.
+                raise InternalError(
+                    "The outcome of a delegated job is no longer stored",
+                    retryable=False,
+                    details={"job_id": child_id, "executed": "maybe", "in_doubt": True},
+                )
+            return None, None
+        context.steps.check(StepRecord(step, _called(spec.agent, spec.input)), called)
+        return None, spec
+
+    async def _rejoin(self, context: Context, step: str, spec: JobSpec) -> Any:
+        """Wait for a job that an earlier start of this run has delegated. Its share of the budget is deducted as at its start."""
+        job, allotted = context.job, Lease(spec.grants, spec.expires_at).budget
+        check_not_stopping(job)
+        job.budget = _adjust(job.budget, allotted, -1)
+        job.children[spec.job_id] = None
+        return await self._settle(job, step, spec, None, allotted)
+
+    async def _settle(
+        self, job: Job, step: str, spec: JobSpec, started: _Started | None, allotted: Budget
+    ) -> Any:
+        """Wait for a child's end, write its cost and its outcome together to the parent's log, and return the outcome."""
         end, left = await self._wait_for_end(spec, started)
         job.children.pop(spec.job_id, None)
         job.budget = _adjust(job.budget, left, 1)
-        for currency, amount in _adjust(allotted, left, -1).left.items():
-            if amount > 0:
-                # The budget already reflects this cost; the metric makes the job's total cost visible to clients.
-                job.emit(
-                    "metric", {"name": "cost.delegated", "value": number_on_wire(amount), "unit": currency}
-                )
-        return await self._outcome(spec, end)
+        costs = [
+            # The budget already reflects this cost; the metric makes the job's total cost visible to clients.
+            job.event_entry(
+                "metric", {"name": "cost.delegated", "value": number_on_wire(amount), "unit": currency}
+            )
+            for currency, amount in _adjust(allotted, left, -1).left.items()
+            if amount > 0
+        ]
+        called = _called(spec.agent, spec.input)
+        try:
+            result = await self._outcome(spec, end)
+        except FaultError as error:
+            failed = json_value(error.fault)
+            record = StepRecord(step, called, failed=failed if isinstance(failed, dict) else {})
+            await job.steps.write("end", record, *costs)
+            raise
+        encoded = encode_result(result)
+        if encoded is None:
+            # The child's own log has the result; without the end, a restart reads it there.
+            if costs:
+                await job.write_step(*costs)
+            return result
+        await job.steps.write("end", StepRecord(step, called, result=encoded), *costs)
+        return result
 
     def _inherited(self, job: Job) -> dict[str, list[str]]:
         """What a job has of the default lease, for a job that it delegates without a lease."""
@@ -201,6 +268,16 @@ class Delegation:
             fault = dialect.decode(payload)
             raise InternalError() if fault is None else FaultError.from_fault(fault)
         return payload.get("result")
+
+
+def _identify(context: Context, agent: str, key: str | None) -> tuple[str, str]:
+    """Return the step of a delegation, and the id of its job, which is the same in every start of this run."""
+    step = context.steps.identity(f"delegate {agent.partition('@')[0]}", key)
+    return step, f"job_{key_name(context.job.steps.id, step)[:26]}"
+
+
+def _called(agent: str, input: object) -> str:
+    return digest(canonical([agent.partition("@")[0], input]))
 
 
 class _Started(NamedTuple):

@@ -20,6 +20,7 @@ from amends.arcp.leases import Budget, Lease
 from amends.arcp.runtime.agents import Agent
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
 from amends.arcp.runtime.jobs.outcome import Outcome
+from amends.arcp.runtime.jobs.steps import JobSteps
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
@@ -74,6 +75,8 @@ class Job:
         self.outbox: list[JobEntry] = []
         self.events = 0
         self.children: dict[str, None] = {}
+        self.steps = JobSteps(self, host.ledger)
+        """The durable steps of this run."""
         self.credentials: list[dict[str, object]] | None = None
         self.waiters: list[asyncio.Future[JobEntry]] = []
         self._flushing = False
@@ -114,8 +117,17 @@ class Job:
             InvalidRequestError: the job has exceeded `Limits.events_per_job` or `Limits.event_bytes`.
 
         """
-        if self.phase is not RUNNING:
-            return
+        if self.phase is RUNNING:
+            self._put(self.event_entry(kind, body))
+
+    def event_entry(self, kind: str, body: dict[str, object]) -> JobEntry:
+        """
+        Create the entry of an event, and count it.
+
+        Raises:
+            InvalidRequestError: see `emit`.
+
+        """
         limits = self.host.limits
         self.events += 1
         if self.events > limits.events_per_job:
@@ -123,11 +135,30 @@ class Job:
         payload = encode(Event(kind, now_text(), body, self.run if self.run > 1 else None))
         if len(payload) > limits.event_bytes:
             raise _limit_error("event_bytes", limits.event_bytes)
-        self._put(self.entry("event", payload, kind))
+        return self.entry("event", payload, kind)
 
     def record_child(self, accepted: bytes) -> None:
         """Write to the log that this job delegated another one, for the sessions subscribed to this one."""
         self._put(self.entry("child", accepted))
+
+    async def write_step(self, *entries: JobEntry) -> None:
+        """
+        Write entries together, and wait until they are stored.
+
+        Raises:
+            CancelledError: another node has the job.
+
+        """
+        if self.phase is ENDED:
+            raise asyncio.CancelledError
+        for entry in entries[:-1]:
+            self.outbox.append(entry)
+            self._outbox_bytes += len(entry.payload)
+        self._put(entries[-1])
+        while self.phase is not ENDED and (self._flushing or entries[-1] in self.outbox):
+            await self._next_write()
+        if self.phase is ENDED:
+            raise asyncio.CancelledError
 
     def _put(self, entry: JobEntry) -> None:
         self.outbox.append(entry)

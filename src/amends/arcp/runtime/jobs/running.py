@@ -12,6 +12,7 @@ from amends.arcp.runtime.cluster.quota import Capacity, Quota
 from amends.arcp.runtime.entries import JobEntry, JobSpec
 from amends.arcp.runtime.jobs.amounts import spend
 from amends.arcp.runtime.jobs.job import Follower, Job
+from amends.arcp.runtime.jobs.steps import load_entries
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
@@ -159,10 +160,12 @@ class RunningJobs:
 
 
 async def restore(ledger: Ledger, job: Job) -> None:
-    """Set the budget and the clock of a job that ran before, from its log."""
+    """Set the budget, the clock and the steps of a job that ran before, from its log."""
     budget, latest = Budget(job.lease.budget.left), job.spec.created
-    async for _, entry in ledger.history(job.spec.job_id):
+    for entry in await load_entries(ledger, job):
         latest = max(latest, entry.at)
         budget = spend(budget, entry)
+        if entry.run == job.run:
+            job.steps.load(entry)
     job.budget = budget
     job.set_clock(latest)
