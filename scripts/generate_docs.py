@@ -193,9 +193,9 @@ def recoveries() -> str:
     }
 
     def value(name: str, recovery: Recovery) -> str:
-        document = encode(
-            Fault(code="INTERNAL_ERROR", vocabulary=VOCABULARY_OF[name], recovery=recovery), name
-        )
+        # AdCP has no INTERNAL_ERROR.
+        code = "SERVICE_UNAVAILABLE" if name == "adcp" else "INTERNAL_ERROR"
+        document = encode(Fault(code=code, vocabulary=VOCABULARY_OF[name], recovery=recovery), name)
         place = document.get("error", document) if name == "envelope" else document
         return (
             f"`{place[member_of[name]]!r}`".replace("True", "true")

@@ -548,7 +548,7 @@ ALL = (
         f"{_ADCP}test_an_unknown_code_is_terminal",
         f"{_ROWS}test_unknown_codes_are_terminal",
         f"{_ADCP_ERROR}test_without_a_recovery_the_table_decides",
-        f"{_ADCP_ERROR}test_an_unknown_recovery_is_terminal_and_written_back",
+        f"{_ADCP_ERROR}test_an_unknown_recovery_is_terminal_and_repaired",
     ),
     _(
         "A13",
@@ -575,6 +575,7 @@ ALL = (
         f"{_ADCP_ERROR}test_a_received_recovery_counts",
         f"{_VENDORS}test_a_producer_uses_standard_or_vendor_codes",
         f"{_VENDORS}test_a_user_code_can_have_a_vendor_code",
+        f"{_VENDORS}test_a_code_chosen_at_run_time",
     ),
     _(
         "A16",
@@ -584,7 +585,7 @@ ALL = (
         f"{_CLASSES}test_every_code_has_its_class",
         f"{_OVER_MCP}test_the_text_fallback",
         f"{_OVER_MCP}test_is_error_must_be_exactly_true",
-        f"{_ADCP_ERROR}test_an_unknown_recovery_is_terminal_and_written_back",
+        f"{_ADCP_ERROR}test_an_unknown_recovery_is_terminal_and_repaired",
         f"{_ADCP_ERROR}test_4096_bytes_and_one_more",
         "tests/core/test_hints.py::*",
         "tests/carriers/test_objects.py::test_mcp_results",
@@ -612,6 +613,8 @@ ALL = (
         "tests/chain/test_relay.py::*",
         "tests/chain/test_hops.py::*",
         "tests/chain/test_three_hops.py::*",
+        f"{_ADCP_ERROR}test_a_received_error_is_repaired_and_not_replaced",
+        f"{_ADCP_ERROR}test_a_conformant_error_is_not_changed",
     ),
     _(
         "A19",

@@ -112,6 +112,7 @@ async def test_a_typed_error_is_a_failed_task(path, opening, server):
         events = await events_of(client)
     text, sent = error_in(events)
     assert text == "Too many quotes. Retry in 5 s."
+    assert len(sent.pop("trace_id")) == 32
     assert sent == {
         "code": "RATE_LIMITED",
         "message": "Too many quotes",
@@ -183,7 +184,7 @@ async def test_tasks_that_need_input_are_not_changed(path, state, server):
         )
         ids = {"task_id": task.get("id", task.get("taskId")), "context_id": task["contextId"]}
         text, sent = error_in(await events_of(client, request("Someday", **ids)))
-    assert (text, sent["field"]) == ("No such day. Name a weekday", "/day")
+    assert (text, sent["field"]) == ("No such day. Name a weekday", "day")
 
 
 async def test_the_mime_type_is_optional():

@@ -102,7 +102,7 @@ async def test_a_failed_task_does_not_quote_an_exception():
                 GetTask(method="tasks/get", params=RequestParams()), Task
             )
         assert task.error["message"] == message
-        assert (extract({"jsonrpc": "2.0", "error": task.error}) is None) == (error is chosen)
+        assert (extract({"jsonrpc": "2.0", "error": task.error}, native=False) is None) == (error is chosen)
 
 
 def test_a_ledger_returns_the_task_of_a_background_tool():

@@ -73,12 +73,22 @@ def test_invalid_arguments_are_refused_at_construction():
 
 
 async def test_elicitation_and_protocol_errors():
-    """A request to open a page is raised as the SDK's MCPError; other protocol errors are typed."""
+    """Protocol errors are typed, also a request to open a page; the SDK's MCPError is its cause, or is raised where asked for."""
     async with Client(official(Shop())) as client:
         for operation in (None, Operation(key="k")):
-            with pytest.raises(mcp.MCPError) as caught:
+            with pytest.raises(FaultError) as caught:
                 await client.call_tool("fails", {"kind": "page"}, operation=operation)
-            assert caught.value.code == -32042
+            fault = caught.value.fault
+            assert (fault.code, fault.recovery, fault.executed, fault.actor) == (
+                "PERMISSION_DENIED",
+                "terminal",
+                "no",
+                "user",
+            )
+            assert len(caught.value.history) == 1
+        with pytest.raises(mcp.MCPError) as original:
+            await client.call_tool("fails", {"kind": "page"}, raises="original")
+        assert original.value.code == -32042
         with pytest.raises(FaultError) as caught:
             await client.call_tool("fails", {"kind": "protocol"})
         assert isinstance(caught.value.__cause__, FaultError)

@@ -108,6 +108,7 @@ async def test_typed_errors_are_sent_completely(make, mode):
     """A1, A2, A5: code, recovery, wait, field and details, in both layers and as text."""
     async with mcp.Client(make(Shop()), mode=mode) as client:
         limited = error_in(await client.call_tool("fails", {"kind": "limited"}))
+        assert re.fullmatch("[0-9a-f]{32}", limited.pop("trace_id"))
         assert limited == {
             "code": "RATE_LIMITED",
             "message": "Too many orders",
@@ -146,6 +147,20 @@ async def test_foreign_exceptions_are_unavailable_and_logged_with_the_callers_tr
     assert SECRET in str(lines[0].exc_info[1])
     # The client's own tracing may replace the traceparent; answer and log agree in any case.
     assert traced["trace_id"] in lines[1].getMessage()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("make", [official, low_level])
+async def test_the_callers_id_is_in_the_log(make, mode, caplog):
+    """P5: also for errors that a tool raised on purpose, and `extract` returns it."""
+    for kind in ("limited", "budget", "own"):
+        caplog.clear()
+        async with mcp.Client(make(Shop()), mode=mode) as client:
+            with caplog.at_level(logging.INFO, "amends.mcp"):
+                result = await client.call_tool("fails", {"kind": kind})
+        (line,) = [record.getMessage() for record in caplog.records if record.name == "amends.mcp"]
+        assert error_in(result)["trace_id"] in line
+        assert extract(result).trace_id == error_in(result)["trace_id"]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -102,7 +102,8 @@ async def test_mcp_then_a2a():
                 assert not sold.is_error
                 assert "sold" in sold.content[0].text
                 refused = await buyer.call_tool("buy", {"kind": "budget"})
-                assert refused.structured_content["adcp_error"] == BUDGET
+                error = refused.structured_content["adcp_error"]
+                assert error == {**BUDGET, "trace_id": error["trace_id"]}
                 crashed = await buyer.call_tool("buy", {"kind": "crash"})
                 assert extract(crashed).code == "SERVICE_UNAVAILABLE"
                 assert SECRET not in crashed.model_dump_json()

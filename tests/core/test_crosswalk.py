@@ -10,6 +10,7 @@ from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies import app
 from amends.core.vocabulary import EVERYDAY, row_for, vocabulary
+from amends.dialects import encode
 from amends.errors import FaultError
 from tests.each import each
 from tests.strategies import often
@@ -267,3 +268,23 @@ def test_a_plain_transfer_keeps_the_other_details():
     assert ORIGINAL in noted.details
     assert plainly.details == {"mcp": "Notion"}
     assert transfer_plainly(Fault(code="MCP_NOT_CONNECTED", vocabulary="task"), "adcp").details is None
+
+
+@pytest.mark.parametrize(
+    ("details", "more", "recovery"),
+    [
+        ({"expected_version": 3, "current_version": 5}, {}, "transient"),
+        ({"expected_version": 3, "current_version": 5, "resource": "order"}, {}, "transient"),
+        ({"expected_version": 3}, {}, "correctable"),
+        (None, {}, "correctable"),
+        ({"expected_version": 3, "current_version": 5}, {"recovery": "terminal"}, "terminal"),
+        ({"expected_version": 3, "current_version": 5}, {"origin": Origin("problem")}, "correctable"),
+    ],
+)
+def test_a_conflict_of_versions_is_transient_in_adcp(details, more, recovery):
+    """M5: AdCP's own CONFLICT. Any other conflict stays correctable, and both are written."""
+    fault = Fault(code="CONFLICT", details=details, **more)
+    translated = transfer(fault, "adcp")
+    assert (translated.code, translated.recovery, translated.executed) == ("CONFLICT", recovery, "no")
+    assert encode(translated, "adcp")["recovery"] == recovery
+    assert transfer(fault, "http").recovery == fault.recovery

@@ -128,12 +128,12 @@ def test_an_unknown_code_without_recovery_is_terminal():
 @pytest.mark.parametrize(
     "odd", ["uncertain", "TRANSIENT", "later", "transient ", 1, True, [], {}, ["transient"]]
 )
-def test_an_unknown_recovery_is_terminal_and_written_back(odd):
-    """A12, M1: treated as terminal; the value is kept and passed on unchanged."""
+def test_an_unknown_recovery_is_terminal_and_repaired(odd):
+    """A12, M1: treated as terminal and passed on as that; the fault keeps the value as it was received (A9)."""
     error = {"code": "RATE_LIMITED", "message": "", "recovery": odd}
     fault = decode(error)
-    assert fault.recovery is Recovery.TERMINAL
-    assert encode(fault) == error
+    assert (fault.recovery, fault.extensions["recovery"]) == (Recovery.TERMINAL, odd)
+    assert encode(fault) == {**error, "recovery": "terminal"}
 
 
 def test_an_unknown_recovery_is_dropped_if_the_recovery_changes():
@@ -177,11 +177,11 @@ def test_waits_are_kept_as_received(wait, kept):
     [(5, 5), (5.2, 6), (0, 1), (-3, 1), (0.01, 1), (3600, 3600), (3600.5, 3600), (86400, 3600)],
 )
 def test_a_producer_sends_whole_seconds_from_1_to_3600(wait, sent):
-    """A10; an error received from an AdCP peer is passed on unchanged."""
+    """A10; also of an error that was received from an AdCP peer and is passed on."""
     written = encode(Fault(code="RATE_LIMITED", vocabulary="adcp", retry_after=wait))["retry_after"]
     assert (written, type(written)) == (sent, int)
     received = decode({"code": "RATE_LIMITED", "retry_after": wait})
-    assert encode(received)["retry_after"] == wait
+    assert (received.retry_after, encode(received)["retry_after"]) == (wait, sent)
     foreign = Fault(code="RATE_LIMITED", retry_after=wait, origin=Origin("task"))
     assert encode(foreign)["retry_after"] == sent
 
@@ -283,3 +283,64 @@ def test_a_part_has_its_own_executed():
     )
     assert fault.executed is Executed.NO
     assert fault.errors[0].executed is Executed.MAYBE
+
+
+SECRET, MASKED = "postgres://u:p@h/d", "postgres://u:[redacted]@h/d"
+
+
+def test_a_received_error_is_repaired_and_not_replaced():
+    """Its code and all keys of its details stay; recovery and wait become conformant, and credentials are masked."""
+    received = {
+        "code": "SOLD_OUT_AGAIN",
+        "message": f"cannot reach {SECRET}",
+        "recovery": "weird",
+        "retry_after": 99999,
+        "field": "/packages/0",
+        "details": {"dsn": SECRET, "host": "db.internal", "list": [{"a": f"x {SECRET}"}], "n": 5},
+        "errors": [{"code": "X", "recovery": "odd", "retry_after": 0.5, "message": SECRET}],
+        "sdk": {"log": SECRET, "id": "seller/3"},
+    }
+    fault = decode(received)
+    assert (fault.extensions["recovery"], fault.retry_after, fault.details["dsn"]) == ("weird", 99999, SECRET)
+    written = encode(fault)
+    assert written == {
+        "code": "SOLD_OUT_AGAIN",
+        "message": f"cannot reach {MASKED}",
+        "recovery": "terminal",
+        "retry_after": 3600,
+        "field": "/packages/0",
+        "details": {"dsn": MASKED, "host": "db.internal", "list": [{"a": f"x {MASKED}"}], "n": 5},
+        "errors": [{"code": "X", "recovery": "terminal", "retry_after": 1, "message": MASKED}],
+        "sdk": {"log": MASKED, "id": "seller/3"},
+    }
+    assert encode(decode(written)) == written
+
+
+def test_a_conformant_error_is_not_changed():
+    """Design 6: not its hosts, its paths, its field or its members that AdCP does not define."""
+    received = {
+        "code": "CREATIVE_REJECTED",
+        "message": "db.internal at 10.0.0.5 says /srv/app is full",
+        "recovery": "correctable",
+        "field": "/creatives/0",
+        "suggestion": "Look at https://internal.example:8443/x",
+        "details": {"path": "/etc/passwd", "password_policy": "at least 8"},
+        "issues": [{"pointer": "/creatives/0"}],
+    }
+    assert encode(decode(received)) == received
+
+
+@pytest.mark.parametrize(
+    ("field", "path"),
+    [
+        ("/packages/0/budget", "packages[0].budget"),
+        ("packages[0].budget", "packages[0].budget"),
+        ("budget", "budget"),
+    ],
+)
+def test_a_field_is_written_as_a_property_path(field, path):
+    """AdCP's notation; a pointer in an error that was received stays."""
+    part = Fault(code="VALIDATION_ERROR", vocabulary="adcp", field=field)
+    written = encode(Fault(code="VALIDATION_ERROR", vocabulary="adcp", field=field, errors=(part,)))
+    assert (written["field"], written["errors"][0]["field"]) == (path, path)
+    assert encode(decode({"code": "VALIDATION_ERROR", "field": field}))["field"] == field

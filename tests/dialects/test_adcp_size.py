@@ -77,7 +77,7 @@ def test_a_received_error_at_the_limit_is_passed_on():
 
 def test_a_code_has_64_characters():
     """A longer code, which a reader would discard, is cut."""
-    assert encode(Fault(code="X" * 100, vocabulary="adcp"))["code"] == "X" * 64
+    assert encode(Fault(code="X" * 100, vocabulary="adcp", origin=Origin("adcp")))["code"] == "X" * 64
 
 
 @often

@@ -5,20 +5,46 @@ from __future__ import annotations
 import logging
 
 import pytest
+from msgspec.structs import replace
 
 from amends import Fault, FaultError, encode, translate
+from amends.core.crosswalk import transfer
 from amends.core.fault import Origin
 from amends.errors import adcp
 
 
 def test_a_producer_uses_standard_or_vendor_codes():
-    """A15: a code outside the table must have the form of a vendor code; otherwise the constructor raises."""
+    """A15: a code outside the table must have the form of a vendor code; otherwise a class with it is refused."""
     assert (
         FaultError("x", code="X_SHOP_SOLD_OUT", vocabulary="adcp", recovery="correctable").fault.code
         == "X_SHOP_SOLD_OUT"
     )
-    with pytest.raises(ValueError, match="X_"):
-        FaultError("x", code="SOLD_OUT", vocabulary="adcp")
+    with pytest.raises(ValueError, match="X_ACME_"):
+        type("SoldOut", (FaultError,), {"code": "SOLD_OUT", "vocabulary": "adcp"})
+    type("SoldOut", (FaultError,), {"code": "X_SHOP_SOLD_OUT", "vocabulary": "adcp"})
+
+
+@pytest.mark.parametrize(
+    ("recovery", "sent"),
+    [
+        ("correctable", "INVALID_REQUEST"),
+        ("transient", "SERVICE_UNAVAILABLE"),
+        ("terminal", "CONFIGURATION_ERROR"),
+    ],
+)
+def test_a_code_chosen_at_run_time(recovery, sent, caplog):
+    """A15: it gets the prefix; without one, a published code of the same recovery is sent and the log says so."""
+    fault = FaultError("It is gone", code="SOLD_OUT", vocabulary="adcp", recovery=recovery).fault
+    prefixed = transfer(fault, "adcp", prefix="ACME")
+    assert encode(prefixed, "adcp")["code"] == "X_ACME_SOLD_OUT"
+    assert caplog.text == ""
+    written = encode(replace(fault, errors=(fault,)), "adcp")
+    assert (written["code"], written["recovery"], written["errors"][0]["code"]) == (sent, recovery, sent)
+    assert "code_prefix=" in caplog.text
+    caplog.clear()
+    received = replace(fault, origin=Origin("adcp"))
+    assert encode(received, "adcp")["code"] == transfer(received, "adcp", prefix="ACME").code == "SOLD_OUT"
+    assert caplog.text == ""
 
 
 def test_a_user_code_can_have_a_vendor_code():

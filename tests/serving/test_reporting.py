@@ -2,6 +2,7 @@
 
 import logging
 
+from msgspec.structs import replace
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
@@ -21,10 +22,10 @@ def failure(*, expected, **more):
 
 
 def test_an_expected_failure_is_logged_at_info(caplog):
-    """Without a traceback; the fault is not changed."""
+    """Without a traceback; the fault gets the trace id of the log line, as any other does."""
     caplog.set_level(logging.INFO, "amends.test")
     given = failure(expected=True)
-    assert report(given, log=LOG, what="tools/call 'buy'", traceparent=TRACEPARENT) is given.fault
+    assert report(given, log=LOG, what="tools/call 'buy'", traceparent=TRACEPARENT).trace_id == ID
     (record,) = caplog.records
     assert record.getMessage() == f"tools/call 'buy': SERVICE_UNAVAILABLE [trace_id={ID}]"
     assert (record.levelno, record.exc_info) == (logging.INFO, None)
@@ -39,9 +40,26 @@ def test_any_other_failure_is_logged_with_its_traceback(caplog):
 
 
 def test_an_upstreams_error_is_not_changed():
-    """It has its origin's trace id, if any."""
+    """It has its origin's trace id, if any; `raised`, from which the record is made, has ours."""
     given = failure(expected=False, origin=Origin("adcp"))
-    assert report(given, log=LOG, what="a task") is given.fault
+    sent = report(given, log=LOG, what="a task", traceparent=TRACEPARENT)
+    assert replace(sent, raised=None) == given.fault
+    assert sent.raised.trace_id == ID
+
+
+def test_the_id_that_an_upstream_gave_is_logged(caplog):
+    """It is the one that the caller of a relayed error gets. It is a stranger's text, so it is stripped and cut."""
+    caplog.set_level(logging.INFO, "amends.test")
+    for expected in (True, False):
+        given = failure(expected=expected, origin=Origin("adcp"), trace_id="abc\n\x1b[31m" + "x" * 500)
+        report(given, log=LOG, what="a task", traceparent=TRACEPARENT)
+    for record in caplog.records:
+        assert f"[trace_id={ID}] [upstream_trace_id=abc" in record.getMessage()
+        assert len(record.getMessage()) < 300
+        assert "\n" not in record.getMessage()
+    caplog.clear()
+    report(failure(expected=True, trace_id=ID), log=LOG, what="a task", traceparent=TRACEPARENT)
+    assert "upstream" not in caplog.text
 
 
 def test_the_current_span_has_the_code_and_gives_the_trace_id(caplog):

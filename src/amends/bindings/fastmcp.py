@@ -39,12 +39,11 @@ from amends.bindings.fastmcp_background import (  # noqa: E402
     without_exception_text,
 )
 from amends.bindings.mcp.callbacks import guard_callback  # noqa: E402
-from amends.bindings.mcp.calls import CONNECT, READ, UNKNOWN, Calls, PassThrough, result_or_raise, trace_meta  # noqa: E402
+from amends.bindings.mcp.calls import CONNECT, READ, UNKNOWN, Calls, trace_meta  # noqa: E402
 from amends.bindings.mcp.client_errors import (  # noqa: E402
     check_text,
     error_of,
     failed_result,
-    is_elicitation,
     not_connected,
 )
 from amends.bindings.mcp.guard import Context, FindMissing, Guard  # noqa: E402
@@ -319,7 +318,7 @@ class Recovering:
             if raises or failed is None:
                 raise
             return await parse_result(self, name, failed) if parsed else failed
-        return result_or_raise(result)
+        return result
 
     async def read_resource_mcp(self, *args: Any, **options: Any) -> Any:
         """As `fastmcp.Client.read_resource_mcp`, with recovery."""
@@ -360,14 +359,14 @@ class Recovering:
 
         self._require_entered()
         operation = self._calls.traced(READ)
-        return result_or_raise(await self._calls.run(partial(self._attempt, call), operation=operation))
+        return await self._calls.run(partial(self._attempt, call), operation=operation)
 
     def _require_entered(self) -> None:
         if session_task(self) is None:
             # The property raises FastMCP's own RuntimeError.
             _ = self.session  # type: ignore[attr-defined]
 
-    async def _attempt(self, call: Callable[[Recovering], Awaitable[T]]) -> T | PassThrough:
+    async def _attempt(self, call: Callable[[Recovering], Awaitable[T]]) -> T:
         """
         Make one attempt within its time, on the client's session; if it is lost, on a new one for this attempt alone.
 
@@ -382,8 +381,6 @@ class Recovering:
                 async with self.new() as client:  # type: ignore[attr-defined]
                     return await _attempt_on(client, call)
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
-            if is_elicitation(exc):
-                return PassThrough(exc)
             error, _ = error_of(exc)
             error = trusted(error, own=error.own or self._own)
             raise error from error.__cause__

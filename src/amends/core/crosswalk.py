@@ -171,6 +171,10 @@ def transfer(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:
     if not isinstance(target, str) or target not in TARGETS:
         raise LookupError(f"cannot translate into {shown(to)}; choose one of {', '.join(TARGETS)}")
     if fault.vocabulary == to:
+        if to == "adcp" and prefix is not None and fault.origin is None:
+            code = adcp_code(fault, prefix)
+            # Any other replacement is made, and logged, where the error is written.
+            fault = replace(fault, code=code) if code.startswith("X_") else fault
         if all(child.vocabulary == to for child in fault.errors):
             return fault
         return replace(fault, errors=tuple(transfer(child, to, prefix=prefix) for child in fault.errors))
@@ -188,9 +192,29 @@ def transfer(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:
         # It was raised here without a recovery, and vocabularies differ on cancellations (M5). A fault from outside
         # keeps the recovery it was received with.
         changes["recovery"] = row_for("http" if to == "http" else EVERYDAY, "CANCELLED").recovery
+    if to == "adcp" and _is_stale_version(fault, code):
+        changes["recovery"] = Recovery.TRANSIENT
     if fault.errors:
         changes["errors"] = tuple(transfer(child, to, prefix=prefix) for child in fault.errors)
     return replace(fault, **changes)
+
+
+_VERSIONS = frozenset({"expected_version", "current_version"})
+
+
+def _is_stale_version(fault: Fault, code: str) -> bool:
+    """
+    Whether a conflict is about a version that has changed meanwhile (M5): AdCP's own CONFLICT, which is transient.
+
+    Its details have the members that AdCP recommends. The author of any other conflict means one that a repeat does not remove.
+    """
+    return (
+        code == "CONFLICT"
+        and fault.origin is None
+        and fault.recovery is Recovery.CORRECTABLE
+        and fault.details is not None
+        and fault.details.keys() >= _VERSIONS
+    )
 
 
 def transfer_plainly(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:
@@ -209,6 +233,25 @@ _OWN_DEFAULTS = {
     Recovery.TERMINAL: ("PERMISSION_DENIED", "CONFIGURATION_ERROR"),
     Recovery.UNCERTAIN: ("INTERNAL_ERROR", "SERVICE_UNAVAILABLE"),
 }
+
+
+def adcp_code(fault: Fault, prefix: str | None = None) -> str:
+    """
+    Return the code to send for a fault of the adcp vocabulary that was made here (A15).
+
+    Any code of AdCP's table, or of a vendor's form, is itself. Another one gets the prefix; without one, or if that is not a
+    vendor's code either, it is replaced by a published code of the same recovery.
+
+    >>> adcp_code(Fault(code="SOLD_OUT", vocabulary="adcp", recovery="correctable"), "ACME")
+    'X_ACME_SOLD_OUT'
+    """
+    from amends.core.vocabularies.adcp import is_standard_code, is_vendor_code
+
+    if is_standard_code(fault.code) or is_vendor_code(fault.code):
+        return fault.code
+    if prefix is not None and is_vendor_code(vendor := f"X_{prefix}_{fault.code}"):
+        return vendor
+    return _OWN_DEFAULTS[fault.recovery][1]
 
 
 def _own_adcp_code(fault: Fault, row: Row, prefix: str | None) -> str:

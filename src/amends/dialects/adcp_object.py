@@ -132,6 +132,7 @@ def fault_of(
         suggestions=() if suggestion is None else (suggestion,),
         details=members.mapping(error.get("details")),
         errors=parts,
+        trace_id=members.identifier(extensions.get("trace_id")),
         extensions=extensions,
     )
 

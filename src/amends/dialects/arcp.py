@@ -66,6 +66,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
         details=details,
         actor=row.actor_under(recovery),
         executed=executed,
+        trace_id=members.identifier(get("trace_id")),
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )

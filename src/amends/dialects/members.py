@@ -19,6 +19,7 @@ __all__ = [
     "actor",
     "code",
     "executed",
+    "identifier",
     "integer",
     "mapping",
     "plain_mapping",
@@ -50,6 +51,11 @@ def text(value: Any) -> str | None:
 def code(value: Any) -> str | None:
     """Return a code, which is a string of 1–64 characters, or None."""
     return value if isinstance(value, str) and 0 < len(value) <= CODE_BYTES else None
+
+
+def identifier(value: Any) -> str | None:
+    """Return an id, which is a string of 1–128 characters, or None."""
+    return value if isinstance(value, str) and 0 < len(value) <= 128 else None
 
 
 def integer(value: Any) -> int | None:

@@ -78,6 +78,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
         details=details,
         actor=facts.actor_under(recovery),
         executed=facts.executed,
+        trace_id=members.identifier(get("trace_id")),
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )

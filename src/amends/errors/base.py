@@ -113,8 +113,6 @@ class FaultError(Exception):
         """
         vocabulary = more.pop("vocabulary") if "vocabulary" in more else self.vocabulary
         code = code or self.code
-        if vocabulary == "adcp":
-            _check_adcp(code)
         _check_status(more.get("status"))
         cls: object = self.__class__
         for name in ("type", "title"):
@@ -184,8 +182,20 @@ class FaultError(Exception):
         return _from_class, (type(self), self.fault), state
 
     def __init_subclass__(cls, **kwargs: object) -> None:
-        """Register the code of a user's class. A generated class sets `vocabulary` and is not registered."""
+        """
+        Register the code of a user's class. A generated class sets `vocabulary` and is not registered.
+
+        Raises:
+            ValueError: the class has the vocabulary adcp, and a code that AdCP does not allow a producer (A15).
+
+        """
         super().__init_subclass__(**kwargs)
+        if (
+            "code" in cls.__dict__
+            and cls.__dict__.get("vocabulary") == "adcp"
+            and cls.__module__ != _MODULES["adcp"]
+        ):
+            _check_adcp(cls.code)
         if "code" in cls.__dict__ and "vocabulary" not in cls.__dict__:
             cls.vocabulary = APP
             _register(cls)

@@ -209,13 +209,15 @@ def _trace_id(fault: Fault) -> str | None:
 
 def is_conformant(fault: Fault) -> bool:
     """
-    Return whether this is an AdCP error, received as one or made here, with a code that AdCP allows.
+    Return whether this is an AdCP error, received as one with any code, or made here with a code that AdCP allows.
 
     >>> is_conformant(Fault(code="BUDGET_TOO_LOW", vocabulary="adcp")), is_conformant(Fault(code="TIMEOUT"))
     (True, False)
     """
     if fault.vocabulary != VOCABULARY.name or (fault.origin is not None and fault.origin.dialect != "adcp"):
         return False
+    if fault.origin is not None:
+        return True
     return is_standard_code(fault.code) or is_vendor_code(fault.code)
 
 

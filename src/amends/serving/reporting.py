@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from amends.core import recording
 from amends.core.fault import Fault
+from amends.core.text import strip, truncate
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.serving.server_errors import Failure
 from amends.serving.tracing import current_span, mark, trace_id_of
@@ -19,8 +20,9 @@ def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str
     """
     Log a failure, set the error attributes of the current span, and return the fault to send.
 
-    An expected failure is logged at INFO. Any other failure is logged at ERROR with its traceback, and the returned
-    fault has the trace id of that log line, except if it was received from an upstream: that one is passed on unchanged.
+    An expected failure is logged at INFO. Any other failure is logged at ERROR with its traceback. The returned fault has the trace
+    id of that log line. An error that was received from an upstream is passed on unchanged: only its record has the id, and an id
+    that the upstream gave is logged as well, so that the id that the caller gets is always in the log.
 
     Args:
         failure: the failure to answer.
@@ -41,11 +43,12 @@ def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str
         what,
         fault.code,
         trace,
-        f" [upstream_trace_id={upstream}]" if upstream else "",
+        f" [upstream_trace_id={truncate(strip(upstream), 128)}]" if upstream else "",
         exc_info=None if failure.expected else failure.cause,
     )
     recording.emit(f"{log.name.rpartition('.')[2]} server", "sent", fault, name=what, trace_id=trace)
-    if failure.expected or fault.origin is not None:
-        # The error stays as it was raised or received; the record names the trace.
-        return replace(fault, raised=replace(fault if fault.raised is None else fault.raised, trace_id=trace))
-    return replace(fault, trace_id=trace)
+    raised = fault.raised
+    if fault.origin is not None:
+        # A received error stays as it is; the record names the trace.
+        return replace(fault, raised=replace(fault if raised is None else raised, trace_id=trace))
+    return replace(fault, raised=None if raised is None else replace(raised, trace_id=trace), trace_id=trace)

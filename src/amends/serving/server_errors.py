@@ -23,6 +23,7 @@ from amends.core.crosswalk import transfer_plainly
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY, check_code
+from amends.dialects.adcp import with_allowed_codes
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_upstream
 from amends.foreign.bugs import bug_fault, is_bug
@@ -114,8 +115,7 @@ class OwnErrors(NamedTuple):
             fault = error.fault
         else:
             return Failure(translate(error), exc, expected=True)
-        if fault.vocabulary != VOCABULARY.name:
-            fault = transfer_plainly(fault, VOCABULARY.name, prefix=self.prefix)
+        fault = with_allowed_codes(transfer_plainly(fault, VOCABULARY.name, prefix=self.prefix))
         return Failure(fault, exc, expected=True, settled=error is None)
 
 

@@ -122,7 +122,7 @@ async def test_the_failure_of_a_task_whose_stream_broke_off(path, server):
     async with client_for(server.base, path) as client:
         with pytest.raises(ValidationError) as caught:
             await events_of(client)
-    assert caught.value.fault.field == "/day"
+    assert caught.value.fault.field == "day"
 
 
 async def test_a_task_that_cannot_be_read_after_its_stream_broke_off(server):

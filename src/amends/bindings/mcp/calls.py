@@ -20,7 +20,7 @@ from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 from amends.serving.tracing import id_of, incoming, traceparent
 
-__all__ = ["CONNECT", "READ", "UNKNOWN", "Calls", "PassThrough", "result_or_raise", "trace_meta"]
+__all__ = ["CONNECT", "READ", "UNKNOWN", "Calls", "trace_meta"]
 
 T = TypeVar("T")
 
@@ -29,22 +29,6 @@ READ = Operation(name="read", read_only=True, binding="mcp client")
 
 CONNECT = Operation(name="connect", read_only=True, binding="mcp client")
 UNKNOWN = Operation()
-
-
-class PassThrough:
-    """Wraps an exception for the application that recovery must not handle: attempts return it instead of raising."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-def result_or_raise(result: T | PassThrough) -> T:
-    """Return the result of a call, or raise the exception in a PassThrough."""
-    if isinstance(result, PassThrough):
-        raise result.error
-    return result
 
 
 def trace_meta(operation: Operation) -> dict[str, str]:
@@ -78,7 +62,7 @@ class Calls:
         self,
         name: str,
         arguments: Mapping[str, object] | None,
-        list_operations: Callable[[], Awaitable[ToolOperations | PassThrough]],
+        list_operations: Callable[[], Awaitable[ToolOperations]],
         policy: Policy | None,
     ) -> Operation:
         """
@@ -89,7 +73,7 @@ class Calls:
         Args:
             name: the tool.
             arguments: the arguments of the call.
-            list_operations: makes one attempt at the listing, and returns ToolOperations or a PassThrough.
+            list_operations: makes one attempt at the listing.
             policy: replaces the client's policy.
 
         Raises:
@@ -101,8 +85,7 @@ class Calls:
         except FaultError as error:
             error.fault = replace(error.fault, executed=Executed.NO)
             raise
-        # A PassThrough is not raised here: the call itself will fail in the same way.
-        self._tools = {} if isinstance(tools, PassThrough) else tools
+        self._tools = tools
         self._listed = True
         return self.operation_of(name, arguments) or UNKNOWN
 

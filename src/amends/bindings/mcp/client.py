@@ -35,12 +35,11 @@ from mcp_types import (
 )
 
 from amends.bindings.mcp.callbacks import guard_callback
-from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise, trace_meta
+from amends.bindings.mcp.calls import CONNECT, READ, Calls, trace_meta
 from amends.bindings.mcp.client_errors import (
     check_text,
     error_of,
     failed_result,
-    is_elicitation,
     not_connected,
 )
 from amends.bindings.mcp.connection_task import ConnectionTask
@@ -292,8 +291,6 @@ class Client(mcp.Client):
                 result = await self._calls.run(attempt, operation=operation, policy=policy)
         except FaultError as error:
             return self._give_up(error, raises or self.raises)  # type: ignore[no-any-return]
-        if isinstance(result, PassThrough):
-            raise result.error
         return result  # type: ignore[no-any-return]
 
     def _run_keyed(
@@ -320,7 +317,7 @@ class Client(mcp.Client):
                 return False
         return listed.read_only
 
-    async def _list_operations(self) -> ToolOperations | PassThrough:
+    async def _list_operations(self) -> ToolOperations:
         async def list_operations(client: mcp.Client) -> ToolOperations:
             tools = await list_all_tools(client.list_tools)
             self._covered.update(tool.name for tool in tools if changes_something(tool))
@@ -371,12 +368,12 @@ class Client(mcp.Client):
     ) -> T:
         self._current()
         try:
-            result: T | PassThrough = await self._calls.run(
+            result: T = await self._calls.run(
                 partial(self._attempt, method, args, options), operation=self._calls.traced(READ)
             )
         except FaultError as error:
             return self._give_up(error, self.raises)  # type: ignore[no-any-return]
-        return result_or_raise(result)
+        return result
 
     @property
     def _is_own(self) -> bool:
@@ -390,7 +387,7 @@ class Client(mcp.Client):
 
     async def _attempt(
         self, method: Callable[..., Awaitable[T]], args: tuple[object, ...], options: dict[str, Any]
-    ) -> T | PassThrough:
+    ) -> T:
         """
         Make one attempt, on an open connection and within its time: `method(client, *args, **options)`.
 
@@ -412,8 +409,6 @@ class Client(mcp.Client):
             with Limit(self._deadlines, seconds):
                 result = await method(connection.client, *args, **options)
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
-            if is_elicitation(exc):
-                return PassThrough(exc)
             ended = self._closed and isinstance(exc, TimeoutError)
             error, expired = error_of(ConnectionResetError() if ended else exc)
             if expired or (

@@ -21,7 +21,7 @@ from amends.carriers.jsonrpc import read as read_rpc
 from amends.carriers.mcp import read as read_result
 from amends.carriers.native import FRAMED
 from amends.carriers.quoted import quoted_fault
-from amends.core.enums import Executed, Recovery
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.core.wire import plain
@@ -32,7 +32,7 @@ from amends.proof import Claim, Proof, rests_on
 from amends.serving.adcp_error import TRACE
 from amends.serving.server_errors import modules_of
 
-__all__ = ["check_text", "error_of", "failed_result", "first_error", "is_elicitation", "not_connected"]
+__all__ = ["check_text", "error_of", "failed_result", "first_error", "not_connected"]
 
 _LONGEST_TEXT = 4096
 _MAX_PARTS = 100
@@ -42,11 +42,6 @@ _PLAIN = Origin("mcp", "content")
 # The SDK's client also uses these numbers for a response that it could not read, so the call may have run. If a server
 # sent them, nothing ran, and the decision is only more careful than necessary.
 _UNREADABLE = frozenset({PARSE_ERROR, INVALID_REQUEST})
-
-
-def is_elicitation(exc: BaseException) -> bool:
-    """Whether the server asks the application to open a page for its user first; this is not a failure."""
-    return isinstance(exc, MCPError) and exc.code == URL_ELICITATION_REQUIRED
 
 
 def failed_result(result: CallToolResult) -> FaultError:
@@ -108,6 +103,19 @@ _INPUT_REQUIRED = Fault(
     origin=Origin("mcp", "input_required"),
 )
 """Answer and repeat: the protocol repeats the call with the answers, so the first one had no effect."""
+
+
+_PAGE_FIRST = Fault(
+    code="PERMISSION_DENIED",
+    message="The user has to open a page of the server before this call",
+    recovery=Recovery.TERMINAL,
+    suggestions=("Have the user open the page that the server names, then repeat the call",),
+    actor=Actor.USER,
+    details={"jsonrpc": URL_ELICITATION_REQUIRED},
+    executed=Executed.NO,
+    origin=Origin("mcp", "jsonrpc_error", "transport"),
+)
+"""The pages are in the `data` of the SDK's own error, which is the `__cause__`: a stranger's URL is not passed on."""
 
 
 _UNSENDABLE = Fault(
@@ -205,6 +213,8 @@ def _fault(exc: BaseException) -> tuple[Fault, bool]:
         fault = read_rpc({"jsonrpc": "2.0", "error": exc.error.model_dump()}).fault
         if fault is not None:
             return fault, False
+        if exc.code == URL_ELICITATION_REQUIRED:
+            return _PAGE_FIRST, False
         if exc.code in _UNREADABLE:
             return _lost(), False
     elif isinstance(exc, ValidationError):

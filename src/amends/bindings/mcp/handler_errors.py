@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from amends.core.fault import Fault
+from amends.core.fields import property_path
 from amends.core.text import strip, truncate
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.foreign import validation
@@ -236,7 +237,7 @@ def _invalid(issues: Iterable[tuple[tuple[object, ...], str]]) -> Fault:
         }
         for path, kind in issues
     ]
-    field = _path(written[0]["pointer"]) if written else ""
+    field = property_path(written[0]["pointer"]) if written else ""
     if not field:
         return _standard("VALIDATION_ERROR")
     return _standard(
@@ -272,15 +273,6 @@ _BY_LENGTH = sorted(_KEYWORDS, key=len, reverse=True)
 
 def _keyword(kind: str) -> str:
     return next((_KEYWORDS[prefix] for prefix in _BY_LENGTH if kind.startswith(prefix)), "type")
-
-
-def _path(pointer: str) -> str:
-    """Return a JSON Pointer as a path like `packages[0].budget`, the form of AdCP's `field`."""
-    path = ""
-    for token in pointer[1:].split("/"):
-        step = token.replace("~1", "/").replace("~0", "~")
-        path += f"[{step}]" if step.isdecimal() else f".{step}" if path else step
-    return path
 
 
 def _standard(code: str, **more: Any) -> Fault:
