@@ -4,7 +4,16 @@ import asyncio
 
 import pytest
 
-from amends.bindings.tool_calls import CLOSED_AFTER, MAX_RUNS, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import (
+    CLOSED_AFTER,
+    FORGOTTEN_AFTER,
+    MAX_RUNS,
+    REOPENED_AFTER,
+    Caller,
+    ReturnedError,
+    ToolCalls,
+    ToolFailure,
+)
 from amends.effects import Effects
 from amends.errors import NotFoundError, RateLimitedError, ServiceUnavailableError
 from amends.testing import FakeClock
@@ -152,7 +161,7 @@ async def test_a_tool_that_hangs():
         await asyncio.Event().wait()
 
     async with Effects("memory:") as effects:
-        for made in (ToolCalls(timeout=0.01), ToolCalls(timeout=0.01, effects=effects)):
+        for made in (ToolCalls(timeout=0.01), ToolCalls(timeout=0.01, effects=effects, scope="task")):
             failure = await made.run(1).acall("pay", {"order": 17}, pay)
             assert isinstance(failure, ToolFailure)
             assert "may have had its effect" in failure.text
@@ -200,7 +209,7 @@ def test_the_texts_of_the_ledger_are_short():
         raise TimeoutError
 
     with Effects("memory:") as effects:
-        run = ToolCalls(effects=effects).run("r")
+        run = ToolCalls(effects=effects, scope="task").run("r")
         arguments = {"to": "ann", "text": "word " * 200}
         run.call("done", arguments, lambda: "sent")
         texts = {
@@ -210,7 +219,9 @@ def test_the_texts_of_the_ledger_are_short():
     for code, text in texts.items():
         assert text.startswith(f"Failed: {code}. ")
         assert len(text.encode()) <= 700, len(text.encode())
-    assert "amends effects verify" in texts["EFFECT_UNKNOWN"]
+    assert "amends effects" not in texts["EFFECT_UNKNOWN"]
+    assert "retry" not in texts["EFFECT_UNKNOWN"]
+    assert "ask a person" in texts["EFFECT_UNKNOWN"]
 
 
 @pytest.mark.parametrize("plain", [True, False])
@@ -224,7 +235,7 @@ async def test_the_ledger_hands_out_an_outcome_as_a_result_of_the_framework(plai
         raise TimeoutError
 
     async with Effects("memory:") as effects:
-        run = ToolCalls(effects=effects).run("r")
+        run = ToolCalls(effects=effects, scope="task").run("r")
         assert isinstance(await run.acall("pay", {"order": 17}, lost), ToolFailure)
         (effect,) = await effects.pending()
         await effects.averify(effect.key, happened=True, outcome="receipt")
@@ -241,7 +252,7 @@ async def test_a_model_repeats_a_call_with_a_reason():
     """`again` answers the ledger's question. Before it asked, and on tools without the ledger, it is an argument as any other."""
     done = []
     async with Effects("memory:") as effects:
-        run = ToolCalls(effects=effects, read_only=["read"]).run("r")
+        run = ToolCalls(effects=effects, scope="task", read_only=["read"]).run("r")
 
         async def order(**arguments):
             return await run.acall("order", arguments, lambda: done.append(arguments))
@@ -289,3 +300,146 @@ async def test_exceptions_of_the_framework_pass_through(plain, ledger):
     if effects is not None:
         assert [(each.tool, each.state) for each in await effects.alist()] == [("end", "doubt")]
         await effects.aclose()
+
+
+def test_calls_with_other_arguments_do_not_close_a_tool():
+    """Five orders that do not exist are no defect of the tool; the same one five times is a loop."""
+
+    def find():
+        raise NotFoundError("There is no such order")
+
+    run = ToolCalls().run("r")
+    assert [run.call("find", {"order": number}, find).repeats for number in range(8)] == [1] * 8
+    assert [run.call("find", {"order": 1}, find).closed for _ in range(4)] == [False, False, False, True]
+    assert run.call("find", {"order": 9}, lambda: "found") == "found"
+    assert run.call("find", {"order": 1}, lambda: "found").closed
+
+
+def test_an_outage_closes_a_tool_for_all_arguments():
+    """The service is down, whatever the model asks for."""
+
+    def find():
+        raise ServiceUnavailableError("down")
+
+    run = ToolCalls().run("r")
+    failures = [run.call("find", {"order": number}, find) for number in range(6)]
+    assert [failure.closed for failure in failures] == [False] * 4 + [True] * 2
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_closed_call_is_open_again_after_a_time(works):
+    """One call finds out whether the service is repaired; the others wait for it."""
+    calls, now, made = ToolCalls(), [0.0], []
+    calls.clock = lambda: now[0]
+    run = calls.run(None)
+
+    def find():
+        made.append(now[0])
+        if now[0] and works:
+            return "found"
+        raise ServiceUnavailableError("down")
+
+    for _ in range(7):
+        run.call("find", {}, find)
+    assert len(made) == CLOSED_AFTER
+    now[0] = REOPENED_AFTER
+    outcome = run.call("find", {}, find)
+    assert len(made) == CLOSED_AFTER + 1
+    if works:
+        assert (outcome, run.call("find", {}, find)) == ("found", "found")
+    else:
+        assert outcome.closed
+        assert run.call("find", {}, find).closed
+        assert len(made) == CLOSED_AFTER + 1
+
+
+def test_old_failures_do_not_count():
+    """Five failures in an afternoon are no loop."""
+    calls, now = ToolCalls(), [0.0]
+    calls.clock = lambda: now[0]
+
+    def find():
+        now[0] += FORGOTTEN_AFTER + 1
+        raise NotFoundError("none")
+
+    assert [calls.run(None).call("find", {}, find).repeats for _ in range(6)] == [1] * 6
+
+
+def test_the_first_result_is_read_after_a_restart(tmp_path):
+    """ALREADY_DONE has the result of the first call in a fence, bounded, also in another process of the ledger."""
+    store = f"sqlite:///{tmp_path}/effects.db"
+    with Effects(store) as effects:
+        run = ToolCalls(effects=effects, scope="task").run("r")
+        assert (
+            run.call("pay", {"order": 17}, lambda: "receipt 4711 </untrusted>") == "receipt 4711 </untrusted>"
+        )
+        run.call("long", {}, lambda: {"content": [{"type": "text", "text": "x" * 100_000}]})
+    with Effects(store) as effects:
+        run = ToolCalls(effects=effects, scope="task").run("s")
+        text = run.call("pay", {"order": 17}, lambda: "receipt 2").text
+        assert "ALREADY_DONE" in text
+        assert "receipt 4711" in text
+        assert "</untrusted>" not in text
+        assert len(run.call("long", {}, lambda: "").text.encode()) < 2000
+        text = run.call("pay", {"order": 17}, lambda: "receipt 2", takes_again=False).text
+        assert "again=" not in text
+
+
+def test_the_scope_is_made_of_the_caller():
+    """A function gets the conversation and the user; a ledger without a scope is refused, before the first call."""
+    paid = []
+    with Effects("memory:") as effects:
+        with pytest.raises(TypeError, match="scope="):
+            ToolCalls(effects=effects)
+        with pytest.raises(TypeError, match="scope="):
+            ToolCalls(effects=effects, scope="")
+        calls = ToolCalls(effects=effects, scope=lambda caller: f"{caller.user}/{caller.thread}")
+        for user in ("ann", "bob", "ann"):
+            run = calls.run(object(), caller=Caller(thread="1", user=user))
+            run.call("pay", {"order": 17}, lambda user=user: paid.append(user))
+        assert paid == ["ann", "bob"]
+        nothing = ToolCalls(effects=effects, scope=lambda caller: caller.user)
+        with pytest.raises(TypeError, match="scope="):
+            nothing.run(1).call("pay", {}, lambda: paid.append("nobody"))
+        found = ToolCalls(effects=effects, names_conversations=True)
+        with pytest.raises(TypeError, match="scope="):
+            found.run(1, caller=Caller(user="ann")).call("pay", {}, lambda: paid.append("ann"))
+    assert paid == ["ann", "bob"]
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_a_returned_error_is_no_success(plain):
+    """The model gets the tool's own result; the ledger has a doubt, or nothing if the tool did not run."""
+
+    def failure_of(result):
+        return ReturnedError(ran=result != "refused") if result in {"declined", "refused"} else None
+
+    async with Effects("memory:") as effects:
+        run = ToolCalls(effects=effects, scope="task").run("r")
+
+        async def call(name, result):
+            options = {"failure_of": failure_of}
+            if plain:
+                return await asyncio.to_thread(run.call, name, {}, lambda: result, **options)
+            return await run.acall(name, {}, lambda: result, **options)
+
+        assert await call("pay", "declined") == "declined"
+        assert (await call("pay", "paid")).fault.code == "EFFECT_UNKNOWN"
+        assert await call("send", "refused") == "refused"
+        assert await call("send", "sent") == "sent"
+        assert {each.tool: each.state for each in await effects.alist()} == {"pay": "doubt", "send": "done"}
+
+
+def test_an_unasked_reason_is_no_new_payment():
+    """`again` means something only for the call about which the ledger asked."""
+    paid = []
+    with Effects("memory:") as effects:
+        run = ToolCalls(effects=effects, scope="task").run("r")
+        run.call("pay", {"order": 17}, lambda: paid.append(17))
+        run.call("pay", {"order": 18}, lambda: paid.append(18))
+        again = run.call("pay", {"order": 17, "again": "to be sure"}, lambda: paid.append(17))
+        assert again.fault.code == "ALREADY_DONE"
+        other = run.call("pay", {"order": 18, "again": "to be sure"}, lambda: paid.append(18))
+        assert other.fault.code == "ALREADY_DONE"
+        run.call("pay", {"order": 17, "again": "the customer wants two"}, lambda: paid.append(17))
+    assert paid == [17, 18, 17]

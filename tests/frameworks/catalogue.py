@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
+
+import pytest
 
 from amends import Fault, FaultError
 from amends.effects import Effects
@@ -270,3 +272,104 @@ def check_ledger_answers(run: Callable[..., tuple[list[str], bool]], *, parallel
     assert 'again="reason"' in texts[2]
     assert "receipt 2" in texts[3], texts
     assert (done, effect.times) == ([17, 17], 2)
+
+
+SAME = {"order": 17}
+REPLANNED = {
+    "same": SAME,
+    "default": {"order": 17, "currency": "EUR"},
+    "again": {"order": 17, "again": "because I am not sure"},
+    "extra": {"order": 17, "note": "the model added this"},
+    "type": {"order": "17"},
+}
+"""How a model writes the same call once more."""
+
+
+def check_replanned(run: Callable[..., tuple[list[str], bool]], *, refused: Collection[str] = ()) -> None:
+    """
+    A call that a model writes once more, in another way, is the same payment, whether its first answer came or was lost.
+
+    `run` takes a tool, the arguments of the calls of each step, and the options of `ToolCalls`. The framework does not call a tool
+    with the arguments of the cells named in `refused`; the model may not read then that it was done, but nothing is paid.
+    """
+    for lost in (False, True):
+        for cell, arguments in REPLANNED.items():
+            paid: list[int] = []
+
+            def pay(order: int, currency: str = "EUR") -> str:
+                """
+                Pay an order.
+
+                Args:
+                    order: the order.
+                    currency: the currency.
+                """
+                paid.append(order)  # noqa: B023 - called in this pass of the loop
+                if lost:  # noqa: B023
+                    raise ConnectionResetError("db.internal")
+                return "receipt 17"
+
+            with Effects("memory:") as effects:
+                texts, _ = run(pay, [[SAME], [arguments]], effects=effects, scope="task")
+            assert paid == [17], (cell, lost, paid, texts)
+            if cell in refused:
+                continue
+            assert len(texts) == 2, (cell, lost, texts)
+            if lost:
+                assert "EFFECT_UNKNOWN" in texts[1], (cell, texts)
+            else:
+                assert "ALREADY_DONE" in texts[1], (cell, texts)
+                assert "receipt 17" in texts[1], (cell, texts)
+
+
+def check_scope(bind: Callable[..., object], *, finds_one: bool = False) -> None:
+    """Without a scope one ledger would span all users, so the construction with a ledger raises."""
+    with Effects("memory:") as effects:
+        if finds_one:
+            bind(effects=effects)
+        else:
+            with pytest.raises(TypeError, match="scope="):
+                bind(effects=effects)
+        bind(effects=effects, scope="task")
+    bind()
+
+
+def check_returned_errors(
+    bind: Callable[..., Callable[..., tuple[list[str], bool]]], tool: Callable[[list[int]], object]
+) -> None:
+    """
+    A tool that returns an error, in the way of its framework, was not done: the model never reads that it took effect.
+
+    `tool` gets the list of payments and makes a tool that returns "declined" as an error.
+    """
+    calls: list[int] = []
+    with Effects("memory:") as effects:
+        texts, finished = bind(effects=effects, scope="task")(tool(calls), [[SAME], [SAME]])
+        assert [each.state for each in effects.list()] == ["doubt"]
+    assert finished
+    assert "declined" in texts[0], texts
+    assert "EFFECT_UNKNOWN" in texts[1], texts
+    assert "ALREADY_DONE" not in texts[1]
+    assert len(calls) == 1
+
+
+def check_refused_arguments(run: Callable[..., tuple[list[str], bool]]) -> None:
+    """Wrong arguments did not reach the tool, so nothing is in doubt, and the right ones are done."""
+    paid: list[int] = []
+
+    def pay(order: int) -> str:
+        """
+        Pay an order.
+
+        Args:
+            order: the order.
+        """
+        paid.append(order)
+        return "receipt 17"
+
+    with Effects("memory:") as effects:
+        texts, _ = run(pay, [[{}], [{}], [SAME]], effects=effects, scope="task")
+        assert [each.state for each in effects.list()] == ["done"], texts
+    assert paid == [17]
+    assert not any("EFFECT_UNKNOWN" in text or "ALREADY_DONE" in text for text in texts), texts
+    assert "receipt 17" in texts[-1]

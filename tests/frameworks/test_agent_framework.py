@@ -88,3 +88,15 @@ def test_the_ledger_hands_out_an_outcome():
 def test_a_tool_that_hangs():
     """The run goes on when the time of the tool is over."""
     catalogue.check_hang(lambda **options: runner(Failures(**options)))
+
+
+def test_a_replanned_call_is_the_same_payment():
+    """A default written out, an argument too many, a number as text: the model means the same order."""
+    catalogue.check_replanned(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )
+
+
+def test_a_ledger_needs_a_scope():
+    """One ledger never spans all users."""
+    catalogue.check_scope(Failures)

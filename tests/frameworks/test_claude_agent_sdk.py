@@ -48,3 +48,62 @@ def test_recovery_and_ledger():
 def test_a_tool_that_hangs():
     """The run goes on when the time of the tool is over."""
     catalogue.check_hang(lambda **options: runner(Failures(**options)))
+
+
+async def steps_of(function, steps, failures):
+    """Return the texts of calls with these arguments."""
+
+    @failures.guard
+    @tool("act", "Act on an order", SCHEMA)
+    async def act(arguments):
+        text = function(int(arguments["order"]), arguments.get("currency", "EUR"))
+        return {"content": [{"type": "text", "text": text}]}
+
+    server = create_sdk_mcp_server("shop", tools=[act])["instance"]
+    async with Client(server) as client:
+        results = [await client.call_tool("act", arguments) for calls in steps for arguments in calls]
+    return [result.content[0].text for result in results], True
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "order": {"type": "integer"},
+        "currency": {"type": "string", "default": "EUR"},
+    },
+    "required": ["order"],
+}
+
+
+def test_a_replanned_call_is_the_same_payment():
+    """A default written out, an argument too many, a number as text: the model means the same order."""
+    catalogue.check_replanned(
+        lambda function, steps, **options: asyncio.run(steps_of(function, steps, Failures(**options))),
+        refused=("type",),
+    )
+
+
+def test_a_ledger_needs_a_scope():
+    """One ledger never spans all users."""
+    catalogue.check_scope(Failures)
+
+
+def test_a_returned_error_is_no_success():
+    """A result with `is_error`: the ledger does not record it as done."""
+
+    async def work(calls, steps, failures):
+        @failures.guard
+        @tool("act", "Act on an order", SCHEMA)
+        async def act(arguments):
+            calls.append(arguments["order"])
+            return {"content": [{"type": "text", "text": "declined"}], "is_error": True}
+
+        server = create_sdk_mcp_server("shop", tools=[act])["instance"]
+        async with Client(server) as client:
+            results = [await client.call_tool("act", {"order": 17}) for _ in steps]
+        return [result.content[0].text for result in results], True
+
+    def bind(**options):
+        return lambda calls, steps: asyncio.run(work(calls, steps, Failures(**options)))
+
+    catalogue.check_returned_errors(bind, lambda calls: calls)

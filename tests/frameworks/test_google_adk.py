@@ -21,21 +21,29 @@ class Scripted(BaseLlm):
     """A model that calls the tool a number of times and then answers."""
 
     left: int = 0
+    steps: list = []
 
     async def generate_content_async(self, llm_request, stream=False):
         if self.left == 0:
             part = types.Part(text="the end")
         else:
             self.left -= 1
-            part = types.Part(function_call=types.FunctionCall(name="act", args={"order": 17}))
+            asked = self.steps[len(self.steps) - 1 - self.left] if self.steps else [{"order": 17}]
+            calls = [types.FunctionCall(name="act", args=arguments) for arguments in asked]
+            parts = [types.Part(function_call=call) for call in calls]
+            yield LlmResponse(content=types.Content(role="model", parts=parts))
+            return
         yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
 def runner(failures=None):
-    async def work(tool, times):
+    async def work(tool, steps):
         tool.__name__ = "act"
+        steps = [[{"order": 17}]] * steps if isinstance(steps, int) else steps
         agent = LlmAgent(
-            name="helper", model=Scripted(model="scripted", left=times), tools=[FunctionTool(tool)]
+            name="helper",
+            model=Scripted(model="scripted", left=len(steps), steps=steps),
+            tools=[FunctionTool(tool)],
         )
         run = InMemoryRunner(agent=agent, app_name="test", plugins=[failures or Failures()])
         session = await run.session_service.create_session(app_name="test", user_id="u")
@@ -49,7 +57,7 @@ def runner(failures=None):
                 last = part.text or last
         return texts, last == "the end"
 
-    return lambda tool, times: asyncio.run(work(tool, times))
+    return lambda tool, steps: asyncio.run(work(tool, steps))
 
 
 def test_the_catalogue():
@@ -224,3 +232,45 @@ def test_a_tool_without_the_plugin_runs_as_before():
                 with pytest.raises(KeyError):
                     asyncio.run(work())
     assert len(seen) == 2
+
+
+def test_a_replanned_call_is_the_same_payment():
+    """A default written out, an argument too many, a number as text: the model means the same order."""
+    catalogue.check_replanned(lambda function, steps, **options: runner(Failures(**options))(function, steps))
+
+
+def test_a_ledger_needs_a_scope():
+    """One ledger never spans all users."""
+    catalogue.check_scope(Failures, finds_one=True)
+
+
+def test_a_returned_error_is_no_success():
+    """A result with `status: error`, and missing arguments: the ledger does not record them as done."""
+
+    def declined(calls):
+        def act(order: int) -> dict:
+            """Act on an order."""
+            calls.append(order)
+            return {"status": "error", "error": "declined"}
+
+        return act
+
+    catalogue.check_returned_errors(lambda **options: runner(Failures(**options)), declined)
+    catalogue.check_refused_arguments(
+        lambda function, steps, **options: runner(Failures(**options))(function, steps)
+    )
+
+
+def test_each_session_has_its_payments():
+    """The session and the user separate the payments of a ledger."""
+    paid = []
+
+    def pay(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        return f"receipt {len(paid)}"
+
+    with Effects("memory:") as effects:
+        run = runner(Failures(effects=effects))
+        assert run(pay, 2)[0][0] == "receipt 1"
+        assert run(pay, 1)[0] == ["receipt 2"]

@@ -3,13 +3,16 @@
 import asyncio
 from typing import Any
 
+import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import StructuredTool, ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
+from pydantic import BaseModel
 
 from amends import extract
 from amends.bindings.langchain import Failures
@@ -46,7 +49,12 @@ def run_steps(function, steps, failures):
         for step, calls in enumerate(steps)
     ]
     model = Scripted(messages=iter([*asked, AIMessage("the end")]))
-    agent = create_agent(model, [StructuredTool.from_function(function, name="act")], middleware=[failures])
+    made = (
+        function
+        if isinstance(function, StructuredTool)
+        else StructuredTool.from_function(function, name="act")
+    )
+    agent = create_agent(model, [made], middleware=[failures])
     state = asyncio.run(agent.ainvoke({"messages": [{"role": "user", "content": "act"}]}))
     messages = [each for each in state["messages"] if isinstance(each, ToolMessage)]
     assert len({each.tool_call_id for each in messages}) == len(messages)
@@ -176,3 +184,112 @@ def test_a_tool_that_hangs():
 
 def plainly(run):
     return lambda function, times: run(catalogue.plain(function), times)
+
+
+def test_a_replanned_call_is_the_same_payment():
+    """A default written out, an argument too many, a number as text: the model means the same order."""
+    catalogue.check_replanned(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )
+
+
+def test_a_ledger_needs_a_scope():
+    """One ledger never spans all users."""
+    catalogue.check_scope(Failures, finds_one=True)
+
+
+def test_a_returned_error_is_no_success():
+    """`handle_tool_error` and wrong arguments: the ledger does not record them as done."""
+
+    def declined(calls):
+        def act(order: int) -> str:
+            """Act on an order."""
+            calls.append(order)
+            raise ToolException("declined")
+
+        return StructuredTool.from_function(act, name="act", handle_tool_error=True)
+
+    def bind(**options):
+        return lambda made, steps: run_steps(made, steps, Failures(**options))
+
+    catalogue.check_returned_errors(bind, declined)
+    catalogue.check_refused_arguments(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )
+
+
+def test_an_mcp_tool_that_only_reads():
+    """The hint of the server takes the tool out of the ledger."""
+    looked = []
+
+    def act(order: int) -> str:
+        """Look an order up."""
+        looked.append(order)
+        return "open"
+
+    made = StructuredTool.from_function(act, name="act", metadata={"readOnlyHint": True})
+    with Effects("memory:") as effects:
+        texts, _ = run_steps(made, [[{"order": 17}]] * 2, Failures(effects=effects, scope="task"))
+        assert effects.list() == []
+    assert (texts, looked) == (["open", "open"], [17, 17])
+
+
+def test_each_thread_has_its_payments():
+    """The thread id separates users, and a run without one does not start a payment."""
+    paid = []
+
+    def act(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        return f"receipt {len(paid)}"
+
+    tool = StructuredTool.from_function(act, name="act")
+    with Effects("memory:") as effects:
+        failures = Failures(effects=effects)
+
+        def run(thread):
+            agent = create_agent(scripted(1), [tool], middleware=[failures])
+            config = {"configurable": {"thread_id": thread}} if thread else {}
+            return agent.invoke({"messages": [{"role": "user", "content": "act"}]}, config)
+
+        assert run("ann")["messages"][-2].content == "receipt 1"
+        assert run("bob")["messages"][-2].content == "receipt 2"
+        again = run("ann")["messages"][-2].content
+        assert "ALREADY_DONE" in again
+        assert "receipt 1" in again
+        with pytest.raises(TypeError, match="scope="):
+            run(None)
+    assert paid == [17, 17]
+
+
+def test_a_person_approves_in_both_orders():
+    """The middleware that asks a person holds the payment back, before ours and after it."""
+    for first in (True, False):
+        paid = []
+
+        def act(order: int, paid=paid) -> str:
+            """Pay."""
+            paid.append(order)
+            return "paid"
+
+        with Effects("memory:") as effects:
+            ours = Failures(effects=effects)
+            asks = HumanInTheLoopMiddleware(interrupt_on={"act": True})
+            agent = create_agent(
+                scripted(1),
+                [StructuredTool.from_function(act, name="act", args_schema=Order)],
+                middleware=[ours, asks] if first else [asks, ours],
+                checkpointer=InMemorySaver(),
+            )
+            thread = {"configurable": {"thread_id": "1"}}
+            state = agent.invoke({"messages": [{"role": "user", "content": "act"}]}, thread)
+            assert state["__interrupt__"]
+            assert paid == []
+            agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
+            assert paid == [17]
+
+
+class Order(BaseModel):
+    """The arguments of a payment."""
+
+    order: int

@@ -20,6 +20,7 @@ class Scripted(FunctionCallingLLM):
     """A model that calls the tool a number of times and then answers."""
 
     left: int = 0
+    steps: list[list[dict[str, Any]]] = []
 
     @property
     def metadata(self) -> LLMMetadata:
@@ -52,6 +53,12 @@ class Scripted(FunctionCallingLLM):
 
     def get_tool_calls_from_response(self, response: ChatResponse, **options: Any) -> list[ToolSelection]:
         call = response.message.additional_kwargs.get("call")
+        if call and self.steps:
+            asked = self.steps[len(self.steps) - 1 - self.left]
+            return [
+                ToolSelection(tool_id=f"{call}-{index}", tool_name="act", tool_kwargs=arguments)
+                for index, arguments in enumerate(asked)
+            ]
         return [ToolSelection(tool_id=call, tool_name="act", tool_kwargs={"order": 17})] if call else []
 
     def _prepare_chat_with_tools(self, *args: Any, **options: Any) -> dict[str, Any]:
@@ -138,3 +145,27 @@ async def test_a_failure_in_a_stored_context():
 def test_a_tool_that_hangs():
     """The run goes on when the time of the tool is over."""
     catalogue.check_hang(lambda **options: runner(Failures(**options), asynchronous=True))
+
+
+async def steps_of(function, steps, failures):
+    """Return the texts that the model got from calls with these arguments."""
+    guarded = failures.guard(FunctionTool.from_defaults(fn=function, name="act", description="Act"))
+    handler = FunctionAgent(tools=[guarded], llm=Scripted(left=len(steps), steps=steps)).run("act")
+    texts = []
+    async for event in handler.stream_events():
+        output = getattr(event, "tool_output", None)
+        if output is not None:
+            texts.append(output.content)
+    return texts, str(await handler) == "the end"
+
+
+def test_a_replanned_call_is_the_same_payment():
+    """A default written out, an argument too many, a number as text: the model means the same order."""
+    catalogue.check_replanned(
+        lambda function, steps, **options: asyncio.run(steps_of(function, steps, Failures(**options)))
+    )
+
+
+def test_a_ledger_needs_a_scope():
+    """One ledger never spans all users."""
+    catalogue.check_scope(Failures)

@@ -18,11 +18,12 @@ set_tracing_disabled(disabled=True)
 class Scripted(Model):
     """A model that calls the tool a number of times and then answers."""
 
-    def __init__(self, times):
-        self.left = times
+    def __init__(self, steps):
+        self.steps = [[{"order": 17}]] * steps if isinstance(steps, int) else list(steps)
+        self.number = 0
 
     async def get_response(self, *args, **options):
-        if self.left == 0:
+        if not self.steps:
             text = ResponseOutputText(text="the end", type="output_text", annotations=[])
             output = [
                 ResponseOutputMessage(
@@ -30,14 +31,15 @@ class Scripted(Model):
                 )
             ]
         else:
-            self.left -= 1
+            self.number += 1
             output = [
                 ResponseFunctionToolCall(
                     name="act",
-                    arguments=json.dumps({"order": 17}),
-                    call_id=f"c{self.left}",
+                    arguments=json.dumps(arguments),
+                    call_id=f"c{self.number}-{index}",
                     type="function_call",
                 )
+                for index, arguments in enumerate(self.steps.pop(0))
             ]
         return ModelResponse(output=output, usage=Usage(), response_id=None)
 
@@ -88,3 +90,13 @@ def test_recovery_and_ledger():
 def test_a_tool_that_hangs():
     """The run goes on when the time of the tool is over."""
     catalogue.check_hang(lambda **options: runner(Failures(**options)))
+
+
+def test_a_replanned_call_is_the_same_payment():
+    """A default written out, an argument too many, a number as text: the model means the same order."""
+    catalogue.check_replanned(lambda function, steps, **options: runner(Failures(**options))(function, steps))
+
+
+def test_a_ledger_needs_a_scope():
+    """One ledger never spans all users."""
+    catalogue.check_scope(Failures)

@@ -124,7 +124,7 @@ def test_a_retry_that_the_tool_asks_for():
         return outcomes[0]
 
     with Effects("memory:") as effects:
-        texts, finished = run_steps(act, [[{"order": 17}]] * 2, Failures(effects=effects))
+        texts, finished = run_steps(act, [[{"order": 17}]] * 2, Failures(effects=effects, scope="task"))
     assert "Not now" in texts[0]
     assert (texts[1], finished) == ("done", True)
 
@@ -140,7 +140,9 @@ def test_a_tool_that_times_out_may_have_had_its_effect():
 
     with Effects("memory:") as effects:
         texts, finished = run_steps(
-            Tool(act, name="act", timeout=0.01), [[{"order": 17}]] * 2, Failures(effects=effects)
+            Tool(act, name="act", timeout=0.01),
+            [[{"order": 17}]] * 2,
+            Failures(effects=effects, scope="task"),
         )
         assert [each.state for each in effects.list()] == ["doubt"]
     assert (calls, finished) == ([17], True)
@@ -167,12 +169,14 @@ def test_results_and_arguments_that_are_no_text():
 
     steps = [[{"order": {"number": 17, "day": "2026-11-18"}}]]
     with Effects("memory:") as effects:
-        run_steps(act, steps, Failures(effects=effects))
+        run_steps(act, steps, Failures(effects=effects, scope="task"))
         (effect,) = effects.pending()
         returned = ToolReturn(return_value={"receipt": 17}, content="a picture", metadata={"id": 1})
         effects.verify(effect.key, happened=True, outcome=returned)
         agent = Agent(
-            scripted(steps), tools=[Tool(act, name="act")], capabilities=[Failures(effects=effects)]
+            scripted(steps),
+            tools=[Tool(act, name="act")],
+            capabilities=[Failures(effects=effects, scope="task")],
         )
         result = agent.run_sync("act")
     assert len(done) == 1
@@ -219,3 +223,16 @@ def test_tools_of_toolsets():
 def test_a_tool_that_hangs():
     """The run goes on when the time of the tool is over."""
     catalogue.check_hang(lambda **options: runner(Failures(**options)))
+
+
+def test_a_replanned_call_is_the_same_payment():
+    """A default written out, an argument too many, a number as text: the model means the same order."""
+    catalogue.check_replanned(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options)),
+        refused=("again", "extra"),
+    )
+
+
+def test_a_ledger_needs_a_scope():
+    """One ledger never spans all users."""
+    catalogue.check_scope(Failures)

@@ -2,6 +2,7 @@
 
 import pytest
 from smolagents import ChatMessage, CodeAgent, LogLevel, Model, Tool, ToolCallingAgent, ToolOutput
+from smolagents import tool as make_tool
 from smolagents.models import ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole
 
 from amends.bindings.smolagents import Failures
@@ -138,3 +139,32 @@ def test_a_tool_that_hangs():
         return lambda function, times: run(catalogue.plain(function), times)
 
     catalogue.check_hang(bind)
+
+
+def pay_steps(function, steps, failures):
+    """Return the texts that the model got from a tool that smolagents makes of a function."""
+    function.__name__ = "act"
+    agent = ToolCallingAgent(
+        tools=[failures.guard(make_tool(function))],
+        model=Scripted(steps),
+        verbosity_level=LogLevel.OFF,
+        max_steps=20,
+    )
+    texts = []
+    for event in agent.run("act", stream=True):
+        if isinstance(event, ToolOutput) and not event.is_final_answer:
+            texts.append(str(event.output))
+    return texts, True
+
+
+def test_a_replanned_call_is_the_same_payment():
+    """A default written out, an argument too many, a number as text: the model means the same order."""
+    catalogue.check_replanned(
+        lambda function, steps, **options: pay_steps(function, steps, Failures(**options)),
+        refused=("again", "extra", "type"),
+    )
+
+
+def test_a_ledger_needs_a_scope():
+    """One ledger never spans all users."""
+    catalogue.check_scope(Failures)

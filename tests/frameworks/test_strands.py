@@ -136,3 +136,36 @@ def test_what_a_tool_streams_passes():
 def test_a_tool_that_hangs():
     """The run goes on when the time of the tool is over."""
     catalogue.check_hang(lambda **options: runner(Failures(**options)))
+
+
+def test_a_replanned_call_is_the_same_payment():
+    """A default written out, an argument too many, a number as text: the model means the same order."""
+    catalogue.check_replanned(
+        lambda function, steps, **options: run_steps(function, steps, [Failures(**options)])
+    )
+
+
+def test_a_ledger_needs_a_scope():
+    """One ledger never spans all users."""
+    catalogue.check_scope(Failures)
+
+
+def test_a_returned_error_is_no_success():
+    """A result with `status: error`, and arguments that Strands refuses: the ledger does not record them as done."""
+
+    def declined(calls):
+        @tool(name="act")
+        def act(order: int) -> dict:
+            """Act on an order."""
+            calls.append(order)
+            return {"status": "error", "content": [{"text": "declined"}]}
+
+        return act
+
+    def bind(**options):
+        return lambda made, steps: run_steps(made, steps, [Failures(**options)])
+
+    catalogue.check_returned_errors(bind, declined)
+    catalogue.check_refused_arguments(
+        lambda function, steps, **options: run_steps(function, steps, [Failures(**options)])
+    )

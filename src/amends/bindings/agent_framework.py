@@ -22,7 +22,8 @@ except ImportError as missing:
         "amends.bindings.agent_framework needs the Microsoft Agent Framework: pip install agent-framework-core"
     ) from missing
 
-from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_arguments import by_function, by_schema
+from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -46,10 +47,12 @@ class Failures(FunctionMiddleware):
             await call_next()
             return _plain(context.result)
 
+        received = _received(context)
         result = await self._run(context).acall(
             context.function.name,
-            _arguments(context.arguments),
+            received,
             call,
+            takes_again=AGAIN in received,
             passing=(MiddlewareException,),
             asking=(UserInputRequiredException,),
         )
@@ -57,13 +60,30 @@ class Failures(FunctionMiddleware):
 
     def _run(self, context: FunctionInvocationContext) -> Run:
         tools = context.tools  # one list for all calls of a run
-        return self.calls.run(id(tools), owner=tools)
+        session = getattr(getattr(context, "session", None), "session_id", None)
+        caller = Caller(run=id(tools), session=session if isinstance(session, str) else None)
+        return self.calls.run(id(tools), owner=tools, caller=caller)
 
 
 def _arguments(given: object) -> dict[str, object]:
     dump = getattr(given, "model_dump", None)
     plain = dump() if callable(dump) else given
     return dict(plain) if isinstance(plain, Mapping) else {}
+
+
+def _received(context: FunctionInvocationContext) -> dict[str, object]:
+    """Return the arguments that the tool receives; those of the framework are none of the model's."""
+    arguments = _arguments(context.arguments)
+    parameters = getattr(context.function, "parameters", None)
+    schema = parameters() if callable(parameters) else None
+    if not isinstance(schema, Mapping):
+        return arguments
+    received = by_schema(schema, arguments)
+    function = getattr(context.function, "func", None)
+    if not callable(function):
+        return received
+    names = schema.get("properties", {})
+    return {name: value for name, value in by_function(function, received).items() if name in names}
 
 
 def _plain(result: object) -> object:

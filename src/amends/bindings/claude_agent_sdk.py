@@ -27,7 +27,8 @@ except ImportError as missing:
         "amends.bindings.claude_agent_sdk needs the Claude Agent SDK: pip install claude-agent-sdk"
     ) from missing
 
-from amends.bindings.tool_calls import OneRun, ToolFailure
+from amends.bindings.tool_arguments import by_schema
+from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -42,11 +43,36 @@ class Failures(OneRun):
 
         async def guarded(arguments: object) -> object:
             given = arguments if isinstance(arguments, Mapping) else {}
+            received = by_schema(_schema(tool.input_schema), given)
             result = await self.calls.run(self.key).acall(
-                tool.name, given, lambda: handler(arguments), read_only=read_only
+                tool.name,
+                received,
+                lambda: handler(arguments),
+                read_only=read_only,
+                failure_of=_returned_error,
+                takes_again=AGAIN in received,
             )
             if not isinstance(result, ToolFailure):
                 return result
             return {"content": [{"type": "text", "text": result.text}], "is_error": True}
 
         return dataclasses.replace(tool, handler=guarded)
+
+
+_NAMES = {int: "integer", float: "number", bool: "boolean", str: "string"}
+
+
+def _schema(declared: object) -> object:
+    """Return the JSON Schema of a tool, which its author may give as the types of the arguments."""
+    types = declared if isinstance(declared, Mapping) else getattr(declared, "__annotations__", None)
+    if not isinstance(types, Mapping) or "properties" in types:
+        return types
+    properties = {name: {"type": _NAMES.get(kind)} for name, kind in types.items()}
+    return {"type": "object", "properties": properties}
+
+
+def _returned_error(result: object) -> Exception | None:
+    """Return the failure that a result says."""
+    if not isinstance(result, Mapping):
+        return None
+    return ReturnedError() if True in (result.get("is_error"), result.get("isError")) else None

@@ -23,7 +23,8 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.crewai needs CrewAI: pip install 'crewai>=1.15'") from missing
 
-from amends.bindings.tool_calls import OneRun, Run, ToolFailure
+from amends.bindings.tool_arguments import by_model
+from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -50,10 +51,26 @@ class _Guarded(BaseTool):
         return guarded
 
     def _run(self, **arguments: object) -> object:
-        return _answer(self._in_run.call(self.name, arguments, lambda: self._tool.run(**arguments)))
+        received = by_model(self.args_schema, arguments)
+        result = self._in_run.call(
+            self.name,
+            received,
+            lambda: self._tool.run(**arguments),
+            failure_of=_returned_error,
+            takes_again=AGAIN in received,
+        )
+        return _answer(result)
 
     async def _arun(self, **arguments: object) -> object:
-        return _answer(await self._in_run.acall(self.name, arguments, lambda: self._tool.arun(**arguments)))
+        received = by_model(self.args_schema, arguments)
+        result = await self._in_run.acall(
+            self.name,
+            received,
+            lambda: self._tool.arun(**arguments),
+            failure_of=_returned_error,
+            takes_again=AGAIN in received,
+        )
+        return _answer(result)
 
     @property
     def _in_run(self) -> Run:
@@ -67,6 +84,11 @@ def _caching(tool: BaseTool) -> Callable[[object, object], bool]:
         return not isinstance(result, CrewFailure) and bool(tool.cache_function(arguments, result))
 
     return cache
+
+
+def _returned_error(result: object) -> Exception | None:
+    """Return the failure that CrewAI's own result says."""
+    return ReturnedError() if isinstance(result, CrewFailure) else None
 
 
 def _answer(result: object) -> object:

@@ -22,11 +22,14 @@ from weakref import WeakKeyDictionary, WeakSet
 try:
     from google.adk.plugins.base_plugin import BasePlugin
     from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.exit_loop_tool import exit_loop
     from google.adk.tools.tool_context import ToolContext
+    from google.adk.tools.transfer_to_agent_tool import transfer_to_agent
 except ImportError as missing:
     raise ImportError("amends.bindings.google_adk needs Google ADK: pip install google-adk") from missing
 
-from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_arguments import by_function, by_schema
+from amends.bindings.tool_calls import AGAIN, Caller, Options, ReturnedError, Run, ToolCalls, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -43,7 +46,7 @@ class Failures(BasePlugin):
 
     def __init__(self, name: str = "amends", **options: Unpack[Options]) -> None:
         super().__init__(name=name)
-        self.calls = ToolCalls(**options)
+        self.calls = ToolCalls(**options, names_conversations=True)
         self._own: WeakSet[ToolContext] = WeakSet()
         """Calls whose failure the plugin answers itself, after the other callbacks."""
 
@@ -51,7 +54,7 @@ class Failures(BasePlugin):
         self, *, tool: BaseTool, tool_args: dict[str, object], tool_context: ToolContext
     ) -> None:
         """Cover the call that may follow. It answers nothing, so every callback after it is asked, too."""
-        if not getattr(tool, "is_long_running", False):
+        if not _is_left_to_adk(tool):
             _CoveredRun.of(tool).plugins[tool_context] = self
 
     async def run_tool(
@@ -62,7 +65,29 @@ class Failures(BasePlugin):
         run: Callable[[], Awaitable[object]],
     ) -> object:
         """Run a tool that every callback let pass, and return its result, or the text of its failure."""
-        result = await self._run(context).acall(tool.name, arguments, run)
+        received = _received(tool, arguments)
+
+        def failure_of(answer: object) -> Exception | None:
+            return _returned_error(tool, arguments, context, answer)
+
+        async def run_and_see() -> object:
+            answer = await run()
+            if _asks(context):
+                raise _Asking(answer)
+            return answer
+
+        try:
+            result = await self._run(context).acall(
+                tool.name,
+                received,
+                run_and_see,
+                read_only=_only_reads(tool),
+                asking=(_Asking,),
+                failure_of=failure_of,
+                takes_again=AGAIN in received,
+            )
+        except _Asking as asked:
+            return asked.answer
         if not isinstance(result, ToolFailure):
             return result
         if result.error is not None:
@@ -83,7 +108,11 @@ class Failures(BasePlugin):
         return _answer(self._run(tool_context).failed(tool.name, tool_args, error))
 
     def _run(self, tool_context: ToolContext) -> Run:
-        return self.calls.run(tool_context.invocation_id)
+        session = tool_context.session
+        caller = Caller(
+            run=tool_context.invocation_id, session=f"{session.app_name}/{session.id}", user=session.user_id
+        )
+        return self.calls.run(tool_context.invocation_id, caller=caller)
 
 
 class _CoveredRun:
@@ -132,6 +161,72 @@ async def _ask_error_callbacks(
         said = callback(tool=tool, args=arguments, tool_context=context, error=error)
         answer = await said if inspect.isawaitable(said) else said
     return answer
+
+
+class _Asking(Exception):
+    """The tool asks a person, and is called anew with the answer."""
+
+    def __init__(self, answer: object) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+def _received(tool: BaseTool, arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments that the tool receives."""
+    function = getattr(tool, "func", None)
+    if callable(function):
+        received = by_function(function, arguments)
+        return {name: value for name, value in received.items() if name not in _INJECTED or name in arguments}
+    return by_schema(_mcp_schema(tool), arguments)
+
+
+def _mcp_schema(tool: BaseTool) -> object:
+    declared = getattr(tool, "raw_mcp_tool", None)
+    return getattr(declared, "inputSchema", None) or getattr(declared, "input_schema", None)
+
+
+def _only_reads(tool: BaseTool) -> bool:
+    """Return whether a tool of ADK hands over to another agent, or an MCP server says that the tool only reads."""
+    annotations = getattr(getattr(tool, "raw_mcp_tool", None), "annotations", None)
+    hint = getattr(annotations, "readOnlyHint", None) or getattr(annotations, "read_only_hint", None)
+    return hint is True
+
+
+def _is_left_to_adk(tool: BaseTool) -> bool:
+    """Return whether the tool directs the run: it has no effect outside, and ADK has to see each of its calls."""
+    return bool(getattr(tool, "is_long_running", False)) or getattr(tool, "func", None) in {
+        transfer_to_agent,
+        exit_loop,
+    }
+
+
+def _asks(context: ToolContext) -> bool:
+    """Return whether the tool asked for a confirmation or a credential; ADK calls it anew with the answer."""
+    actions, call = context.actions, context.function_call_id
+    return call in actions.requested_tool_confirmations or call in actions.requested_auth_configs
+
+
+_INJECTED = frozenset({"tool_context", "input_stream"})
+
+
+def _returned_error(
+    tool: BaseTool, arguments: Mapping[str, object], context: ToolContext, answer: object
+) -> Exception | None:
+    """Return the failure that an answer says. Without a mandatory argument, ADK does not call the function."""
+    if not isinstance(answer, Mapping):
+        return None
+    failed = answer.get("status") == "error" or bool(answer.get("error")) or answer.get("isError") is True
+    return ReturnedError(ran=not _is_refused(tool, arguments, answer)) if failed else None
+
+
+def _is_refused(tool: BaseTool, arguments: Mapping[str, object], answer: Mapping[str, object]) -> bool:
+    function = getattr(tool, "func", None)
+    if not callable(function) or set(answer) != {"error"}:
+        return False
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters.values()
+    needed = {each.name for each in parameters if each.default is each.empty and each.kind in named}
+    return bool(needed - _INJECTED - set(arguments))
 
 
 def _answer(failure: ToolFailure) -> dict[str, object]:

@@ -26,7 +26,8 @@ except ImportError as missing:
         "amends.bindings.langchain needs LangChain 1.x: pip install 'langchain>=1.0' 'langgraph>=1.0'"
     ) from missing
 
-from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_arguments import by_model, by_schema, refuses
+from amends.bindings.tool_calls import AGAIN, Caller, Options, ReturnedError, Run, ToolCalls, ToolFailure
 from amends.dialects import encode
 
 __all__ = ["Failures"]
@@ -42,19 +43,23 @@ class Failures(AgentMiddleware[object, object]):
 
     def __init__(self, **options: Unpack[Options]) -> None:
         super().__init__()
-        self.calls = ToolCalls(**options)
+        self.calls = ToolCalls(**options, names_conversations=True)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], object]
     ) -> object:
         """Call a tool."""
         call = request.tool_call
+        received = _received(request.tool, call["args"])
         result = self._run(request).call(
             call["name"],
-            call["args"],
+            received,
             lambda: handler(request),
             asking=(GraphBubbleUp,),
             restore=lambda value: _restored(value, call),
+            read_only=_only_reads(request.tool),
+            failure_of=lambda message: _returned_error(request.tool, call["args"], message),
+            takes_again=AGAIN in received,
         )
         return _message(result, call)
 
@@ -63,12 +68,16 @@ class Failures(AgentMiddleware[object, object]):
     ) -> object:
         """Call a tool in an event loop."""
         call = request.tool_call
+        received = _received(request.tool, call["args"])
         result = await self._run(request).acall(
             call["name"],
-            call["args"],
+            received,
             lambda: handler(request),
             asking=(GraphBubbleUp,),
             restore=lambda value: _restored(value, call),
+            read_only=_only_reads(request.tool),
+            failure_of=lambda message: _returned_error(request.tool, call["args"], message),
+            takes_again=AGAIN in received,
         )
         return _message(result, call)
 
@@ -77,7 +86,44 @@ class Failures(AgentMiddleware[object, object]):
         state = request.state
         messages = state.get("messages", ()) if isinstance(state, Mapping) else getattr(state, "messages", ())
         asked = [message for message in messages or () if isinstance(message, HumanMessage)]
-        return self.calls.run((len(asked), getattr(asked[-1], "id", None)) if asked else None)
+        thread = _thread(request)
+        turn = (len(asked), getattr(asked[-1], "id", None)) if asked else None
+        user = _configurable(request).get("user_id")
+        caller = Caller(run=turn, thread=thread, user=user if isinstance(user, str) else None)
+        return self.calls.run((thread, turn), caller=caller)
+
+
+def _configurable(request: ToolCallRequest) -> Mapping[str, object]:
+    config = getattr(request.runtime, "config", None)
+    members = config.get("configurable") if isinstance(config, Mapping) else None
+    return members if isinstance(members, Mapping) else {}
+
+
+def _thread(request: ToolCallRequest) -> str | None:
+    """Return the id of the thread, which the application gives and a checkpointer keeps."""
+    thread = _configurable(request).get("thread_id")
+    return None if thread is None else str(thread)
+
+
+def _received(tool: object, arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments that the tool receives, without those that LangChain injects."""
+    schema = getattr(tool, "tool_call_schema", None)
+    return by_schema(schema, arguments) if isinstance(schema, Mapping) else by_model(schema, arguments)
+
+
+def _only_reads(tool: object) -> bool:
+    """Return whether an MCP server says that the tool only reads."""
+    metadata = getattr(tool, "metadata", None)
+    return isinstance(metadata, Mapping) and metadata.get("readOnlyHint") is True
+
+
+def _returned_error(tool: object, arguments: Mapping[str, object], result: object) -> Exception | None:
+    """Return the failure that a message says. The tool did not run if its schema refuses the arguments."""
+    if not isinstance(result, ToolMessage) or result.status != "error":
+        return None
+    return ReturnedError(
+        ran=tool is not None and not refuses(getattr(tool, "tool_call_schema", None), arguments)
+    )
 
 
 def _restored(value: object, call: Mapping[str, object]) -> ToolMessage:

@@ -23,7 +23,8 @@ except ImportError as missing:
         "amends.bindings.llama_index needs LlamaIndex: pip install llama-index-core"
     ) from missing
 
-from amends.bindings.tool_calls import OneRun, Run, ToolFailure
+from amends.bindings.tool_arguments import by_model
+from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure
 from amends.dialects import encode
 
 __all__ = ["Failures"]
@@ -55,24 +56,30 @@ class _Guarded(FunctionTool):
     def call(self, *args: object, **kwargs: object) -> ToolOutput:
         """Call the tool."""
         given = self._arguments(args, kwargs)
+        received = by_model(self._guarded.metadata.fn_schema, given)
         result = self._failures.run(kwargs).call(
             self._name,
-            given,
+            received,
             lambda: self._guarded.call(*args, **kwargs),
             asking=_waiting(),
             restore=lambda value: self._restored(value, given),
+            failure_of=_returned_error,
+            takes_again=AGAIN in received,
         )
         return self._output(result, given)
 
     async def acall(self, *args: object, **kwargs: object) -> ToolOutput:
         """Call the tool in an event loop."""
         given = self._arguments(args, kwargs)
+        received = by_model(self._guarded.metadata.fn_schema, given)
         result = await self._failures.run(kwargs).acall(
             self._name,
-            given,
+            received,
             lambda: self._guarded.acall(*args, **kwargs),
             asking=_waiting(),
             restore=lambda value: self._restored(value, given),
+            failure_of=_returned_error,
+            takes_again=AGAIN in received,
         )
         return self._output(result, given)
 
@@ -102,6 +109,10 @@ class _Guarded(FunctionTool):
             raw_output=encode(result.fault, "envelope"),
             is_error=True,
         )
+
+
+def _returned_error(output: object) -> Exception | None:
+    return ReturnedError() if getattr(output, "is_error", False) is True else None
 
 
 def _waiting() -> tuple[type[BaseException], ...]:

@@ -32,7 +32,8 @@ except ImportError as missing:
         "amends.bindings.openai_agents needs the OpenAI Agents SDK: pip install openai-agents"
     ) from missing
 
-from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_arguments import by_function, by_schema
+from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -61,20 +62,34 @@ class Failures:
         """Decorate a function as the SDK's `function_tool` does; `options` are those of the SDK."""
 
         def decorate(decorated: Callable[..., object]) -> FunctionTool:
-            return self.guard(sdk_function_tool(decorated, **{**options, "failure_error_function": None}))
+            tool = sdk_function_tool(decorated, **{**options, "failure_error_function": None})
+            names = {*tool.params_json_schema.get("properties", {})}
+
+            def received(arguments: dict[str, object]) -> dict[str, object]:
+                filled = by_function(decorated, arguments)  # the SDK fills in the context itself
+                return {name: value for name, value in filled.items() if name in names}
+
+            return self._guarded(tool, received)
 
         return decorate if function is None else decorate(function)
 
     def guard(self, tool: FunctionTool) -> FunctionTool:
         """Return a tool that raises its failures, with `failure_error_function=None`, as one that returns their text."""
+        return self._guarded(tool, lambda arguments: by_schema(tool.params_json_schema, arguments))
+
+    def _guarded(
+        self, tool: FunctionTool, received: Callable[[dict[str, object]], dict[str, object]]
+    ) -> FunctionTool:
         invoke = tool.on_invoke_tool
 
         async def on_invoke_tool(context: ToolContext, arguments: str) -> object:
+            named = received(_arguments(arguments))
             result = await self._run(context).acall(
                 tool.name,
-                _arguments(arguments),
+                named,
                 lambda: invoke(context, arguments),
                 passing=_not_for_the_model(),
+                takes_again=AGAIN in named,
             )
             return result.text if isinstance(result, ToolFailure) else result
 
@@ -87,7 +102,10 @@ class Failures:
 
     def _run(self, context: ToolContext) -> Run:
         usage = getattr(context, "usage", None)  # one object for all calls of a run
-        return self.calls.run(id(usage), owner=usage)
+        config = getattr(context, "run_config", None)
+        group = getattr(config, "group_id", None)
+        caller = Caller(run=id(usage), thread=group if isinstance(group, str) else None)
+        return self.calls.run(id(usage), owner=usage, caller=caller)
 
 
 def _not_for_the_model() -> tuple[type[BaseException], ...]:

@@ -45,7 +45,8 @@ except ImportError as missing:
         "amends.bindings.pydantic_ai needs pydantic-ai: pip install 'pydantic-ai-slim>=2.60'"
     ) from missing
 
-from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_arguments import by_schema
+from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure
 from amends.carriers.extraction import extract
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
@@ -159,10 +160,12 @@ class _Guarded(WrapperToolset[object]):
                     raise
                 raise failure from error
 
+        received = by_schema(tool.tool_def.parameters_json_schema, tool_args)
         result = await _run(self.calls, ctx).acall(
             name,
-            tool_args,
+            received,
             call,
+            takes_again=AGAIN in received,
             read_only=_only_reads(tool.tool_def),
             passing=_PASSING,
             asking=_ASKING,
@@ -175,7 +178,7 @@ class _Guarded(WrapperToolset[object]):
 
 def _run(calls: ToolCalls, ctx: RunContext[object]) -> Run:
     if ctx.run_id is not None:
-        return calls.run(ctx.run_id)
+        return calls.run(ctx.run_id, caller=Caller(run=ctx.run_id, thread=ctx.conversation_id))
     return calls.run(id(ctx.usage), owner=ctx.usage)
 
 

@@ -20,7 +20,8 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.smolagents needs smolagents: pip install smolagents") from missing
 
-from amends.bindings.tool_calls import OneRun, ToolFailure
+from amends.bindings.tool_arguments import by_function, by_schema
+from amends.bindings.tool_calls import AGAIN, OneRun, ToolFailure
 
 __all__ = ["Failures"]
 
@@ -37,7 +38,10 @@ class Failures(OneRun):
 
         def call(*args: object, **kwargs: object) -> object:
             given = {**dict(zip(tool.inputs, args, strict=False)), **kwargs}
-            result = self.calls.run(self.key).call(tool.name, given, lambda: forward(*args, **kwargs))
+            received = by_function(forward, by_schema({"properties": tool.inputs}, given))
+            result = self.calls.run(self.key).call(
+                tool.name, received, lambda: forward(*args, **kwargs), takes_again=AGAIN in received
+            )
             if not isinstance(result, ToolFailure):
                 return result
             if tool.output_type in _MEDIA:

@@ -24,7 +24,10 @@ except ImportError as missing:
         "amends.bindings.strands needs Strands Agents: pip install 'strands-agents>=1.62'"
     ) from missing
 
-from amends.bindings.tool_calls import Options, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_arguments import by_schema
+from amends.bindings.tool_calls import AGAIN, Options, ReturnedError, Run, ToolCalls, ToolFailure
+from amends.errors import ValidationError
+from amends.serving.server_errors import modules_of
 
 __all__ = ["Failures"]
 
@@ -64,13 +67,16 @@ class Failures(Plugin):
             return _result(events)
 
         given = asked.get("input")
+        received = _received(context.tool, given if isinstance(given, Mapping) else {})
         try:
             result = await self._run(context).acall(
                 asked["name"],
-                given if isinstance(given, Mapping) else {},
+                received,
                 call,
                 asking=(_Interrupted,),
                 restore=_restored,
+                failure_of=_returned_error,
+                takes_again=AGAIN in received,
             )
         except _Interrupted:
             result = None
@@ -84,6 +90,18 @@ class Failures(Plugin):
         return self.calls.run(context.invocation_state.setdefault(_RUN, object()))
 
 
+def _received(tool: object, arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments that the tool receives."""
+    specification = getattr(tool, "tool_spec", None)
+    declared = specification.get("inputSchema") if isinstance(specification, Mapping) else None
+    return by_schema(declared.get("json") if isinstance(declared, Mapping) else None, arguments)
+
+
+def _returned_error(result: object) -> Exception | None:
+    """Return the failure that a result says."""
+    return ReturnedError() if isinstance(result, Mapping) and result.get("status") == "error" else None
+
+
 class _Interrupted(Exception):
     """The tool asks a person, and is called anew with the answer."""
 
@@ -94,8 +112,15 @@ def _result(events: list[TypedEvent]) -> object:
     if found is None:
         raise _Interrupted
     if found.exception is not None:
+        if _is_refused(found.exception):
+            raise ValidationError("The arguments do not fit", executed="no") from found.exception
         raise found.exception
     return found.tool_result
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Return whether Strands refused the arguments, so that the tool did not run: it raised the error itself."""
+    return isinstance(error, ValueError) and modules_of(error)[-1:] == ["strands.tools.decorator"]
 
 
 def _restored(value: object) -> dict[str, object]:

@@ -14,20 +14,25 @@ A binding makes one `ToolCalls`, gets a `Run` for each run of an agent, and pass
 from __future__ import annotations
 
 import inspect
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
+from msgspec.structs import replace
 
-from amends.core.enums import Executed
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
+from amends.core.fence import fenced_result
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.errors import CancelledError
+from amends.errors import CancelledError, InternalError, ValidationError
 from amends.logs import logger
 from amends.recovery import arecover, recover
 from amends.recovery.async_library import within
+from amends.recovery.effect_context import current_scope
 from amends.recovery.policies import TOOL
 from amends.recovery.scope import tool_call
 from amends.serving.time_limit import call_within
@@ -36,18 +41,69 @@ from amends.tools import log_and_describe, tool_fault
 if TYPE_CHECKING:
     from amends.effects import Effects
 
-__all__ = ["OneRun", "Options", "Run", "ToolCalls", "ToolFailure"]
+__all__ = ["Caller", "OneRun", "Options", "ReturnedError", "Run", "ToolCalls", "ToolFailure"]
 
 LOG = logger("amends.tools")
 
 CLOSED_AFTER = 5
-"""Failures of one kind in a row after which a tool is closed for the run."""
+"""Failures of one kind in a row after which a call is closed for the run."""
+REOPENED_AFTER = 60.0
+"""Seconds after the last failure in which a closed call is made once, to see whether it works again."""
+FORGOTTEN_AFTER = 600.0
+"""Seconds after which a failure does not count any more."""
+MAX_COUNTS = 1000
+"""Calls whose failures a run counts at the same time; the oldest is forgotten first."""
+_CONTENTS = ("content", "raw_output", "return_value")
+"""Members of the frameworks' results that hold what the model reads."""
 AGAIN, _ASKING = "again", frozenset({"ALREADY_DONE", "SIMILAR_CALL"})
 """The argument with which a model answers the ledger, and the codes of its questions."""
+_IN_DOUBT = "Do not call it again, and say that it is not known whether it happened"
 _SHOWN = 85
 """Characters of a tool's name and a code that fit into a text of 160 bytes."""
 MAX_RUNS = 1000
 """Runs whose failures are counted at the same time; the oldest is forgotten first."""
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Who makes a call, as far as the framework says it. The function given as `scope` gets it.
+
+    A run id is made anew after a restart, so a scope that is made of it alone does not find the payments of before.
+
+    >>> Caller(thread="t-1", user="ann").user
+    'ann'
+    """
+
+    run: Hashable = None
+    thread: str | None = None
+    """The thread or conversation."""
+    session: str | None = None
+    user: str | None = None
+
+    @property
+    def scope(self) -> str | None:
+        """The scope that separates conversations; None if the framework names none. A user alone is none."""
+        if self.thread is None and self.session is None:
+            return None
+        return msgspec.json.encode([self.thread, self.session, self.user]).decode()
+
+
+class ReturnedError(Exception):
+    """
+    A result with which a tool, or the framework for it, says that the call failed.
+
+    A binding returns it from `failure_of`. The model gets the result as it is, and the ledger does not record it as done.
+
+    Args:
+        ran: whether the tool may have run. False if the framework refused the arguments.
+
+    >>> ReturnedError(ran=False).ran
+    False
+    """
+
+    def __init__(self, *, ran: bool = True) -> None:
+        super().__init__("The tool returned an error")
+        self.ran = ran
 
 
 class ToolFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +139,7 @@ class Options(TypedDict, total=False):
     """
 
     effects: Effects | None
-    scope: str | Callable[[Hashable], str] | None
+    scope: str | Callable[[Caller], str] | None
     read_only: Collection[str]
     policy: Policy | None
     hosts: Collection[str]
@@ -97,12 +153,14 @@ class ToolCalls:
 
     Args:
         effects: the ledger for tools that did not promise that a repeat is safe.
-        scope: separates the ledger's derived keys, for example by task; a text, or a function of the run's key.
+        scope: separates the ledger's derived keys, by user and conversation; a text, or a function of the `Caller`. It is needed
+            with a ledger, unless the framework names a conversation that is the same after a restart.
         read_only: names of tools that only read.
         policy: limits of recovery; by default `amends.recovery.TOOL`.
         hosts: domains of set-up pages that the model may be shown.
         on_failure: is called with each `ToolFailure`.
         timeout: seconds for one call of a tool. A plain function then runs in a thread, which cannot be stopped, but the run goes on.
+        names_conversations: the binding gives the thread or session of each call, so `scope` may be left out.
 
     >>> calls = ToolCalls(read_only=["search"])
     >>> run = calls.run("run-1")
@@ -116,32 +174,43 @@ class ToolCalls:
         self,
         *,
         effects: Effects | None = None,
-        scope: str | Callable[[Hashable], str] | None = None,
+        scope: str | Callable[[Caller], str] | None = None,
         read_only: Collection[str] = (),
         policy: Policy | None = None,
         hosts: Collection[str] = (),
         on_failure: Callable[[ToolFailure], object] | None = None,
         timeout: float | None = None,
+        names_conversations: bool = False,
     ) -> None:
         for option, names in (("read_only", read_only), ("hosts", hosts)):
             if isinstance(names, str) or not isinstance(names, Iterable):
                 raise TypeError(f"{option} is a list of names, not {type(names).__name__}")
+        if effects is not None and not scope and not (names_conversations and scope is None):
+            raise TypeError(
+                "a ledger needs scope=, which separates the calls of users and conversations: give a text, or a function such as "
+                "scope=lambda caller: f'{caller.user}/{caller.thread}'"
+            )
         self.effects, self.scope, self.hosts = effects, scope, tuple(hosts)
         self.read_only, self.timeout = frozenset(read_only), timeout
         self.policy = TOOL if policy is None else policy
         self.on_failure = on_failure
+        self.clock: Callable[[], float] = time.monotonic
         self._runs: OrderedDict[Hashable, Run] = OrderedDict()
 
-    def run(self, key: Hashable, owner: object = None) -> Run:
-        """Return the run of a key: the framework's run id, or the id() of an object (`owner`) that belongs to one run."""
-        found = self._runs.get(key)
-        if found is None or found.owner is not owner:
-            found = self._runs[key] = Run(self, key, owner)
+    def run(self, key: Hashable, owner: object = None, caller: Caller | None = None) -> Run:
+        """
+        Return the run of a key: the framework's run id, or the id() of an object (`owner`) that belongs to one run.
+
+        `caller` is what the framework says about the conversation of this run.
+        """
+        run = self._runs.get(key)
+        if run is None or run.owner is not owner:
+            run = self._runs[key] = Run(self, key, owner, caller)
             if len(self._runs) > MAX_RUNS:
                 self._runs.popitem(last=False)
         else:
             self._runs.move_to_end(key)
-        return found
+        return run
 
 
 class OneRun:
@@ -176,12 +245,15 @@ class Run:
     3
     """
 
-    def __init__(self, calls: ToolCalls, key: Hashable, owner: object = None) -> None:
-        self._calls, self._key, self.owner = calls, key, owner
-        self._failed: dict[str, dict[str, int]] = {}
-        self._closed: dict[str, Fault] = {}
-        self._asked: set[str] = set()
-        """The tools about which the ledger asked for a reason: their argument `again` is the answer."""
+    def __init__(
+        self, calls: ToolCalls, key: Hashable, owner: object = None, caller: Caller | None = None
+    ) -> None:
+        self._calls, self.owner = calls, owner
+        self.caller = Caller(run=key) if caller is None else caller
+        self._failed: OrderedDict[tuple[str, str, str], _Count] = OrderedDict()
+        """The failures in a row, by tool, code and arguments; an outage has no arguments."""
+        self._asked: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """The calls about which the ledger asked for a reason: their argument `again` is the answer."""
 
     async def acall(
         self,
@@ -193,60 +265,57 @@ class Run:
         passing: tuple[type[BaseException], ...] = (),
         asking: tuple[type[BaseException], ...] = (),
         restore: Callable[[object], object] | None = None,
+        failure_of: Callable[[object], Exception | None] | None = None,
+        takes_again: bool = True,
     ) -> object:
         """
         Call a tool, and return its result or a `ToolFailure`.
 
         Args:
             name: the tool.
-            arguments: the arguments of the model.
+            arguments: the arguments that the tool receives: with defaults, and without those that it does not have.
             call: calls the tool with them.
             read_only: the tool itself says that it only reads.
             passing: exceptions of the framework that are not for the model; they pass through.
             asking: as `passing`, and the framework calls the tool anew, for example when a person has answered: the
                 ledger frees the key.
             restore: makes the framework's result of a plain value, if the ledger hands out the outcome of another call.
+            failure_of: returns a `ReturnedError`, or the failure that a tool reported, if a result says that the call failed.
+            takes_again: whether the tool has an argument `again`, with which the model can answer the ledger.
 
         """
-        closed = self._if_closed(name)
+        attempt = _Attempt(passing, asking, failure_of)
+        asked = self._asked_for(name, arguments, read_only, takes_again)
+        closed = self._if_closed(asked)
         if closed is not None:
             return closed
-        tried = _Attempt(passing, asking)
         try:
             with tool_call():
-                result = await self._acall(name, arguments, call, tried, read_only=read_only)
+                result = await self._acall(asked, call, attempt)
         except Exception as error:  # noqa: BLE001 - every failure becomes a text; cancellation is no Exception
-            return self._raised(name, arguments, error, tried, read_only)
-        self._failed.pop(name, None)
-        return result if tried.ran or restore is None else restore(result)
+            return self._raised(asked, error, attempt)
+        self._succeeded(asked)
+        return result if attempt.ran or restore is None else restore(result)
 
-    async def _acall(
-        self,
-        name: str,
-        arguments: Mapping[str, object],
-        call: Callable[[], object],
-        tried: _Attempt,
-        *,
-        read_only: bool,
-    ) -> object:
-        made = self._calls
-        reads = read_only or name in made.read_only
-        limit = None if reads else made.timeout  # recovery has the limit of each attempt
+    async def _acall(self, asked: _Asked, call: Callable[[], object], attempt: _Attempt) -> object:
+        calls = self._calls
+        limit = None if asked.reads else calls.timeout  # recovery has the limit of each attempt
 
         async def once() -> object:
-            with tried:
+            with attempt:
                 result = call()
                 if not inspect.isawaitable(result):
-                    return result
-                return await (result if limit is None else within(limit, result))
+                    return attempt.checked(result)
+                return attempt.checked(await (result if limit is None else within(limit, result)))
 
-        if reads:
-            operation = Operation(name=name, read_only=True)
-            return await arecover(once, policy=made.policy, operation=operation, timeout=made.timeout)
-        if made.effects is None:
+        if asked.reads:
+            operation = Operation(name=asked.name, read_only=True)
+            return await arecover(once, policy=calls.policy, operation=operation, timeout=calls.timeout)
+        if calls.effects is None:
             return await once()
-        arguments, again = self._reason(name, arguments)
-        return await made.effects.acall(name, once, arguments, scope=self._scope(), again=again)
+        return await calls.effects.acall(
+            asked.name, once, asked.arguments, scope=asked.scope, again=asked.again
+        )
 
     def call(
         self,
@@ -258,78 +327,150 @@ class Run:
         passing: tuple[type[BaseException], ...] = (),
         asking: tuple[type[BaseException], ...] = (),
         restore: Callable[[object], object] | None = None,
+        failure_of: Callable[[object], Exception | None] | None = None,
+        takes_again: bool = True,
     ) -> object:
         """Do the same as `acall`, for a plain function."""
-        closed = self._if_closed(name)
+        calls, attempt = self._calls, _Attempt(passing, asking, failure_of)
+        asked = self._asked_for(name, arguments, read_only, takes_again)
+        closed = self._if_closed(asked)
         if closed is not None:
             return closed
-        made, tried = self._calls, _Attempt(passing, asking)
 
         def once() -> object:
-            with tried:
-                return call() if made.timeout is None else call_within(made.timeout, call)
+            with attempt:
+                return attempt.checked(call() if calls.timeout is None else call_within(calls.timeout, call))
 
         try:
             with tool_call():
-                result = self._call(name, arguments, once, read_only=read_only)
+                result = self._call(asked, once)
         except Exception as error:  # noqa: BLE001
-            return self._raised(name, arguments, error, tried, read_only)
-        self._failed.pop(name, None)
-        return result if tried.ran or restore is None else restore(result)
+            return self._raised(asked, error, attempt)
+        self._succeeded(asked)
+        return result if attempt.ran or restore is None else restore(result)
 
-    def _call(
-        self, name: str, arguments: Mapping[str, object], once: Callable[[], object], *, read_only: bool
-    ) -> object:
-        made = self._calls
-        if read_only or name in made.read_only:
-            return recover(once, policy=made.policy, operation=Operation(name=name, read_only=True))
-        if made.effects is None:
+    def _call(self, asked: _Asked, once: Callable[[], object]) -> object:
+        calls = self._calls
+        if asked.reads:
+            operation = Operation(name=asked.name, read_only=True)
+            return recover(once, policy=calls.policy, operation=operation)
+        if calls.effects is None:
             return once()
-        arguments, again = self._reason(name, arguments)
-        return made.effects.call(name, once, arguments, scope=self._scope(), again=again)
+        return calls.effects.call(asked.name, once, asked.arguments, scope=asked.scope, again=asked.again)
 
-    def _raised(
-        self,
-        name: str,
-        arguments: Mapping[str, object],
-        error: Exception,
-        tried: _Attempt,
-        read_only: bool,
-    ) -> ToolFailure:
-        """Return a failure. Raises the exception of the framework that ended the call, if one did."""
-        if tried.stopped is not None:
-            raise tried.stopped
-        return self.failed(name, arguments, error, read_only=read_only)
+    def _asked_for(
+        self, name: str, arguments: Mapping[str, object], read_only: bool, takes_again: bool
+    ) -> _Asked:
+        reads = read_only or name in self._calls.read_only
+        covered = not reads and self._calls.effects is not None
+        reason = arguments.get(AGAIN)
+        plain = {each: value for each, value in arguments.items() if each != AGAIN} if covered else arguments
+        asked = _Asked(name, plain, _digest(plain), reads, takes_again)
+        if covered:
+            asked.scope = self._scope()
+            if isinstance(reason, str) and reason.strip() and (name, asked.digest) in self._asked:
+                asked.again = reason
+        return asked
+
+    def _scope(self) -> str | None:
+        """
+        Return the scope of the keys that are derived from the arguments; None for that of the context.
+
+        Raises:
+            TypeError: there is none. It reaches the program, before the tool runs.
+
+        """
+        chosen: object = self._calls.scope
+        if callable(chosen):
+            chosen = chosen(self.caller)
+            if not isinstance(chosen, str) or not chosen:
+                raise TypeError(f"scope= returns a text that is not empty, not {type(chosen).__name__}")
+        if isinstance(chosen, str):
+            return chosen
+        scope = None if current_scope() else self.caller.scope
+        if scope is None and not current_scope():
+            raise TypeError(
+                "this run has no thread or session, so the ledger cannot separate users: run the agent with one (LangGraph: "
+                "config={'configurable': {'thread_id': ...}}), or give scope="
+            )
+        return scope
+
+    def _raised(self, asked: _Asked, error: Exception, attempt: _Attempt) -> object:
+        """Return a failure, or the tool's own result that says so. Raises the exception of the framework that ended the call."""
+        if attempt.stopped is not None:
+            raise attempt.stopped
+        if attempt.returned is not None:
+            self._count_failure(asked, error, tool_fault(attempt.error or error, read_only=asked.reads))
+            return attempt.returned[0]
+        return self._count_failure(asked, error)
 
     def failed(
         self, name: str, arguments: Mapping[str, object], error: Exception, *, read_only: bool = False
     ) -> ToolFailure:
         """Count a failure, and return it. Bindings call this for failures that a framework hands them."""
-        fault = tool_fault(error, read_only=read_only or name in self._calls.read_only)
-        if fault.code in _ASKING and fault.field == AGAIN:
-            self._asked.add(name)
-        counts = self._failed.setdefault(name, {})
-        repeats = counts[fault.code] = counts.get(fault.code, 0) + 1
-        names = tuple(map(str, arguments))
-        text = log_and_describe(error, name, names, fault=fault, repeats=repeats, hosts=self._calls.hosts)
-        if repeats >= CLOSED_AFTER:
-            self._closed[name] = fault
+        reads = read_only or name in self._calls.read_only
+        return self._count_failure(_Asked(name, arguments, _digest(arguments), reads, True), error)
+
+    def _count_failure(self, asked: _Asked, error: Exception, fault: Fault | None = None) -> ToolFailure:
+        name = asked.name
+        fault = tool_fault(error, read_only=asked.reads) if fault is None else fault
+        if fault.code in _ASKING and fault.field == AGAIN and asked.takes_again:
+            self._asked[name, asked.digest] = None
+            if len(self._asked) > MAX_COUNTS:
+                self._asked.popitem(last=False)
+        count = self._count(asked, fault)
+        text = log_and_describe(
+            error,
+            name,
+            tuple(map(str, asked.arguments)),
+            fault=_for_the_model(fault, asked),
+            repeats=count.times,
+            hosts=self._calls.hosts,
+        )
+        if fault.code == "ALREADY_DONE":
+            text += _first_result(error)
+        closed = count.times >= CLOSED_AFTER
+        if closed:
             text = _closed_text(name, fault)
         return self._report(
-            ToolFailure(
-                tool=name, text=text, fault=fault, repeats=repeats, closed=name in self._closed, error=error
-            )
+            ToolFailure(tool=name, text=text, fault=fault, repeats=count.times, closed=closed, error=error)
         )
 
-    def _if_closed(self, name: str) -> ToolFailure | None:
-        fault = self._closed.get(name)
-        if fault is None:
-            return None
-        return self._report(
-            ToolFailure(
-                tool=name, text=_closed_text(name, fault), fault=fault, repeats=CLOSED_AFTER + 1, closed=True
+    def _count(self, asked: _Asked, fault: Fault) -> _Count:
+        """Count a failure. Those of one kind count together if it is an outage, or if the arguments are the same."""
+        key = (asked.name, fault.code, "" if fault.recovery is Recovery.TRANSIENT else asked.digest)
+        now = self._calls.clock()
+        count = self._failed.get(key)
+        if count is None or now - count.last > FORGOTTEN_AFTER:
+            count = self._failed[key] = _Count(fault)
+            if len(self._failed) > MAX_COUNTS:
+                self._failed.popitem(last=False)
+        count.times, count.last = count.times + 1, now
+        self._failed.move_to_end(key)
+        return count
+
+    def _succeeded(self, asked: _Asked) -> None:
+        for key in [each for each in self._failed if each[0] == asked.name and each[2] in {"", asked.digest}]:
+            del self._failed[key]
+
+    def _if_closed(self, asked: _Asked) -> ToolFailure | None:
+        for (name, _, digest), count in self._failed.items():
+            if name != asked.name or digest not in {"", asked.digest} or count.times < CLOSED_AFTER:
+                continue
+            now = self._calls.clock()
+            if now - count.last >= max(REOPENED_AFTER, count.fault.retry_after or 0.0):
+                count.last = now  # this call finds out, and the others wait for it
+                continue
+            return self._report(
+                ToolFailure(
+                    tool=name,
+                    text=_closed_text(name, count.fault),
+                    fault=count.fault,
+                    repeats=CLOSED_AFTER + 1,
+                    closed=True,
+                )
             )
-        )
+        return None
 
     def _report(self, failure: ToolFailure) -> ToolFailure:
         if self._calls.on_failure is not None:
@@ -340,28 +481,69 @@ class Run:
                 LOG.exception("on_failure failed for the tool %s", failure.tool)
         return failure
 
-    def _reason(self, name: str, arguments: Mapping[str, object]) -> tuple[Mapping[str, object], str | None]:
-        """Return the arguments of the tool, and the reason for which the model does it once more."""
-        again = arguments.get(AGAIN)
-        if again and (not isinstance(again, str) or name not in self._asked):
-            return arguments, None  # an argument of the tool's own
-        reason = again if isinstance(again, str) and again else None
-        return {each: value for each, value in arguments.items() if each != AGAIN}, reason
 
-    def _scope(self) -> str | None:
-        scope = self._calls.scope
-        return scope(self._key) if callable(scope) else scope
+class _Asked:
+    """A call that the model asks for."""
+
+    __slots__ = ("again", "arguments", "digest", "name", "reads", "scope", "takes_again")
+
+    def __init__(
+        self, name: str, arguments: Mapping[str, object], digest: str, reads: bool, takes_again: bool
+    ) -> None:
+        self.name, self.arguments, self.digest = name, arguments, digest
+        self.reads, self.takes_again = reads, takes_again
+        self.scope: str | None = None
+        self.again: str | None = None
+
+
+class _Count:
+    """The failures of one kind in a row."""
+
+    __slots__ = ("fault", "last", "times")
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault, self.times, self.last = fault, 0, 0.0
+
+
+def _digest(arguments: Mapping[str, object]) -> str:
+    """Return a hash of the arguments, by which failures are counted."""
+    try:
+        written = msgspec.json.encode(dict(arguments), enc_hook=repr, order="sorted")
+    except Exception:  # noqa: BLE001 - arguments that cannot be written count together
+        return "?"
+    return sha256(written).hexdigest()
 
 
 class _Attempt:
     """The call of a tool: whether it ran, and the exception of the framework with which it stopped."""
 
     def __init__(
-        self, passing: tuple[type[BaseException], ...], asking: tuple[type[BaseException], ...]
+        self,
+        passing: tuple[type[BaseException], ...],
+        asking: tuple[type[BaseException], ...],
+        failure_of: Callable[[object], Exception | None] | None = None,
     ) -> None:
-        self._passing, self._asking = passing + asking, asking
+        self._passing, self._asking, self._failure_of = passing + asking, asking, failure_of
         self.ran = False
         self.stopped: BaseException | None = None
+        self.returned: tuple[object] | None = None
+        """The result, if it says that the call failed."""
+        self.error: Exception | None = None
+
+    def checked(self, result: object) -> object:
+        """Return a result. Raises what it says, if it says that the call failed."""
+        self.returned = None
+        error = None if self._failure_of is None else self._failure_of(result)
+        if error is None:
+            return result
+        self.returned = (result,)
+        if isinstance(error, ReturnedError):
+            # The ledger reads from it whether the tool ran.
+            ran = InternalError("The tool returned an error", executed=Executed.MAYBE)
+            refused = ValidationError("The framework refused the arguments", executed=Executed.NO)
+            error = ran if error.ran else refused
+        self.error = error
+        raise error
 
     def __enter__(self) -> None:
         self.ran = True
@@ -373,6 +555,33 @@ class _Attempt:
         # Recovery does not repeat a cancelled call, and the ledger reads from it whether the key is free.
         executed = Executed.NO if isinstance(error, self._asking) else Executed.MAYBE
         raise CancelledError("The framework stopped the tool", executed=executed) from error
+
+
+def _for_the_model(fault: Fault, asked: _Asked) -> Fault:
+    """Return a fault of the ledger with steps that the model can take."""
+    if fault.code == "ALREADY_DONE" and not asked.takes_again:
+        # The tool has no argument with which the model could ask for it once more.
+        return replace(fault, message="already done", field=None, suggestions=fault.suggestions[:1])
+    if fault.code == "EFFECT_UNKNOWN" and asked.scope is not None:
+        # The program's fault has the command that answers the doubt; a model has no shell.
+        return replace(fault, recovery=Recovery.TERMINAL, suggestions=(_IN_DOUBT,))
+    return fault
+
+
+def _first_result(error: Exception) -> str:
+    """Return the result of the first call, in a fence, if the ledger has it."""
+    outcome = getattr(error, "outcome", None)
+    return "" if outcome is None else f"\n{fenced_result(_shown(outcome))}"
+
+
+def _shown(outcome: object) -> str:
+    """Return the part of a stored result that is for the model."""
+    for member in _CONTENTS:
+        if isinstance(outcome, Mapping) and outcome.get(member) not in (None, ""):
+            return _shown(outcome[member])
+    if isinstance(outcome, list) and all(isinstance(part, Mapping) and "text" in part for part in outcome):
+        return "\n".join(str(part["text"]) for part in outcome)
+    return outcome if isinstance(outcome, str) else msgspec.json.encode(outcome).decode()
 
 
 def _closed_text(name: str, fault: Fault) -> str:
