@@ -23,10 +23,13 @@ from amends.core.fault import Fault
 from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import EFFECT_UNKNOWN, MEDIA_TYPE, document
+from amends.dialects.record import MEMBER, record_of
 from amends.foreign.registry import Known, known_errors
+from amends.foreign.trust import is_system_call, signed
 from amends.http.pages import html_document, page, page_url, unknown_page
 from amends.http.request_info import CONTENT_TYPES, HTML, JSON, RequestInfo, preferred_form
 from amends.logs import logger
+from amends.recovery.incoming import left_in
 from amends.serving import tracing
 
 if TYPE_CHECKING:
@@ -144,6 +147,10 @@ def problem_document(
     shown = clean if clean is fault else outgoing(fault, "problem", request.given())
     fault = complete(clean, request, settings, trace_id)
     problem = document(fault if shown is clean else complete(shown, request, settings, trace_id))
+    call = left_in(request.left, 0.0).call
+    system = is_system_call(call)
+    if system is not None and (system or MEMBER in problem):
+        problem[MEMBER] = signed(record_of(fault, "problem", brief=not system), call)
     _log(fault, problem["status"], request, cause, span)
     if recording.active():
         name = f"{request.method} {quote_path(request.root + request.path)}"

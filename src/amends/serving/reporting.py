@@ -10,10 +10,26 @@ from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.text import strip, truncate
 from amends.core.vocabularies.adcp import VOCABULARY
+from amends.dialects import record
+from amends.foreign.trust import is_system_call, signed
+from amends.recovery.incoming import left
 from amends.serving.server_errors import Failure
 from amends.serving.tracing import current_span, mark, trace_id_of
 
-__all__ = ["report"]
+__all__ = ["record_beside", "report"]
+
+
+def record_beside(fault: Fault) -> dict[str, object]:
+    """
+    Return the record that is sent beside an AdCP error: signed for a caller with the secret of the system, brief for others.
+
+    Without a secret in this process, every caller gets the whole record.
+    """
+    call = left().call
+    system = is_system_call(call)
+    if system is None:
+        return record.beside(fault)
+    return {record.KEY: signed(record.record_of(fault, "adcp", brief=not system), call)}
 
 
 def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str | None = None) -> Fault:

@@ -129,7 +129,8 @@ class GuardedExecutor(AgentExecutor):
             raise internal_error(error) from None
 
     def _error(self, exc: BaseException, what: str, context: RequestContext) -> Sent:
-        return error_for(exc, what, traceparent_of(context.call_context), self._own_errors)
+        with handling(None, left_of(context.call_context)):
+            return error_for(exc, what, traceparent_of(context.call_context), self._own_errors)
 
     def _events(self, context: RequestContext, queue: TrackedQueue, error: Sent) -> Iterator[Event]:
         task_id, context_id = context.task_id or "", context.context_id or ""

@@ -30,7 +30,8 @@ def _answer(exc: Exception, context: object, name: str, own_errors: OwnErrors) -
     error = protocol_error(exc)
     if error is not None:
         return error
-    return internal_error(error_for(exc, name, traceparent_of(context), own_errors))
+    with handling(None, left_of(context)):
+        return internal_error(error_for(exc, name, traceparent_of(context), own_errors))
 
 
 def _call(name: str) -> Any:

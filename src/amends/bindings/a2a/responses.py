@@ -32,12 +32,11 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 
 from amends.carriers.a2a import MIME_TYPE
 from amends.core.fault import Fault
-from amends.dialects import record
 from amends.dialects.adcp import KEY, parts_beside
 from amends.logs import logger
 from amends.recovery.incoming import HEADER
 from amends.serving.adcp_error import error_object, sentence
-from amends.serving.reporting import report
+from amends.serving.reporting import record_beside, report
 from amends.serving.server_errors import (
     PLAIN,
     OwnErrors,
@@ -97,7 +96,7 @@ def error_for(exc: BaseException, what: str, traceparent: str | None, own_errors
 def error_of(fault: Fault) -> Sent:
     """Return what is sent for a fault; the error object is nested no deeper than protobuf's JSON allows."""
     parts = [error_object(part, levels=_LEVELS) for part in parts_beside(fault)]
-    return Sent(error_object(fault, levels=_LEVELS), record.beside(fault), parts)
+    return Sent(error_object(fault, levels=_LEVELS), record_beside(fault), parts)
 
 
 def traceparent_of(context: object) -> str | None:

@@ -287,6 +287,11 @@ class Guard:
         return await ledger.call(ctx, params, tool, run)
 
     async def _answer(self, failure: Failure, method: str, ctx: Context, params: object) -> HandlerResult:
+        # The record is signed for this call, also after the context of the handler has ended.
+        with tracing.handling(None, None if ctx.meta is None else ctx.meta.get(LEFT)):
+            return await self._told(failure, method, ctx, params)
+
+    async def _told(self, failure: Failure, method: str, ctx: Context, params: object) -> HandlerResult:
         if method != TOOL:
             # The protocol defines resources, prompts and listings as read-only.
             number, message, data = rpc_error(

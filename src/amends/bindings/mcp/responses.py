@@ -6,11 +6,11 @@ from amends.carriers.mcp import result
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
-from amends.dialects import record
 from amends.dialects.adcp import KEY, parts_beside
 from amends.logs import logger
 from amends.serving import reporting
 from amends.serving.adcp_error import error_object, sentence
+from amends.serving.reporting import record_beside
 from amends.serving.server_errors import Failure
 
 __all__ = ["ERRORS_BESIDE_SCHEMA", "INTERNAL", "INVALID", "LOG", "report", "rpc_error", "tool_result"]
@@ -74,7 +74,7 @@ def tool_result(fault: Fault, protocol: str, *, structured: bool = True) -> dict
         protocol=protocol,
         sentence=sentence(error),
         structured=structured,
-        meta=record.beside(fault),
+        meta=record_beside(fault),
     )
 
 
@@ -86,7 +86,7 @@ def rpc_error(fault: Fault, params: object = None) -> tuple[int, str, dict[str, 
     of the error; `data` has the URI of the resource, as the SDKs send it.
     """
     error = error_object(fault)
-    data: dict[str, object] = {KEY: error, **record.beside(fault)}
+    data: dict[str, object] = {KEY: error, **record_beside(fault)}
     if parts := [error_object(part) for part in parts_beside(fault)]:
         data["errors"] = parts
     uri = getattr(params, "uri", None)
