@@ -19,6 +19,7 @@ from amends.http.asgi_types import Send
 from amends.vendors.streams import read_stream
 
 __all__ = [
+    "BODY_TIME",
     "EVENT_END",
     "READ",
     "Answer",
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 READ = 64 * 1024
+BODY_TIME = 1.0
+"""Seconds for which the body of an answer is read before it is decided or sent on: one that drips is sent on as it comes."""
 """Bytes of an answer that are read before it is passed on."""
 LARGEST_EVENT = 1024 * 1024
 """Bytes of an event that is looked at while it passes."""
@@ -174,7 +177,7 @@ async def read_failure(
     response: aiohttp.ClientResponse, vendor: str | None, *, own: bool = False
 ) -> tuple[Fault, Answer]:
     """Return the fault of a failed answer, and the answer with as much of its body as was needed."""
-    data = await read_up_to(response, READ)
+    data = await read_up_to(response, READ, within=BODY_TIME)
     whole = response.content.at_eof()
     body = _decoded(data, response.headers.get("Content-Encoding", "")) if whole else None
     headers = dict(response.headers)
@@ -183,14 +186,21 @@ async def read_failure(
     return fault or Fault(code="INTERNAL_ERROR", status=response.status), Answer(response, data)
 
 
-async def read_up_to(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """Read a body, at most `limit` bytes."""
+async def read_up_to(response: aiohttp.ClientResponse, limit: int, *, within: float | None = None) -> bytes:
+    """Read a body, at most `limit` bytes, and for at most `within` seconds. What was not read is still in the response."""
     data = bytearray()
-    while len(data) < limit:
-        piece = await response.content.read(limit - len(data))
-        if not piece:
-            break
-        data += piece
+    loop = asyncio.get_running_loop()
+    until = None if within is None else loop.time() + within
+    try:
+        while len(data) < limit:
+            async with asyncio.timeout_at(until):
+                piece = await response.content.read(limit - len(data))
+            if not piece:
+                break
+            data += piece
+    except TimeoutError:
+        if until is None or loop.time() < until:
+            raise  # the upstream's own time-out
     return bytes(data)
 
 

@@ -25,6 +25,7 @@ from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.foreign.in_doubt import in_doubt
 from amends.gateway.answers import (
+    BODY_TIME,
     Answer,
     FailedTry,
     closed_on_error,
@@ -32,6 +33,7 @@ from amends.gateway.answers import (
     first_event,
     is_stream,
     read_failure,
+    read_up_to,
     send_answer,
 )
 from amends.gateway.bodies import Body, BodyFailed, CallerGone, TooLarge, TooSlow, read_body
@@ -216,13 +218,15 @@ class HttpUpstream:
                 self._note_proof(headers.key, rest, response, len(body.data))
             if status < 400 and self.config.vendor is None:
                 length = response.content_length
-                whole = await response.read() if length is not None and length <= SMALL else None
+                small = length is not None and length <= SMALL
+                with closed_on_error(response):
+                    whole = await read_up_to(response, SMALL, within=BODY_TIME) if small else b""
                 self.stats.times.append(monotonic() - began)
-                if whole is not None:
+                if small and response.content.at_eof():
                     raw = response_headers(response.raw_headers, status)
                     await send_whole(send, status, raw, whole)
                     return
-                answer = Answer(response)
+                answer = Answer(response, whole)
             else:
                 answer = await self.examined(response, self.new_call(method, rest, url, headers, body))
         except (FailedTry, *_IO) as error:
@@ -373,7 +377,7 @@ class HttpUpstream:
             return failure_in_stream(data, vendor), Answer(response, data)
         length = response.content_length
         if length is not None and length <= SMALL:
-            return None, Answer(response, await response.read())
+            return None, Answer(response, await read_up_to(response, SMALL, within=BODY_TIME))
         return None, Answer(response)
 
     async def _recover(self, call: Call, first: Outcome | None, send: Send, began: float) -> None:
@@ -419,7 +423,12 @@ class HttpUpstream:
 
     def facts(self, trace: str, tries: int, history: Sequence[Attempt]) -> list[tuple[bytes, bytes]]:
         """Return the headers that say which upstream failed, how many tries were made and how long they waited."""
-        seconds = sum(each.wait + each.parked for each in history)
+        seconds = 0.0
+        if history:
+            # The time between the tries: a wait and the time in the queue of the upstream overlap.
+            last = history[-1]
+            whole = last.started + last.duration - (history[0].started - history[0].parked)
+            seconds = max(0.0, whole - sum(each.duration for each in history))
         return [
             (FACTS["upstream"], self.config.name.encode()),
             (FACTS["tries"], b"%d" % tries),
@@ -462,7 +471,7 @@ class HttpUpstream:
         from amends.foreign import from_upstream
 
         if self.config.translate == "problem":
-            await send_problem(send, fault, facts)
+            await send_problem(send, replace(fault, trace_id=fault.trace_id or call.trace), facts)
             return
         translated = from_upstream(fault, own=self.config.own)
         body = compact({"adcp_error": adcp.encode_alone(translated)}) or b"{}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -26,14 +27,19 @@ from amends.core.operation import Operation
 from amends.core.wire import compact
 from amends.foreign import from_upstream
 from amends.gateway.answers import (
+    BODY_TIME,
+    EVENT_END,
+    LARGEST_EVENT,
     Answer,
     FailedTry,
     WatchedStream,
     WrittenAnswer,
+    data_of,
     first_event,
     is_stream,
     read_failure,
     read_response,
+    read_up_to,
     send_answer,
 )
 from amends.gateway.bodies import Body
@@ -172,8 +178,11 @@ class McpUpstream(HttpUpstream):
         length = response.content_length
         if stream:
             data = await first_event(response)
-        elif length is not None and length <= SMALL:
-            data = await response.read()
+        elif length is None or length <= SMALL:
+            # Servers that write their answers in chunks give no length.
+            data = await read_up_to(response, SMALL, within=BODY_TIME)
+            if not response.content.at_eof():
+                return None, Answer(response, data)
         else:
             return None, Answer(response)
         found = self.examine(data, call, rpc, stream=stream)
@@ -181,6 +190,13 @@ class McpUpstream(HttpUpstream):
             response.close()
             return None, self._translated(rpc, call.native)
         if stream and found is None and not call.failed:
+            if self.config.translate:
+                return None, _TranslatedFailures(
+                    response,
+                    data,
+                    lambda event: self.watch(event, call, rpc),
+                    lambda event: self._failed_event(event, rpc),
+                )
             return None, WatchedStream(response, data, lambda event: self.watch(event, call, rpc))
         return found, Answer(response, data)
 
@@ -210,6 +226,17 @@ class McpUpstream(HttpUpstream):
             fault = failure_in(message, via=self.config.kind, native=True)
             if fault is not None:
                 self._record(fault, call, rpc)
+
+    def _failed_event(self, event: bytes, rpc: Request) -> bytes | None:
+        """Return the translated data of an event of a stream that is a failed answer, or None."""
+        if not may_have_failed(event):
+            return None
+        for message in answers_in(event, stream=False):
+            fault = failure_in(message, via=self.config.kind, native=True)
+            if fault is not None and (self.config.kind == "mcp" or _is_error(message)):
+                dialect = None if fault.origin is None else fault.origin.dialect
+                return None if dialect == self.config.translate else adcp_body(rpc, fault, self.config)
+        return None
 
     def _record(self, fault: Fault, call: McpCall, rpc: Request) -> None:
         call.failed = True
@@ -368,6 +395,59 @@ class McpUpstream(HttpUpstream):
     def _translated(self, rpc: Request, fault: Fault) -> WrittenAnswer:
         body = adcp_body(rpc, fault, self.config)
         return WrittenAnswer(200, [(b"content-type", b"application/json")], body)
+
+
+class _TranslatedFailures(WatchedStream):
+    """A stream of server-sent events in which a failed answer is translated. Other events pass as they are."""
+
+    __slots__ = ("_buffer", "_translate")
+
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        read: bytes,
+        watch: Callable[[bytes], object],
+        translate: Callable[[bytes], bytes | None],
+    ) -> None:
+        super().__init__(response, b"", watch)
+        self._buffer = bytearray(read)
+        self._translate = translate
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers for the caller; the length changes."""
+        return [header for header in super().headers if header[0] != b"content-length"]
+
+    @property
+    def whole(self) -> bool:
+        """Never: what was read is translated when it is sent."""
+        return False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Iterate over the events."""
+        buffer, content = self._buffer, self.response.content
+        while True:
+            while end := EVENT_END.search(buffer):
+                event = bytes(buffer[: end.end()])
+                del buffer[: end.end()]
+                yield self._event(event)
+            if len(buffer) > LARGEST_EVENT:
+                raise aiohttp.ClientPayloadError("an event is too large to be translated")
+            piece = await content.readany()
+            if not piece:
+                break
+            buffer += piece
+        if buffer:
+            yield self._event(bytes(buffer))
+
+    def _event(self, event: bytes) -> bytes:
+        data = data_of(event)
+        self._watch(data)
+        written = self._translate(data)
+        if written is None:
+            return event
+        lines = [line for line in event.splitlines() if line and not line.startswith(b"data:")]
+        return b"\n".join([*lines, b"data: " + written, b"", b""])
 
 
 def adcp_body(rpc: Request, fault: Fault, config: UpstreamConfig) -> bytes:
