@@ -2,17 +2,20 @@
 
 import asyncio
 
+import pytest
 from agent_framework import (
     Agent,
     BaseChatClient,
     ChatResponse,
     Content,
     FunctionInvocationLayer,
+    FunctionMiddleware,
     Message,
     tool,
 )
 
 from amends.bindings.agent_framework import Failures
+from amends.effects import Effects
 from tests.frameworks import catalogue
 
 
@@ -100,3 +103,46 @@ def test_a_replanned_call_is_the_same_payment():
 def test_a_ledger_needs_a_scope():
     """One ledger never spans all users."""
     catalogue.check_scope(Failures)
+
+
+def test_refused_arguments_are_no_doubt():
+    """Wrong arguments did not reach the tool, so nothing is in doubt."""
+    catalogue.check_refused_arguments(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )
+
+
+class Blocks(FunctionMiddleware):
+    """A guardrail of another author: it answers for the tool."""
+
+    async def process(self, context, call_next):
+        context.result = "blocked"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_guardrail_is_asked_before_the_tool_runs(first):
+    """A middleware that holds the payment back is asked, before ours and after it."""
+    paid = []
+
+    def act(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        return "paid"
+
+    async def work(ours):
+        agent = Agent(
+            client=Scripted([[{"order": 17}]]),
+            tools=[tool(act, name="act", approval_mode="never_require")],
+            middleware=[ours, Blocks()] if first else [Blocks(), ours],
+        )
+        response = await agent.run("act")
+        return [
+            str(part.result)
+            for message in response.messages
+            for part in message.contents
+            if part.type == "function_result"
+        ]
+
+    with Effects("memory:") as effects:
+        assert asyncio.run(work(Failures(effects=effects, scope="task"))) == ["blocked"]
+    assert paid == []

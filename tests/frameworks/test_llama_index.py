@@ -149,7 +149,12 @@ def test_a_tool_that_hangs():
 
 async def steps_of(function, steps, failures):
     """Return the texts that the model got from calls with these arguments."""
-    guarded = failures.guard(FunctionTool.from_defaults(fn=function, name="act", description="Act"))
+    made = (
+        function
+        if isinstance(function, FunctionTool)
+        else FunctionTool.from_defaults(fn=function, name="act", description="Act")
+    )
+    guarded = failures.guard(made)
     handler = FunctionAgent(tools=[guarded], llm=Scripted(left=len(steps), steps=steps)).run("act")
     texts = []
     async for event in handler.stream_events():
@@ -169,3 +174,36 @@ def test_a_replanned_call_is_the_same_payment():
 def test_a_ledger_needs_a_scope():
     """One ledger never spans all users."""
     catalogue.check_scope(Failures)
+
+
+def test_refused_arguments_are_no_doubt():
+    """Wrong arguments did not reach the tool, so nothing is in doubt."""
+    catalogue.check_refused_arguments(
+        lambda function, steps, **options: asyncio.run(steps_of(function, steps, Failures(**options)))
+    )
+
+
+def test_a_returned_error_is_no_success():
+    """An output with `is_error`: the ledger does not record it as done."""
+
+    class Declined(FunctionTool):
+        def call(self, *args, **kwargs):
+            output = super().call(*args, **kwargs)
+            output.is_error = True
+            return output
+
+        async def acall(self, *args, **kwargs):
+            return self.call(*args, **kwargs)
+
+    def declined(calls):
+        def act(order: int) -> str:
+            """Act on an order."""
+            calls.append(order)
+            return "declined"
+
+        return Declined.from_defaults(fn=act, name="act", description="Act")
+
+    def bind(**options):
+        return lambda made, steps: asyncio.run(steps_of(made, steps, Failures(**options)))
+
+    catalogue.check_returned_errors(bind, declined)

@@ -3,13 +3,22 @@
 import asyncio
 import json
 
-from agents import Agent, RunConfig, Runner, function_tool, set_tracing_disabled
+from agents import (
+    Agent,
+    RunConfig,
+    Runner,
+    ToolGuardrailFunctionOutput,
+    function_tool,
+    set_tracing_disabled,
+    tool_input_guardrail,
+)
 from agents.items import ModelResponse
 from agents.models.interface import Model
 from agents.usage import Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from amends.bindings.openai_agents import Failures
+from amends.effects import Effects
 from tests.frameworks import catalogue
 
 set_tracing_disabled(disabled=True)
@@ -100,3 +109,68 @@ def test_a_replanned_call_is_the_same_payment():
 def test_a_ledger_needs_a_scope():
     """One ledger never spans all users."""
     catalogue.check_scope(Failures)
+
+
+def test_refused_arguments_are_no_doubt():
+    """Wrong arguments did not reach the tool, so nothing is in doubt."""
+    catalogue.check_refused_arguments(
+        lambda function, steps, **options: runner(Failures(**options))(function, steps)
+    )
+
+
+def test_a_tool_with_an_error_function_of_its_own():
+    """A plain tool that is guarded raises its failures for the ledger; a text of its author is what the model reads."""
+
+    def explain(context, error):
+        return f"explained {type(error).__name__}"
+
+    for made, says in (
+        ({}, "EFFECT_UNKNOWN"),
+        ({"failure_error_function": explain}, "explained InDoubtError"),
+    ):
+        calls = []
+
+        def plain(order: int) -> str:
+            """Act on an order."""
+            calls.append(order)  # noqa: B023 - called in this pass of the loop
+            raise ConnectionResetError("db.internal")
+
+        with Effects("memory:") as effects:
+            failures = Failures(effects=effects, scope="task")
+            run = runner(
+                failures,
+                lambda function, made=made, failures=failures: failures.guard(
+                    function_tool(function, name_override="act", **made)
+                ),
+            )
+            texts, finished = run(plain, 2)
+            assert [each.state for each in effects.list()] == ["doubt"]
+        assert finished
+        assert len(calls) == 1
+        assert all(says in text for text in texts), texts
+
+
+def test_a_guardrail_is_asked_before_the_tool_runs():
+    """A guardrail of the tool blocks the payment, and the ledger has nothing."""
+    paid = []
+
+    @tool_input_guardrail
+    def block(data):
+        return ToolGuardrailFunctionOutput.reject_content("blocked")
+
+    def act(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        return "paid"
+
+    with Effects("memory:") as effects:
+        failures = Failures(effects=effects, scope="task")
+        run = runner(
+            failures,
+            lambda function: failures.function_tool(
+                function, name_override="act", tool_input_guardrails=[block]
+            ),
+        )
+        texts, _ = run(act, 1)
+        assert effects.list() == []
+    assert (texts, paid) == (["blocked"], [])

@@ -236,3 +236,10 @@ def test_a_replanned_call_is_the_same_payment():
 def test_a_ledger_needs_a_scope():
     """One ledger never spans all users."""
     catalogue.check_scope(Failures)
+
+
+def test_refused_arguments_are_no_doubt():
+    """Wrong arguments did not reach the tool, so nothing is in doubt."""
+    catalogue.check_refused_arguments(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 from strands import Agent, ToolContext, tool
+from strands.hooks import BeforeToolCallEvent, HookProvider
 from strands.models import Model
 
 from amends.bindings.strands import Failures
@@ -169,3 +170,35 @@ def test_a_returned_error_is_no_success():
     catalogue.check_refused_arguments(
         lambda function, steps, **options: run_steps(function, steps, [Failures(**options)])
     )
+
+
+def test_a_hook_that_cancels_a_call():
+    """A hook of another author holds the payment back, added before ours and after it."""
+    for first in (True, False):
+
+        @tool(name="act")
+        def act(order: int) -> str:
+            """Pay."""
+            raise AssertionError
+
+        class Blocks(HookProvider):
+            def register_hooks(self, registry, **options):
+                registry.add_callback(BeforeToolCallEvent, self.block)
+
+            def block(self, event):
+                event.cancel_tool = "blocked"
+
+        with Effects("memory:") as effects:
+            ours = Failures(effects=effects, scope="task")
+            agent = Agent(
+                model=Scripted([[{"order": 17}]]),
+                tools=[act],
+                plugins=[ours] if first else [],
+                hooks=[Blocks()],
+                callback_handler=None,
+            )
+            if not first:
+                ours.init_agent(agent)
+            agent("act")
+            assert effects.list() == []
+        assert texts_of(agent) == ["blocked"]

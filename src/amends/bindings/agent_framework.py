@@ -22,8 +22,9 @@ except ImportError as missing:
         "amends.bindings.agent_framework needs the Microsoft Agent Framework: pip install agent-framework-core"
     ) from missing
 
-from amends.bindings.tool_arguments import by_function, by_schema
+from amends.bindings.tool_arguments import by_function, by_schema, lacks_required
 from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure
+from amends.errors import ValidationError
 
 __all__ = ["Failures"]
 
@@ -42,12 +43,20 @@ class Failures(FunctionMiddleware):
         self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
     ) -> None:
         """Call a tool."""
+        received = _received(context)
 
         async def call() -> object:
-            await call_next()
+            try:
+                await call_next()
+            except MiddlewareException:
+                raise
+            except Exception as error:
+                if lacks_required(_schema(context), received):
+                    # The framework cannot have called the function.
+                    raise ValidationError("A required argument is missing", executed="no") from error
+                raise
             return _plain(context.result)
 
-        received = _received(context)
         result = await self._run(context).acall(
             context.function.name,
             received,
@@ -74,8 +83,7 @@ def _arguments(given: object) -> dict[str, object]:
 def _received(context: FunctionInvocationContext) -> dict[str, object]:
     """Return the arguments that the tool receives; those of the framework are none of the model's."""
     arguments = _arguments(context.arguments)
-    parameters = getattr(context.function, "parameters", None)
-    schema = parameters() if callable(parameters) else None
+    schema = _schema(context)
     if not isinstance(schema, Mapping):
         return arguments
     received = by_schema(schema, arguments)
@@ -84,6 +92,11 @@ def _received(context: FunctionInvocationContext) -> dict[str, object]:
         return received
     names = schema.get("properties", {})
     return {name: value for name, value in by_function(function, received).items() if name in names}
+
+
+def _schema(context: FunctionInvocationContext) -> object:
+    parameters = getattr(context.function, "parameters", None)
+    return parameters() if callable(parameters) else None
 
 
 def _plain(result: object) -> object:

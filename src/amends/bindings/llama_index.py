@@ -23,9 +23,10 @@ except ImportError as missing:
         "amends.bindings.llama_index needs LlamaIndex: pip install llama-index-core"
     ) from missing
 
-from amends.bindings.tool_arguments import by_model
+from amends.bindings.tool_arguments import by_model, lacks_required
 from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure
 from amends.dialects import encode
+from amends.errors import ValidationError
 
 __all__ = ["Failures"]
 
@@ -60,7 +61,7 @@ class _Guarded(FunctionTool):
         result = self._failures.run(kwargs).call(
             self._name,
             received,
-            lambda: self._guarded.call(*args, **kwargs),
+            lambda: self._call(args, kwargs),
             asking=_waiting(),
             restore=lambda value: self._restored(value, given),
             failure_of=_returned_error,
@@ -75,13 +76,34 @@ class _Guarded(FunctionTool):
         result = await self._failures.run(kwargs).acall(
             self._name,
             received,
-            lambda: self._guarded.acall(*args, **kwargs),
+            lambda: self._acall(args, kwargs),
             asking=_waiting(),
             restore=lambda value: self._restored(value, given),
             failure_of=_returned_error,
             takes_again=AGAIN in received,
         )
         return self._output(result, given)
+
+    def _call(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> ToolOutput:
+        try:
+            return self._guarded.call(*args, **kwargs)
+        except TypeError as error:
+            if self._is_refused(args, kwargs):
+                raise ValidationError("A required argument is missing", executed="no") from error
+            raise
+
+    async def _acall(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> ToolOutput:
+        try:
+            return await self._guarded.acall(*args, **kwargs)
+        except TypeError as error:
+            if self._is_refused(args, kwargs):
+                raise ValidationError("A required argument is missing", executed="no") from error
+            raise
+
+    def _is_refused(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
+        """Return whether the function was not called, because a required argument is missing."""
+        bound = {**self._guarded.partial_params, **kwargs}
+        return not args and lacks_required(self._guarded.metadata.get_parameters_dict(), bound)
 
     @property
     def _name(self) -> str:

@@ -18,14 +18,19 @@ Tools made with the SDK's own decorator turn exceptions into text before anythin
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Callable
 from typing import Unpack, overload
 
 try:
-    from agents import FunctionTool
+    from agents import FunctionTool, default_tool_error_function
     from agents import function_tool as sdk_function_tool
-    from agents.exceptions import AgentsException
+    from agents.exceptions import AgentsException, ModelBehaviorError
+    from agents.tool import (
+        resolve_function_tool_failure_error_function,
+        set_function_tool_failure_error_function,
+    )
     from agents.tool_context import ToolContext
 except ImportError as missing:
     raise ImportError(
@@ -34,6 +39,8 @@ except ImportError as missing:
 
 from amends.bindings.tool_arguments import by_function, by_schema
 from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure
+from amends.errors import ValidationError
+from amends.serving.server_errors import modules_of
 
 __all__ = ["Failures"]
 
@@ -74,24 +81,46 @@ class Failures:
         return decorate if function is None else decorate(function)
 
     def guard(self, tool: FunctionTool) -> FunctionTool:
-        """Return a tool that raises its failures, with `failure_error_function=None`, as one that returns their text."""
+        """
+        Return the tool as one that returns the text of its failures.
+
+        A `failure_error_function` of the tool's author is asked for the text; that of the SDK is not, because the ledger would
+        take its text for a result.
+        """
         return self._guarded(tool, lambda arguments: by_schema(tool.params_json_schema, arguments))
 
     def _guarded(
         self, tool: FunctionTool, received: Callable[[dict[str, object]], dict[str, object]]
     ) -> FunctionTool:
-        invoke = tool.on_invoke_tool
+        raising = set_function_tool_failure_error_function(dataclasses.replace(tool), None)
+        invoke = raising.on_invoke_tool
 
         async def on_invoke_tool(context: ToolContext, arguments: str) -> object:
             named = received(_arguments(arguments))
+
+            async def call() -> object:
+                try:
+                    return await invoke(context, arguments)
+                except ModelBehaviorError as error:
+                    if not "".join(modules_of(error)[-1:]).startswith("agents."):
+                        raise
+                    # The SDK could not read the arguments, so it did not call the function.
+                    raise ValidationError("The arguments do not fit", executed="no") from error
+
             result = await self._run(context).acall(
                 tool.name,
                 named,
-                lambda: invoke(context, arguments),
+                call,
                 passing=_not_for_the_model(),
                 takes_again=AGAIN in named,
             )
-            return result.text if isinstance(result, ToolFailure) else result
+            if not isinstance(result, ToolFailure):
+                return result
+            explain = resolve_function_tool_failure_error_function(tool, context)
+            if explain is None or explain is default_tool_error_function or result.error is None:
+                return result.text
+            said = explain(context, result.error)
+            return await said if inspect.isawaitable(said) else said
 
         return dataclasses.replace(tool, on_invoke_tool=on_invoke_tool)
 
@@ -110,8 +139,6 @@ class Failures:
 
 def _not_for_the_model() -> tuple[type[BaseException], ...]:
     """Exceptions that end a run on purpose: tripwires, the limit of turns, wrong use of the SDK."""
-    from agents.exceptions import ModelBehaviorError
-
     # A ModelBehaviorError is about the model's arguments, so the model gets it.
     return tuple(each for each in AgentsException.__subclasses__() if each is not ModelBehaviorError)
 

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-__all__ = ["by_function", "by_model", "by_schema", "refuses"]
+__all__ = ["by_function", "by_model", "by_schema", "lacks_required", "refuses"]
 
 _TYPES: dict[object, type] = {"integer": int, "number": float, "boolean": bool}
 _MOST = 200
@@ -118,6 +118,17 @@ def _hints(function: Callable[..., object]) -> dict[str, object]:
         return get_type_hints(function)
     except Exception:  # noqa: BLE001 - an annotation is any expression
         return {}
+
+
+def lacks_required(schema: object, arguments: Mapping[str, object]) -> bool:
+    """
+    Return whether a required argument is missing, so that the framework cannot call the function.
+
+    >>> lacks_required({"required": ["order"]}, {"orders": 17})
+    True
+    """
+    required = schema.get("required") if isinstance(schema, Mapping) else None
+    return isinstance(required, list | tuple) and any(name not in arguments for name in required)
 
 
 def refuses(model: object, arguments: Mapping[str, object]) -> bool:
