@@ -46,7 +46,8 @@ async def test_a_task_that_no_worker_offers_is_refused(open_orchestrator, other)
         ("fly", None, "AGENT_NOT_FOUND"),
     ):
         refused = await client.run(type, agent=agent)
-        assert (refused.error.code, refused.metadata.started) == (code, None)
+        assert (refused.error.code, refused.metadata.agent) == (code, agent)
+        assert refused.metadata.completed == refused.metadata.started
     assert [each async for each in client.list()] == []
 
 

@@ -31,14 +31,17 @@ from amends.errors.task import TimeoutError as TaskTimeoutError
 from amends.foreign.in_doubt import lost_call
 from amends.logs import logger
 from amends.serving.server_errors import is_about_a_part
+from amends.serving.tracing import incoming
 from amends.tasks.capability import Capability, Hook, input_type
 from amends.tasks.connections import Connections
 from amends.tasks.context import Context, Question
 from amends.tasks.documents import Metadata, Request, Response, Status
+from amends.tasks.events import TaskEvent, attempt_scope, publish_failure, publish_refusal
 from amends.tasks.fallbacks import Fallback, read_fallbacks
 from amends.tasks.faults import to_task_fault, unstorable_result
 from amends.tasks.inputs import checker
 from amends.tasks.invoke import THREADS, NoThreadError, Threads, invoke
+from amends.tasks.retry_policy import check_retry_policy
 from amends.tasks.values import UnstorableError, to_json_value
 
 __all__ = ["Agent"]
@@ -345,19 +348,37 @@ class Agent:
         given = request.get("id") if isinstance(request, Mapping) else None
         id, type = (given if isinstance(given, str) else ""), ""
         metadata = Metadata(started=time.time(), agent=self.name)
+        attempt: TaskEvent | None = None
         try:
             read = Request.read(request)
             id, type = read.id, read.type
+            if read.retry_policy is not None:
+                check_retry_policy(read.retry_policy)
             capability = await self.find(type)
             name, key = capability.name, read.idempotency_key or id
             ctx = Context(task=id, agent=self.name, capability=name, step=name, key=key)
-            result = await self.perform(capability, read.payload, ctx, capability.timeout)
+            attempt = TaskEvent(
+                kind="attempt",
+                at=time.time(),
+                task=id,
+                agent=self.name,
+                capability=name,
+                step=name,
+                attempt=1,
+                trace=incoming(),
+            )
+            with attempt_scope(attempt):
+                result = await self.perform(capability, read.payload, ctx, capability.timeout)
         except Question as asked:
             wanted: dict[str, object] = {"step": ctx.step, "kind": "answer", "question": asked.question}
             return Response(id=id, status=Status.INPUT_REQUIRED, input=wanted, metadata=metadata)
         except Exception as exc:  # noqa: BLE001 - a remote agent may raise anything while a capability is looked up
             fault = exc.fault if isinstance(exc, FaultError) else to_task_fault(exc, self.name, type)
             ended = replace(metadata, completed=time.time())
+            if attempt is None:
+                publish_refusal(fault, at=time.time(), task=id, agent=self.name, capability=type or None)
+            else:
+                publish_failure(attempt, fault, at=time.time())
             return Response(id=id, status=Status.FAILED, error=fault, metadata=ended)
         ended = replace(metadata, completed=time.time())
         return Response(id=id, status=Status.COMPLETED, result=result, metadata=ended)

@@ -37,7 +37,7 @@ from amends.tasks.entries import (
     Started,
     Verified,
 )
-from amends.tasks.events import TaskEvent, attempt_scope, publish, publish_record
+from amends.tasks.events import TaskEvent, attempt_scope, publish, publish_failure, publish_record
 from amends.tasks.faults import DEADLINE, STOPPED, delegation_failed, to_task_fault
 from amends.tasks.fold import delegation
 from amends.tasks.invoke import HookCalls, thread_key
@@ -341,7 +341,7 @@ class Attempts:
     async def delegate(self, ctx: Context, type: str, payload: object, agent: str | None) -> object:
         """See `Context.delegate`."""
         found: Agent | None = None
-        began = self.registry.clock()
+        name, began = "", self.registry.clock()
         try:
             found, capability = await self.registry.find(type, agent)
             name = ctx.child_name(found.name, type)
@@ -352,7 +352,19 @@ class Attempts:
             check_delegation(ctx, found.name, type, sent)
             result = await self._perform_delegation(ctx, name, sent, found, capability, began)
         except FaultError as error:
-            raise delegation_failed(error.fault, found.name if found else agent, type) from error
+            called = found.name if found else agent
+            # The step that delegates may handle it, and then nothing else says that it failed.
+            attempt = TaskEvent(
+                kind="attempt",
+                at=began,
+                task=ctx.task,
+                agent=called,
+                capability=type,
+                step=name or ctx.step,
+                trace=self.journal.state.head.trace,
+            )
+            publish_failure(attempt, error.fault, at=self.registry.clock())
+            raise delegation_failed(error.fault, called, type) from error
         if ctx.verifying:
             return result
         made = Delegated(

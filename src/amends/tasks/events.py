@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from amends.core import recording
 from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
+from amends.core.text import strip, truncate
 from amends.core.vocabulary import row_for
 from amends.dialects.outgoing import outgoing_code
 from amends.logs import logger
@@ -36,7 +37,9 @@ __all__ = [
     "attempt_scope",
     "log_event",
     "publish",
+    "publish_failure",
     "publish_record",
+    "publish_refusal",
     "record_of",
     "remove_hook",
     "set_hooks",
@@ -45,6 +48,9 @@ __all__ = [
 ]
 
 _log = logger("amends.tasks")
+
+_LONGEST_NAME = 256
+"""Bytes of a name in a refused request."""
 
 Kind = Literal[
     "submitted",
@@ -58,9 +64,10 @@ Kind = Literal[
     "undone",
     "undo-failed",
     "taken-over",
+    "refused",
     "ended",
 ]
-"""The kind of an event."""
+"""The kind of an event. A refused request never became a task: it was invalid, or no agent has the capability."""
 
 
 class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +118,7 @@ _LEVELS: dict[Kind, str] = {
     "undo-failed": "error",
     "doubt": "warning",
     "taken-over": "warning",
+    "refused": "error",
 }
 
 
@@ -150,7 +158,7 @@ def log_event(event: TaskEvent) -> None:
     _log.log(
         level,
         "task %s: %s %s%s%s",
-        event.task,
+        event.task or "without an id",
         event.kind,
         event.code or "",
         f" at {event.agent}" if event.agent else "",
@@ -279,6 +287,54 @@ def _kind_of_failure(state: TaskState, record: Failed) -> Kind:
     return "undo-failed" if record.undo else "failed"
 
 
+def publish_refusal(
+    fault: Fault, *, at: float, task: str = "", agent: str | None = None, capability: str | None = None
+) -> None:
+    """Publish that a request was refused; it may have no id. The names are the sender's, so they are cut and stripped."""
+    event = TaskEvent(
+        kind="refused",
+        at=at,
+        task=_short(task),
+        agent=_short(agent) if agent else None,
+        capability=_short(capability) if capability else None,
+        began=at,
+        trace=incoming(),
+    )
+    _publish_fault(event, fault)
+
+
+def _short(name: str) -> str:
+    return truncate(strip(name), _LONGEST_NAME)
+
+
+def publish_failure(attempt: TaskEvent, fault: Fault, *, at: float) -> None:
+    """Publish that an attempt failed that belongs to no step of a plan: a delegation, or a request to one agent."""
+    _publish_fault(replace(attempt, kind="failed", at=at, began=attempt.at), fault)
+
+
+def _publish_fault(event: TaskEvent, fault: Fault) -> None:
+    event = replace(event, code=outgoing_code(fault, "telemetry"), recovery=fault.recovery)
+    facts = {name: fact for name in ("reason", "status") if (fact := getattr(event, name)) is not None}
+    recording.emit(
+        "tasks",
+        _OUTCOMES.get(event.kind, "failed"),
+        fault,
+        # A task's id is its trace.
+        trace_id=event.task or None,
+        name=" ".join(filter(None, (event.capability, event.step, event.agent))),
+        attempt=event.attempt,
+        wait=event.delay,
+        elapsed=None if event.began is None else max(0.0, event.at - event.began),
+        facts=facts or None,
+    )
+    _run_event(event)
+
+
+def _run_event(event: TaskEvent) -> None:
+    for _ in _run_hooks(event, _hooks):
+        pass
+
+
 def publish(
     state: TaskState,
     kind: Kind,
@@ -309,23 +365,9 @@ def publish(
         trace=state.head.trace,
     )
     if fault is not None:
-        facts = {name: fact for name, fact in (("reason", reason), ("status", status)) if fact is not None}
-        names = " ".join(filter(None, (event.capability, event.step, event.agent)))
-        event = replace(event, code=outgoing_code(fault, "telemetry"), recovery=fault.recovery)
-        # A task's id is its trace.
-        recording.emit(
-            "tasks",
-            _OUTCOMES.get(kind, "failed"),
-            fault,
-            trace_id=event.task,
-            name=names,
-            attempt=event.attempt,
-            wait=delay,
-            elapsed=None if began is None else max(0.0, at - began),
-            facts=facts or None,
-        )
-    for _ in _run_hooks(event, _hooks):
-        pass
+        _publish_fault(event, fault)
+    else:
+        _run_event(event)
 
 
 @contextmanager

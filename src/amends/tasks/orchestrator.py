@@ -14,10 +14,13 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 from uuid import uuid4
+
+import msgspec
 
 import amends.tasks.commands as task_commands
 from amends import stores
@@ -28,9 +31,9 @@ from amends.recovery.policies import TASK
 from amends.stores.contract import Store
 from amends.tasks.agent import Agent
 from amends.tasks.commands import send_command
-from amends.tasks.documents import Response, Status, seconds_of
+from amends.tasks.documents import Metadata, Request, Response, Status, seconds_of
 from amends.tasks.entries import Record
-from amends.tasks.events import submit_scope
+from amends.tasks.events import publish_refusal, submit_scope
 from amends.tasks.faults import failed_task
 from amends.tasks.journal import read_existing, read_records, scan_rows
 from amends.tasks.maintenance import forget
@@ -189,23 +192,27 @@ class Orchestrator:
         registry = self._registry
         if registry.clock_is_old:
             await registry.synchronize(self.store.queue(registry.space, lease=self._lease))
-        record = build_submission(
-            task,
-            payload,
-            now=registry.clock(),
-            id=id,
-            agent=agent,
-            retry_policy=retry_policy,
-            deadline=deadline,
-            key=key,
-        )
-        record = registry.assign(record)
-        lacking = registry.lacking(record.steps)
-        if lacking:
-            await Offers(registry, self.store).require_offered(lacking, worker=self._works)
-        store = self.store
-        with submit_scope(record) as traced:
-            stored, new = await submit(store, registry.space, traced)
+        try:
+            record = build_submission(
+                task,
+                payload,
+                now=registry.clock(),
+                id=id,
+                agent=agent,
+                retry_policy=retry_policy,
+                deadline=deadline,
+                key=key,
+            )
+            record = registry.assign(record)
+            lacking = registry.lacking(record.steps)
+            if lacking:
+                await Offers(registry, self.store).require_offered(lacking, worker=self._works)
+            store = self.store
+            with submit_scope(record) as traced:
+                stored, new = await submit(store, registry.space, traced)
+        except FaultError as error:
+            publish_refusal(error.fault, at=registry.clock(), **_wanted(task, id, agent))
+            raise
         return Handle(self, stored, new=new)
 
     async def run(
@@ -231,10 +238,11 @@ class Orchestrator:
         try:
             handle = await self.submit(task, payload, **options)
         except FaultError as error:
-            document = task if isinstance(task, Mapping) else {}
-            id = options.get("id") or document.get("id")
-            name = id if isinstance(id, str) else str(uuid4())
-            return Response(id=name, status=Status.FAILED, error=error.fault)
+            wanted = _wanted(task, options.get("id"), options.get("agent"))
+            now = self._registry.clock()
+            metadata = Metadata(started=now, completed=now, agent=wanted["agent"])
+            id = wanted["task"] or str(uuid4())
+            return Response(id=id, status=Status.FAILED, error=error.fault, metadata=metadata)
         return (await self._waiters.wait(self.store, handle.id, timeout, new=handle.new)).response()
 
     # Reading ----------------------------------------------------------------------------------------------------
@@ -359,6 +367,29 @@ class Orchestrator:
 
     async def _notify_worker(self, id: str) -> bool:
         return self._worker is not None and await self._worker.read_commands(id)
+
+
+class _Wanted(TypedDict):
+    """What a refused request asked for, as far as it can be read."""
+
+    task: str
+    agent: str | None
+    capability: str | None
+
+
+def _wanted(task: object, id: object, agent: object) -> _Wanted:
+    """Read what a request names: a document, a Request, or the name of a capability. Any value may be invalid."""
+    if isinstance(task, str) and task.lstrip().startswith("{"):
+        with suppress(msgspec.DecodeError, UnicodeError):
+            task = msgspec.json.decode(task)
+    elif isinstance(task, str):
+        task = {"type": task}
+    elif isinstance(task, Request):
+        task = task.document()
+    found = task if isinstance(task, Mapping) else {}
+    values = (id or found.get("id"), agent or found.get("agent"), found.get("type"))
+    names = [value if isinstance(value, str) else None for value in values]
+    return {"task": names[0] or "", "agent": names[1], "capability": names[2]}
 
 
 class Handle:

@@ -8,7 +8,7 @@ Report tasks to OpenTelemetry: a span for each attempt, a span for each task, an
   from the task's id. They are children of that span, whichever process runs the task.
 - The span `amends.task.attempt` covers one attempt, so that spans of the agent are its children. If the attempt fails, it has
   `error`, `error.code`, `error.message` and `error.recoverable` (T10). The span `amends.task` covers a task from its first attempt
-  to its end.
+  to its end; a request that is refused has one with the status `refused`.
 - `amends.tasks.attempts` counts attempts by outcome, `amends.tasks.ended` counts tasks by status, and `amends.tasks.duration` is
   a histogram of seconds.
 
@@ -62,16 +62,17 @@ def span_event(event: TaskEvent) -> AbstractContextManager[object] | None:
         return nullcontext(_current_trace())
     if event.kind == "attempt":
         return _attempt(event)
-    if event.kind != "ended":
+    if event.kind not in {"ended", "refused"}:
         return None
     _, ended, duration = _instruments()
-    status = {"amends.status": event.status or ""}
+    status = {"amends.status": event.status or ("refused" if event.kind == "refused" else "")}
     ended.add(1, {**status, **_named(event), **({"error.code": event.code} if event.code else {})})
     began = event.at if event.began is None else event.began
     duration.record(max(0.0, event.at - began), status)
     span = trace.get_tracer(_SCOPE, __version__).start_span(
         "amends.task",
-        context=_parent(event),
+        # A refused request is no task: its span belongs to the request that it came in.
+        context=_parent(event) if event.kind == "ended" or event.trace is not None else None,
         attributes={**status, **_named(event), "amends.task": event.task},
         start_time=int(began * 1e9),
     )
