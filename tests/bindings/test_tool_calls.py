@@ -12,6 +12,7 @@ from amends.bindings.tool_calls import (
     Caller,
     ReturnedError,
     ToolCalls,
+    ToolEffect,
     ToolFailure,
 )
 from amends.effects import Effects
@@ -443,3 +444,57 @@ def test_an_unasked_reason_is_no_new_payment():
         assert other.fault.code == "ALREADY_DONE"
         run.call("pay", {"order": 17, "again": "the customer wants two"}, lambda: paid.append(17))
     assert paid == [17, 18, 17]
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_declared_effects(plain):
+    """A declared key identifies the effect, `verify` answers a doubt, and a declaration is stronger than a hint."""
+    paid, found = [], ["receipt 17"]
+
+    def find(order, note):
+        assert (order, note) == (17, "first")
+        return found[0]
+
+    def lost():
+        paid.append(17)
+        raise ConnectionResetError("db.internal")
+
+    async with Effects("memory:") as ledger:
+        declared = {"pay": ToolEffect(key="order"), "send": ToolEffect(key="order", verify=find)}
+        run = ToolCalls(effects=declared, ledger=ledger, scope="task").run("r")
+
+        async def call(name, arguments, tool):
+            if plain:
+                return await asyncio.to_thread(run.call, name, arguments, tool, read_only=True)
+            return await run.acall(name, arguments, tool, read_only=True)
+
+        for _ in range(2):
+            assert await call("pay", {"order": 17}, lambda: paid.append("paid") or "receipt 1") == "receipt 1"
+        assert await call("send", {"order": 17, "note": "first"}, lost) == "receipt 17"
+        assert await call("read", {}, lambda: "read") == "read"
+        assert sorted(effect.key for effect in await ledger.alist()) == ["pay:17", "send:17"]
+    assert paid == ["paid", 17]
+
+
+def test_undeclared_tools_are_logged_once(caplog):
+    """They stay covered, and the program learns of them."""
+    caplog.set_level("INFO", "amends.tools")
+    with Effects("memory:") as ledger:
+        run = ToolCalls(ledger=ledger, scope="task").run("r")
+        for order in range(3):
+            run.call("pay", {"order": order}, lambda: "paid")
+        assert len(ledger.list()) == 3
+    assert caplog.text.count("the ledger covers the tool pay, whose effect is not declared") == 1
+
+
+def test_wrong_declarations():
+    """A wrong option is named."""
+    with Effects("memory:") as ledger:
+        with pytest.raises(TypeError, match="ledger="):
+            ToolCalls(effects={"pay": ToolEffect()}, scope="task")
+        with pytest.raises(TypeError, match="ToolEffect"):
+            ToolCalls(effects={"pay": "order"}, ledger=ledger, scope="task")
+        with pytest.raises(TypeError, match="once"):
+            ToolCalls(effects=ledger, ledger=ledger, scope="task")
+        with pytest.raises(ValueError, match="read_only="):
+            ToolCalls(effects={"pay": ToolEffect()}, ledger=ledger, scope="task", read_only=["pay"])

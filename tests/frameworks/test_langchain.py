@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from amends import extract
 from amends.bindings.langchain import Failures
+from amends.bindings.tool_calls import ToolEffect
 from amends.effects import Effects
 from amends.errors import NotFoundError
 from tests.frameworks import catalogue
@@ -293,3 +294,19 @@ class Order(BaseModel):
     """The arguments of a payment."""
 
     order: int
+
+
+def test_a_declared_key_identifies_the_payment():
+    """The order is paid once, whatever else the model changes; the second call of the model gets the result."""
+    paid = []
+
+    def act(order: int, note: str = "") -> str:
+        """Pay."""
+        paid.append(order)
+        return "receipt 1"
+
+    steps = [[{"order": 17}], [{"order": 17}]]
+    with Effects("memory:") as effects:
+        failures = Failures(ledger=effects, effects={"act": ToolEffect(key="order")}, scope="task")
+        texts, _ = run_steps(act, steps, failures)
+    assert (texts, paid) == (["receipt 1", "receipt 1"], [17])

@@ -17,8 +17,9 @@ import inspect
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 from msgspec.structs import replace
@@ -41,7 +42,7 @@ from amends.tools import log_and_describe, tool_fault
 if TYPE_CHECKING:
     from amends.effects import Effects
 
-__all__ = ["Caller", "OneRun", "Options", "ReturnedError", "Run", "ToolCalls", "ToolFailure"]
+__all__ = ["Caller", "OneRun", "Options", "ReturnedError", "Run", "ToolCalls", "ToolEffect", "ToolFailure"]
 
 LOG = logger("amends.tools")
 
@@ -86,6 +87,23 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         if self.thread is None and self.session is None:
             return None
         return msgspec.json.encode([self.thread, self.session, self.user]).decode()
+
+
+class ToolEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What a tool does to the world, as its author declares it: `effects={"pay": ToolEffect(key="order")}`.
+
+    >>> ToolEffect(key=("shop", "order")).expires_in
+    172800.0
+    """
+
+    key: str | tuple[str, ...] | None = None
+    """The arguments that identify the effect, in all scopes. Without it, the key is made of the scope and all arguments."""
+    verify: Callable[..., object] | None = None
+    """Called with the arguments if the outcome is not known; as in `Effects.once`."""
+    similar: float | None = None
+    """Ask before a call that is nearly identical to one of the last so many seconds."""
+    expires_in: float = 172800.0
 
 
 class ReturnedError(Exception):
@@ -138,7 +156,8 @@ class Options(TypedDict, total=False):
     30.0
     """
 
-    effects: Effects | None
+    effects: Effects | Mapping[str, ToolEffect] | None
+    ledger: Effects | None
     scope: str | Callable[[Caller], str] | None
     read_only: Collection[str]
     policy: Policy | None
@@ -152,7 +171,8 @@ class ToolCalls:
     The tool calls of an agent.
 
     Args:
-        effects: the ledger for tools that did not promise that a repeat is safe.
+        effects: the ledger for tools that did not promise that a repeat is safe; or, with `ledger=`, the effects of tools by name.
+        ledger: the ledger, if `effects` declares the effects of tools.
         scope: separates the ledger's derived keys, by user and conversation; a text, or a function of the `Caller`. It is needed
             with a ledger, unless the framework names a conversation that is the same after a restart.
         read_only: names of tools that only read.
@@ -173,7 +193,8 @@ class ToolCalls:
     def __init__(
         self,
         *,
-        effects: Effects | None = None,
+        effects: Effects | Mapping[str, ToolEffect] | None = None,
+        ledger: Effects | None = None,
         scope: str | Callable[[Caller], str] | None = None,
         read_only: Collection[str] = (),
         policy: Policy | None = None,
@@ -185,6 +206,19 @@ class ToolCalls:
         for option, names in (("read_only", read_only), ("hosts", hosts)):
             if isinstance(names, str) or not isinstance(names, Iterable):
                 raise TypeError(f"{option} is a list of names, not {type(names).__name__}")
+        self.declared: dict[str, ToolEffect] = {}
+        if isinstance(effects, Mapping):
+            if ledger is None:
+                raise TypeError(
+                    "effects= declares what tools do, so the ledger is given as ledger=Effects(...)"
+                )
+            self.declared, effects = _declared(effects, read_only), ledger
+        elif ledger is not None:
+            if effects is not None:
+                raise TypeError(
+                    "give the ledger once: as ledger=, with the effects of tools by name as effects="
+                )
+            effects = ledger
         if effects is not None and not scope and not (names_conversations and scope is None):
             raise TypeError(
                 "a ledger needs scope=, which separates the calls of users and conversations: give a text, or a function such as "
@@ -194,6 +228,8 @@ class ToolCalls:
         self.read_only, self.timeout = frozenset(read_only), timeout
         self.policy = TOOL if policy is None else policy
         self.on_failure = on_failure
+        self.logged: set[str] = set()
+        """Tools that the ledger covers without a declaration."""
         self.clock: Callable[[], float] = time.monotonic
         self._runs: OrderedDict[Hashable, Run] = OrderedDict()
 
@@ -313,9 +349,7 @@ class Run:
             return await arecover(once, policy=calls.policy, operation=operation, timeout=calls.timeout)
         if calls.effects is None:
             return await once()
-        return await calls.effects.acall(
-            asked.name, once, asked.arguments, scope=asked.scope, again=asked.again
-        )
+        return await calls.effects.acall(asked.name, once, asked.arguments, **self._options(asked))
 
     def call(
         self,
@@ -356,17 +390,43 @@ class Run:
             return recover(once, policy=calls.policy, operation=operation)
         if calls.effects is None:
             return once()
-        return calls.effects.call(asked.name, once, asked.arguments, scope=asked.scope, again=asked.again)
+        return calls.effects.call(asked.name, once, asked.arguments, **self._options(asked))
+
+    def _options(self, asked: _Asked) -> dict[str, Any]:
+        """Return the options of the ledger for a call."""
+        declared = self._calls.declared.get(asked.name)
+        if declared is None:
+            return {"scope": asked.scope, "again": asked.again}
+        options: dict[str, Any] = {
+            "scope": asked.scope,
+            "again": asked.again,
+            "similar": declared.similar,
+            "expires_in": declared.expires_in,
+        }
+        if declared.verify is not None:
+            options["verify"] = partial(declared.verify, **asked.arguments)
+        names = (declared.key,) if isinstance(declared.key, str) else declared.key
+        if names and all(name in asked.arguments for name in names):
+            from amends.effects.arguments import key_text
+
+            values = [asked.arguments[name] for name in names]
+            options["key"] = key_text(values[0] if len(values) == 1 else values)
+            options["again"] = None  # the author's key is done once
+        return options
 
     def _asked_for(
         self, name: str, arguments: Mapping[str, object], read_only: bool, takes_again: bool
     ) -> _Asked:
-        reads = read_only or name in self._calls.read_only
+        reads = name not in self._calls.declared and (read_only or name in self._calls.read_only)
         covered = not reads and self._calls.effects is not None
         reason = arguments.get(AGAIN)
         plain = {each: value for each, value in arguments.items() if each != AGAIN} if covered else arguments
         asked = _Asked(name, plain, _digest(plain), reads, takes_again)
         if covered:
+            if name not in self._calls.declared and name not in self._calls.logged:
+                if len(self._calls.logged) < MAX_COUNTS:
+                    self._calls.logged.add(name)
+                LOG.info("the ledger covers the tool %s, whose effect is not declared", name)
             asked.scope = self._scope()
             if isinstance(reason, str) and reason.strip() and (name, asked.digest) in self._asked:
                 asked.again = reason
@@ -503,6 +563,17 @@ class _Count:
 
     def __init__(self, fault: Fault) -> None:
         self.fault, self.times, self.last = fault, 0, 0.0
+
+
+def _declared(effects: Mapping[str, ToolEffect], read_only: Collection[str]) -> dict[str, ToolEffect]:
+    for name, effect in effects.items():
+        if not isinstance(effect, ToolEffect):
+            raise TypeError(f"effects[{name!r}] is a ToolEffect, not {type(effect).__name__}")
+        if name in read_only:
+            raise ValueError(
+                f"{name!r} is in read_only= and in effects=: a tool that only reads has no effect"
+            )
+    return dict(effects)
 
 
 def _digest(arguments: Mapping[str, object]) -> str:
