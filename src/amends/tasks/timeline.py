@@ -10,6 +10,7 @@ import msgspec
 import amends.tasks.entries as log_entries
 from amends.core.decision import REASONS
 from amends.core.enums import Action
+from amends.core.redaction import redact
 from amends.core.text import strip, truncate
 from amends.tasks.documents import stamp
 from amends.tasks.entries import Record
@@ -34,7 +35,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def timeline(records: Iterable[Record]) -> list[Line]:
-    """Return the lines of a log. Texts of agents and users are stripped and truncated; results and payloads are left out."""
+    """Return the lines of a log. Texts of agents and users are stripped, redacted and truncated; results and payloads are left out."""
     counts: AttemptCounts = {}
     return [_line(record, counts) for record in records]
 
@@ -107,7 +108,7 @@ def _line(record: Record, counts: AttemptCounts) -> Line:
 
 
 def _plain(text: str | None) -> str:
-    return truncate(strip(text or ""), _BYTES)
+    return truncate(redact(strip(text or "")), _BYTES)
 
 
 def _attempt(record: log_entries.Failed | log_entries.Finished, counts: AttemptCounts) -> str:
