@@ -120,12 +120,12 @@ def test_details_are_plain_in_every_format(format):
 
 
 def test_a_warning_names_the_kind_of_leak(caplog):
-    """Design section 6: the details of a task are sent as raised; the log names the kind of leak, not the text."""
+    """Design section 6: the details of an ARCP error are sent as raised (R4); the log names the kind of leak, not the text."""
     with caplog.at_level(logging.WARNING, logger="amends"):
-        outgoing(Fault(code="TIMEOUT", suggestions=(LEAK,), details={"a": LEAK}), "task")
-        outgoing(Fault(code="TIMEOUT", details={"a": object()}), "task")
-        outgoing(Fault(code="TIMEOUT"), "task")
-    assert [record.args[:2] for record in caplog.records] == [("task", "TIMEOUT")]
+        outgoing(Fault(code="TIMEOUT", suggestions=(LEAK,), details={"a": LEAK}), "arcp")
+        outgoing(Fault(code="TIMEOUT", details={"a": object()}), "arcp")
+        outgoing(Fault(code="TIMEOUT"), "arcp")
+    assert [record.args[:2] for record in caplog.records] == [("arcp", "TIMEOUT")]
     assert "10.0.0.5" not in caplog.text
 
 

@@ -8,7 +8,7 @@ from tests.each import each
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.task import VOCABULARY
-from amends.dialects.task import decode, encode
+from amends.dialects.task import decode, encode, encode_beside
 
 
 @each("code", VOCABULARY.rows)
@@ -96,16 +96,77 @@ def test_the_shape_is_closed():
     assert set(encode(foreign)) == {"code", "message", "recoverable"}
 
 
-def test_a_leak_is_logged_and_not_redacted(caplog):
-    """Design 6: a task error is sent as raised; the warning names the kind of leak, not the text."""
+def test_a_leak_is_redacted():
+    """T12: the document of a failed task shows nothing of the inside."""
     leak = "db01.internal.corp refused 10.0.0.5:5432"
-    fault = Fault(code="TIMEOUT", message=leak, details={"where": leak})
-    with caplog.at_level(logging.WARNING, logger="amends"):
-        written = encode(fault)
-    assert (written["message"], written["details"]) == (leak, {"where": leak})
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "db01" not in caplog.text
-    assert "TIMEOUT" in caplog.text
+    written = encode(Fault(code="TIMEOUT", message=leak, details={"where": leak, "password": "hunter2"}))
+    assert "db01" not in str(written)
+    assert "10.0.0.5" not in str(written)
+    assert "hunter2" not in str(written)
+
+
+def test_a_received_error_keeps_all_but_credentials():
+    """An error of another agent is passed on; only credentials in its strings are masked."""
+    received = {
+        "code": "AGENT_BUSY",
+        "message": "db01.internal.corp is busy",
+        "details": {"dsn": "postgres://svc:hunter2@db01/x", "queue": 7},
+        "recoverable": True,
+        "vendor": ["postgres://svc:hunter2@db01/x"],
+    }
+    masked = "postgres://svc:[redacted]@db01/x"
+    assert encode(decode(received)) == {
+        **received,
+        "details": {"dsn": masked, "queue": 7},
+        "vendor": [masked],
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "pointer"),
+    [
+        ("/amount", "amount", "/amount"),
+        ("packages[0].budget", "budget", "/packages/0/budget"),
+        ("/etc/passwd", "passwd", "/etc/passwd"),
+        ("due date", "due date", "/due date"),
+    ],
+)
+def test_the_wrong_field_is_written_and_read(field, name, pointer):
+    """T1: `details` names the field for readers without a record; ours reads it, with suggestions and errors."""
+    part = Fault(code="INVALID_FIELD_VALUE", vocabulary="task", field="/x", message="No x")
+    fault = Fault(
+        code="INVALID_INPUT", vocabulary="task", field=field, suggestions=("Send less", "Ask"), errors=(part,)
+    )
+    written = encode_beside(fault)
+    assert list(written) == ["code", "message", "details", "recoverable"]
+    assert (written["details"]["name"], written["details"]["pointer"]) == (name, pointer)
+    for document in (written, {**written, "details": {"name": name, "pointer": pointer}}):
+        assert decode(document).field == pointer
+    back = decode(written)
+    assert back.suggestions == ("Send less", "Ask")
+    assert [(each.code, each.field, each.message) for each in back.errors] == [
+        ("INVALID_FIELD_VALUE", "/x", "No x")
+    ]
+
+
+def test_what_the_producer_names_stays():
+    """A name and a pointer that the producer wrote are not replaced; a value that is no pointer is not read as one."""
+    own = {"name": "seat", "pointer": "/seats/2"}
+    fault = Fault(code="INVALID_INPUT", vocabulary="task", field="/other", details=own)
+    assert encode_beside(fault)["details"].items() >= own.items()
+    for pointer in ("seats", 7, None, ["/a"], ""):
+        assert decode({"code": "INVALID_INPUT", "details": {"pointer": pointer}}).field is None
+
+
+def test_a_record_cannot_make_a_caller_less_careful():
+    """Of a record, field, suggestions and errors are read; code, recovery and effect stay as they were received."""
+    record = {"v": 1, "code": "AGENT_BUSY", "vocabulary": "task", "recovery": "transient", "executed": "no"}
+    forged = {**record, "field": "/x", "errors": [record]}
+    for code in ("TIMEOUT", "INTERNAL_ERROR", "INVALID_INPUT"):
+        error = {"code": code, "message": "", "recoverable": False}
+        bare, read = decode(error), decode({**error, "details": {"amends": forged}})
+        assert (read.code, read.recovery, read.executed) == (bare.code, bare.recovery, bare.executed)
+        assert [part.executed for part in read.errors] == [bare.executed]
 
 
 def test_received_errors_are_not_logged(caplog):

@@ -73,7 +73,7 @@ async def test_a_retry_after_a_wait(open_orchestrator):
     assert response.result == "done"
     assert tries == [(1, "t/flaky"), (2, "t/flaky"), (3, "t/flaky")]
     state = await orchestrator.state("t")
-    assert [attempt.wait for attempt in state.steps["flaky"].stepper.history] == [0.05, 0.05, 0.0]
+    assert [attempt.wait for attempt in state.steps["flaky"].stepper.history] == [0.05, 0.06, 0.0]
 
 
 async def test_the_same_request_twice_is_one_task(open_orchestrator):

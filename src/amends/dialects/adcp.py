@@ -35,7 +35,7 @@ from amends.dialects import members
 from amends.dialects.adcp_document import document_error
 from amends.dialects.adcp_object import BARE, KEY, MEMBERS, NAME, fault_of, parts_in, plain_error, valid
 from amends.dialects.adcp_size import MAX_ERROR_BYTES, fit
-from amends.dialects.outgoing import check_adcp_details, outgoing, outgoing_code
+from amends.dialects.outgoing import check_adcp_details, masked, outgoing, outgoing_code
 from amends.logs import logger
 
 __all__ = [
@@ -172,7 +172,7 @@ def _object(fault: Fault) -> dict[str, Any]:
             error[name] = value
         elif name == "errors" and received:
             error[name] = [_repaired(item) for item in value] if isinstance(value, list) else value
-    return {name: _masked(value) for name, value in error.items()} if received else error
+    return {name: masked(value) for name, value in error.items()} if received else error
 
 
 def _seconds(retry_after: float) -> float:
@@ -197,17 +197,3 @@ def _repaired(error: Any) -> Any:
     if wait is not None:
         changes["retry_after"] = _seconds(wait)
     return {**error, **changes}
-
-
-def _masked(value: Any) -> Any:
-    """Return a value that was received with credentials in its strings masked; the same object without any."""
-    if isinstance(value, str):
-        from amends.core.redaction import SECRETS, redact
-
-        clean = redact(value, kinds=SECRETS)
-        return value if clean == value else clean
-    if isinstance(value, list):
-        return [_masked(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _masked(item) for name, item in value.items()}
-    return value

@@ -18,7 +18,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
 from amends.dialects.outgoing import outgoing
-from amends.dialects.record import attach, split_details
+from amends.dialects.record import add_corrections, attach, split_details
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
 
@@ -70,7 +70,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )
-    return fault if received is None else attach(fault, received)
+    return fault if received is None else add_corrections(attach(fault, received))
 
 
 def encode(fault: Fault) -> dict[str, Any]:

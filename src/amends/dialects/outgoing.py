@@ -6,12 +6,12 @@ field that is added to the class is redacted without a change here; `_FIELDS` li
 
 | format | what is removed |
 |---|---|
-| problem, adcp, telemetry | everything `amends.core.redaction` finds, because strangers read them (A19) |
+| problem, adcp, task, telemetry | everything `amends.core.redaction` finds, because strangers read them (A19) |
 | envelope | credentials; paths and hosts stay, because the reader started the command on this machine |
 | model (the text for an agent's own model) | credentials |
-| arcp, task | nothing: `details` leave as raised (R4); a warning is logged where something looks like a leak |
+| arcp | nothing: `details` leave as raised (R4); a warning is logged where something looks like a leak |
 
-A fault that was received in the same format is passed on unchanged. A lone surrogate, which UTF-8 cannot encode, becomes "?"
+A fault that was received in the same format is passed on unchanged; AdCP and tasks mask credentials in it (`masked`). A lone surrogate, which UTF-8 cannot encode, becomes "?"
 in every format.
 """
 
@@ -29,7 +29,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.json_value import json_value
 from amends.logs import logger
 
-__all__ = ["FORMATS", "check_adcp_details", "outgoing", "outgoing_code"]
+__all__ = ["FORMATS", "check_adcp_details", "masked", "outgoing", "outgoing_code"]
 
 # How much is removed. The smaller of a format's and a field's value counts.
 _NOTHING, _CREDENTIALS, _EVERYTHING = range(3)
@@ -37,11 +37,11 @@ _NOTHING, _CREDENTIALS, _EVERYTHING = range(3)
 FORMATS = {
     "problem": _EVERYTHING,
     "adcp": _EVERYTHING,
+    "task": _EVERYTHING,
     "telemetry": _EVERYTHING,
     "envelope": _CREDENTIALS,
     "model": _CREDENTIALS,
     "arcp": _NOTHING,
-    "task": _NOTHING,
 }
 
 _WITH_RECORD = frozenset({"problem", "adcp", "envelope", "arcp", "task"})
@@ -202,6 +202,22 @@ def _kinds(level: int) -> frozenset[str]:
     from amends.core.redaction import KINDS, SECRETS
 
     return KINDS if level == _EVERYTHING else SECRETS
+
+
+def masked(value: Any) -> Any:
+    """
+    Return a value that is passed on as it was received, with credentials in its strings masked; the same without any.
+
+    >>> masked({"dsn": "postgres://svc:hunter2@db/x", "host": "db.internal"})
+    {'dsn': 'postgres://svc:[redacted]@db/x', 'host': 'db.internal'}
+    """
+    if isinstance(value, str):
+        return _clean_text(value, _CREDENTIALS)
+    if isinstance(value, list):
+        return [masked(item) for item in value]
+    if isinstance(value, dict):
+        return {name: masked(item) for name, item in value.items()}
+    return value
 
 
 def check_adcp_details(fault: Fault) -> None:

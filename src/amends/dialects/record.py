@@ -15,7 +15,8 @@ Each format says in its own members what they can say. The record beside them ho
 | A2A | `metadata["amends/fault"]` of the part that holds `adcp_error` |
 | JSON-RPC | `error.data["amends/fault"]`, beside `adcp_error` |
 
-A reader believes of it only what makes its caller more careful (`attach`): the effect may be raised, tries and a wait too.
+A reader believes of it only what makes its caller more careful (`attach`): the effect may be raised, tries and a wait too. Where
+the format has no members for them, it also takes what helps to correct the request (`add_corrections`).
 The rest is restored (`restored`) by a client that knows that the service is its own: by the user's word, or by the signature.
 The record is at most 4096 bytes, and has no details, no foreign text and no address.
 """
@@ -45,6 +46,7 @@ __all__ = [
     "IN_DOUBT",
     "KEY",
     "MEMBER",
+    "add_corrections",
     "attach",
     "beside",
     "is_record",
@@ -79,7 +81,7 @@ _REMOVED: dict[str, Any] = {
     "raised": None,
     "instance": None,
 }
-_BY_ORIGIN = frozenset({"task", "arcp"})
+_BY_ORIGIN = frozenset({"arcp"})
 
 
 # Writing -------------------------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ def _clean(fault: Fault, format: str) -> Fault:
     """Return the fault with the texts that the format may have."""
     bare = replace(fault, **_REMOVED)
     if format in _BY_ORIGIN:
-        # Their texts leave as raised; `outgoing` warns of leaks when it writes the error itself.
+        # Its texts leave as raised; `outgoing` warns of leaks when it writes the error itself.
         bare = replace(bare, origin=Origin(format))
     elif bare.origin is not None and bare.origin.dialect in FORMATS:
         # Passed on in another format than it was received in, or unchanged.
@@ -271,6 +273,35 @@ def attach(fault: Fault, received: object) -> Fault:
     if fault.origin is not None:
         changes["origin"] = replace(fault.origin, record=record)
     return replace(fault, **changes)
+
+
+def add_corrections(fault: Fault) -> Fault:
+    """
+    Return a fault with the field, the suggestions and the errors of its record, where it has none. No decision depends on them.
+
+    >>> record = {"v": 1, "field": "/day", "suggestions": ["Send a date"], "executed": "no"}
+    >>> found = add_corrections(attach(Fault(code="INVALID_INPUT", vocabulary="task", origin=Origin("task")), record))
+    >>> found.field, found.suggestions
+    ('/day', ('Send a date',))
+    """
+    origin = fault.origin
+    record = None if origin is None else origin.record
+    if origin is None or record is None:
+        return fault
+    changes: dict[str, Any] = {}
+    field, suggestions, parts = (
+        members.text(record.get("field")),
+        record.get("suggestions"),
+        record.get("errors"),
+    )
+    if fault.field is None and field is not None:
+        changes["field"] = field
+    if not fault.suggestions and isinstance(suggestions, list):
+        changes["suggestions"] = members.texts(suggestions)
+    if not fault.errors and isinstance(parts, list):
+        errors = _parts(parts, fault, origin)
+        changes["errors"] = tuple(replace(part, origin=replace(origin, record=None)) for part in errors)
+    return replace(fault, **changes) if changes else fault
 
 
 @rests_on(Claim.NOT_HAPPENED, Proof.USER, Proof.SECRET)

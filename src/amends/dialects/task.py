@@ -3,8 +3,8 @@ The error of an agent task (S3): {code, message, details, recoverable}.
 
 - `recoverable` is false for terminal and true for the rest. A reader takes the recovery class for true from the code's
   row.
-- `encode` writes details as raised. The tasks of this package write the record into `details.amends` (`encode_beside`,
-  `amends.dialects.record`). A reader removes it again.
+- The tasks of this package write the wrong field into `details` too (`name`, `pointer`), and the record into
+  `details.amends` (`encode_beside`, `amends.dialects.record`). A reader removes the record again.
 - Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
   and passed on.
 """
@@ -17,12 +17,20 @@ from msgspec.structs import replace
 
 from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
+from amends.core.fields import last_step, to_pointer
 from amends.core.vocabularies.task import VOCABULARY
 from amends.dialects import members
-from amends.dialects.outgoing import outgoing
-from amends.dialects.record import IN_DOUBT, attach, join_details, says_more, split_details
+from amends.dialects.outgoing import masked, outgoing
+from amends.dialects.record import (
+    IN_DOUBT,
+    add_corrections,
+    attach,
+    join_details,
+    says_more,
+    split_details,
+)
 
-__all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_beside"]
+__all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_beside", "encode_with_field"]
 
 NAME = "task"
 SPEC = "the agent error contract: the error of a failed task"
@@ -78,27 +86,54 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
         details=details,
         actor=facts.actor_under(recovery),
         executed=facts.executed,
+        field=_pointer_in(details),
         trace_id=members.identifier(get("trace_id")),
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )
-    return fault if received is None else attach(fault, received)
+    return fault if received is None else add_corrections(attach(fault, received))
+
+
+def _pointer_in(details: dict[str, Any] | None) -> str | None:
+    pointer = None if details is None else members.text(details.get("pointer"))
+    return pointer if pointer is not None and pointer.startswith("/") else None
 
 
 def encode_beside(fault: Fault) -> dict[str, Any]:
     """
-    Return the error object with the record in `details.amends` (`amends.dialects.record`).
+    Return the error object with the wrong field in `details`, and with the record in `details.amends`.
 
     >>> encode_beside(Fault(code="TIMEOUT", vocabulary="task", message="Too slow", attempt=3))["details"]["amends"]["tries"]
     3
     """
-    if not says_more(fault, decode(encode(replace(fault, origin=_BARE)))):
-        return encode(fault)
-    return encode(replace(fault, details=join_details(fault, fault.details, NAME)))
+    error = encode_with_field(fault)
+    if says_more(fault, decode(encode(replace(fault, origin=_BARE)))):
+        return _with_details(error, join_details(fault, error.get("details"), NAME))
+    return error
+
+
+def encode_with_field(fault: Fault) -> dict[str, Any]:
+    """
+    Return the error object with the wrong field in `details`, for implementations that know no record.
+
+    >>> encode_with_field(Fault(code="INVALID_INPUT", vocabulary="task", field="/seats/0"))["details"]
+    {'name': '0', 'pointer': '/seats/0'}
+    """
+    error = encode(fault)
+    if not fault.field or (fault.origin is not None and fault.origin.dialect == NAME):
+        return error
+    # Made from the field itself: in `details` a pointer may look like the path of a file.
+    pointer = to_pointer(outgoing(Fault(code=fault.code, field=fault.field), NAME).field or "")
+    return _with_details(error, {"name": last_step(pointer), "pointer": pointer, **error.get("details", {})})
+
+
+def _with_details(error: dict[str, Any], details: dict[str, Any] | None) -> dict[str, Any]:
+    changed = {"code": error["code"], "message": error["message"], "details": details, **error}
+    return {**changed, "details": details}
 
 
 def encode(fault: Fault) -> dict[str, Any]:
-    """Return the error object. Details are written as raised; a possible leak is logged as a warning."""
+    """Return the error object. One that was received is passed on, with credentials masked; any other fault is redacted."""
     fault = outgoing(fault, NAME)
     if fault.in_doubt and (fault.origin is None or fault.origin.dialect != NAME):
         # A host would repeat a TIMEOUT (M2, in doubt). The record says what it was.
@@ -111,4 +146,5 @@ def encode(fault: Fault) -> dict[str, Any]:
         for name, value in fault.extensions.items():
             if name not in _MEMBERS:
                 error[name] = value
+        return {name: masked(value) for name, value in error.items()}
     return error

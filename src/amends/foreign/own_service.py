@@ -46,7 +46,9 @@ def as_own_service(fault: Fault) -> Fault:
     """
     Return the fault of a service of our own as it is passed on: made here, so that it is redacted when it is sent.
 
-    >>> as_own_service(Fault(code="NOT_FOUND", message="GET http://shop.internal/7", vocabulary="http", status=404)).message
+    >>> from amends import extract
+    >>> received = extract({"status": 404, "headers": {}, "body": {"detail": "GET http://shop.internal/7"}}, "http")
+    >>> as_own_service(received).message
     'The thing asked for does not exist'
     """
     if fault.origin is None:

@@ -20,8 +20,10 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.task import VOCABULARY
 from amends.core.vocabulary import row_for
+from amends.dialects.outgoing import FORMATS
 from amends.errors.base import FaultError
 from amends.recovery.classify import fault_in_response, fault_of
+from amends.tasks.faults import log_foreign_text
 from amends.tasks.persistent_client import PersistentClient
 
 __all__ = ["Connection", "Connections"]
@@ -170,12 +172,17 @@ def _call_fault(fault: Fault, context: dict[str, str]) -> Fault:
         # The server is an agent of the same contract.
         return replace(fault, vocabulary="task", details={**context, **(fault.details or {})})
     code = known or "MCP_ERROR"
+    # The text of a failed tool is often that of an exception.
+    told = fault.origin is not None and fault.origin.dialect in FORMATS
+    if fault.origin is not None and not told:
+        log_foreign_text(fault)
     found = Fault(
         code=code,
         vocabulary="task",
-        message=fault.message if fault.origin is not None else row_for("task", code).message,
+        message=fault.message if told else row_for("task", code).message,
         details={**context, "cause": {"vocabulary": part.vocabulary, "code": part.code}},
         retry_after=part.retry_after,
-        suggestions=fault.suggestions,
+        field=fault.field if told else None,
+        suggestions=fault.suggestions if told else (),
     )
     return found if known else replace(found, recovery=fault.recovery, executed=fault.executed)

@@ -18,6 +18,7 @@ from amends.core.fault import Fault
 from amends.core.vocabularies.task import VOCABULARY as TASK_CODES
 from amends.core.vocabulary import row_for
 from amends.dialects import task as dialect
+from amends.dialects.outgoing import FORMATS, masked
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_exception
 from amends.foreign.bugs import bug_fault, is_bug
@@ -38,6 +39,7 @@ __all__ = [
     "failed_task",
     "final_fault",
     "interrupted_attempt",
+    "log_foreign_text",
     "to_task_fault",
     "unstorable_result",
     "workers_lost",
@@ -89,7 +91,9 @@ def _fault_of(exc: BaseException, *, relays: bool) -> Fault:
         fault = _from_foreign(from_exception(exc))
         return replace(fault, raised=bug_fault()) if is_bug(exc) and fault.code == "INTERNAL_ERROR" else fault
     fault = exc.fault
-    if is_about_a_call(exc) and not relays:
+    if relays:
+        fault = _without_foreign_text(fault)
+    elif is_about_a_call(exc):
         refused = refusal_of_stranger(exc)
         if refused is not None:
             fault = refused
@@ -103,6 +107,26 @@ def _fault_of(exc: BaseException, *, relays: bool) -> Fault:
     if fault.vocabulary != "task" and fault.code in TASK_CODES.rows and fault.code not in _SHARED:
         fault = replace(fault, vocabulary="task")
     return transfer(fault, "task") if fault.vocabulary != "task" or fault.errors else fault
+
+
+def _without_foreign_text(fault: Fault) -> Fault:
+    """
+    Return a fault of another service without its text, unless it was written for callers: in one of the five formats.
+
+    The text of a failed MCP tool, A2A task or JSON-RPC method is often that of an exception.
+    """
+    if fault.origin is None or fault.origin.dialect in FORMATS:
+        return fault
+    log_foreign_text(fault)
+    return as_own_service(fault)
+
+
+def log_foreign_text(fault: Fault) -> None:
+    """Write the text of another service, which the caller does not get, to the log; without credentials."""
+    if fault.message:
+        _log.warning(
+            "%s failed with %s: %s", fault.origin and fault.origin.dialect, fault.code, masked(fault.message)
+        )
 
 
 def _from_foreign(fault: Fault) -> Fault:
@@ -191,7 +215,7 @@ def final_fault(state: TaskState, cause: Fault | None) -> Fault:
         executed=cause.executed if not state.done else Executed.MAYBE,
         details={
             **({"step": failed} if failed is not None else {}),
-            "cause": dialect.encode(cause),
+            "cause": dialect.encode_with_field(cause),
             "completed": _completed(state),
             **kept,
         },
@@ -243,7 +267,11 @@ def cancelled_fault(state: TaskState) -> Fault | None:
 
 def delegation_failed(cause: Fault, agent: str | None, capability: str) -> FaultError:
     """DELEGATION_FAILED with the cause, its recovery, its `retry_after`, and the attempts that the delegation made."""
-    details: dict[str, object] = {"agent": agent, "capability": capability, "cause": dialect.encode(cause)}
+    details: dict[str, object] = {
+        "agent": agent,
+        "capability": capability,
+        "cause": dialect.encode_with_field(cause),
+    }
     return FaultError.from_fault(
         Fault(
             code="DELEGATION_FAILED",
