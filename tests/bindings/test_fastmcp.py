@@ -14,7 +14,7 @@ from fastmcp.server.middleware import Middleware
 from mcp.server.mcpserver import MCPServer
 from mcp_types import PromptReference
 
-from amends import FaultError, Operation, extract
+from amends import FaultError, Operation, Policy, extract
 from amends.bindings.fastmcp import Client, Recovering, guard
 from amends.bindings.mcp import guard as guard_official
 from amends.bindings.mcp.sdk_internals import fastmcp_server
@@ -22,6 +22,7 @@ from amends.core.enums import Executed
 from amends.dialects.adcp import KEY
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.recovery import NONE
+from amends.testing import FakeClock
 from tests.bindings.apps.mcp_shop import SECRET, Shop, fast, official
 from tests.bindings.test_mcp_guard import error_in, stdio
 from tests.http.serving import serve
@@ -311,3 +312,22 @@ async def test_a_value_that_a_tool_fails_to_validate_is_its_own_mistake(make):
                 "terminal",
                 "maybe",
             )
+
+
+async def test_a_call_states_what_is_left():
+    """The tries of the client's policy, less those that were made; other members of `_meta` stay."""
+    server, stated = fastmcp.FastMCP("x"), []
+
+    @server.tool()
+    async def fails(ctx: fastmcp.Context) -> str:
+        meta = dict(ctx.request_context.meta or {})
+        stated.append((meta.get("amends/left"), meta.get("own")))
+        raise RateLimitedError(retry_after=1)
+
+    with FakeClock():
+        async with Client(guard(server), policy=Policy(attempts=2)) as client:
+            with pytest.raises(RateLimitedError):
+                await client.call_tool("fails", {}, meta={"own": 1})
+            with pytest.raises(RateLimitedError):
+                await client.call_tool("fails", {}, policy=Policy(attempts=1))
+    assert stated == [("2", 1), ("1", 1), ("1", None)]

@@ -7,6 +7,7 @@ import pytest
 
 import amends
 from amends.gateway import answers
+from amends.testing import FakeClock
 from tests.gateway.peers import Upstream, answer, free_port, get, http, raw, serving
 from tests.gateway.test_http_upstream import parts
 
@@ -409,3 +410,39 @@ async def test_translation_to_adcp_when_asked(failure):
         up.script = [answer(503, b"no")]
         status, found = await client.send("tools/list")
         assert (status, found["error"]["data"]["adcp_error"]["code"]) == (200, "SERVICE_UNAVAILABLE")
+
+
+async def test_a_call_without_an_answer_is_in_doubt():
+    """A host that reads only AdCP's members is not told to repeat a tool that may have run; a reading tool is no doubt."""
+    server = Server()
+    async with Upstream(server) as up, serving(mcp(up)) as gateway:
+        client = Client(gateway)
+        await client.start()
+        for tool, recovery in (("pay", "terminal"), ("look", "transient")):
+            server.fail = ["close"] * 9
+            _, found = await client.call(tool)
+            data = found["error"]["data"]
+            assert data["adcp_error"]["recovery"] == recovery
+            assert data["amends/fault"]["executed"] == "maybe"
+            assert ("Check before you send it again" in found["error"]["message"]) == (tool == "pay")
+
+
+async def test_a_caller_that_states_its_tries_repeats_itself():
+    """It would not learn of tries that are made here: a failed tool is a successful answer of HTTP."""
+    limited = {
+        "code": "RATE_LIMITED",
+        "message": "Later",
+        "recovery": "transient",
+        "retry_after": 1,
+    }
+    failed = {"result": {"content": [], "isError": True, "structuredContent": {"adcp_error": limited}}}
+    for meta, calls in (({}, 3), ({"amends/left": "3"}, 1)):
+        server = Server()
+        async with Upstream(server) as up, serving(mcp(up)) as gateway:
+            client = Client(gateway)
+            await client.start()
+            server.fail = [failed] * 9
+            with FakeClock():
+                _, found = await client.send("tools/call", name="pay", arguments={}, _meta=meta)
+            assert found["result"]["isError"]
+            assert server.calls == ["pay"] * calls

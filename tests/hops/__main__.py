@@ -14,8 +14,9 @@ from collections import Counter
 
 import msgspec
 
-from tests.hops.chains import SIDES, Case, cases, run, totals
+from tests.hops.chains import SIDES, TRUST, Case, cases, run, run_all, totals
 from tests.hops.failures import FAILURES
+from tests.hops.formats import FORMATS, MORE
 from tests.hops.zygote import zygote
 
 
@@ -35,30 +36,29 @@ def main():
     parser = argparse.ArgumentParser(prog="tests.hops", description=__doc__)
     parser.add_argument("chain", nargs="?")
     parser.add_argument("failure", nargs="?", choices=FAILURES)
-    parser.add_argument("--stranger", action="store_true")
+    parser.add_argument("--trust", nargs="+", choices=TRUST, default=["own"])
     parser.add_argument("--lengths", nargs="+", type=int, default=[1])
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=["both"])
+    parser.add_argument("--formats", nargs="+", choices=[*FORMATS, *MORE], default=list(FORMATS))
     parser.add_argument("--part", type=int, default=1, help="run one of so many")
     parser.add_argument("--seed", type=int, default=41)
-    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--seconds", type=float, default=36000)
+    parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
-    with zygote():
-        if given.chain:
+    if given.chain:
+        with zygote():
             for failure in [given.failure] if given.failure else FAILURES:
-                show(asyncio.run(run(Case(given.chain, failure, not given.stranger))))
-            return
-        every = cases(given.lengths, sides=given.sides, own=[not given.stranger])
-        random.Random(given.seed).shuffle(every)
-        outcomes, began = [], time.monotonic()
-        for case in every[: len(every) // given.part]:
-            if time.monotonic() - began > given.seconds:
-                break
-            outcomes.append(asyncio.run(run(case)))
-        for outcome in outcomes:
-            if not outcome.good:
-                print(outcome.case, *[name for name, good in outcome.found.items() if not good])
-        print(Counter(name for each in outcomes for name, good in each.found.items() if not good))
-        print(f"{time.monotonic() - began:.0f} s:", totals(outcomes))
+                show(asyncio.run(run(Case(given.chain, failure, given.trust[0]))))
+        return
+    chosen = cases(given.lengths, sides=given.sides, trust=given.trust, formats=given.formats)
+    random.Random(given.seed).shuffle(chosen)
+    began = time.monotonic()
+    outcomes = run_all(chosen[: len(chosen) // given.part], jobs=given.jobs, seconds=given.seconds)
+    for outcome in outcomes:
+        if not outcome.good:
+            print(outcome.case, *[name for name, good in outcome.found.items() if not good])
+    print(Counter(name for outcome in outcomes for name, good in outcome.found.items() if not good))
+    print(f"{time.monotonic() - began:.0f} s:", totals(outcomes))
 
 
 if __name__ == "__main__":

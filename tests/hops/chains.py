@@ -2,7 +2,9 @@
 Builds a chain from its name, runs one failure through it, and says what arrived.
 
 A name lists the hops from the caller to the service: "mcp:both,http:client". A side is "both", "server" (the client has no
-amends), "client" (the server has none) or "bare" (neither).
+amends), "client" (the server has none), "bare" (neither) or "gateway" (neither, with the gateway between).
+
+Services are "own" (`own=True` on every client), of a "stranger", or of one "system": with the same secret in AMENDS_SYSTEM.
 """
 
 import asyncio
@@ -10,23 +12,34 @@ import contextlib
 import itertools
 import json
 import logging
+import multiprocessing
 import os
 import re
+import sys
 import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import amends
 from amends import Fault, FaultError, extract
 from amends.core.decision import decide
 from amends.core.enums import Executed, Recovery
+from amends.foreign.trust import _COMMANDS, SYSTEM
 from amends.serving.tracing import handling
 from amends.testing import FakeClock
 from tests.hops.failures import ATTEMPTS, COUNTS, FAILURES, SECRET, TRUTHS
-from tests.hops.formats import FORMATS, PlainError, command
+from tests.hops.formats import BEHIND, FORMATS, MORE, Cli, PlainError, command
+from tests.hops.zygote import zygote
 
-SIDES = ("both", "server", "client", "bare")
+SIDES = ("both", "server", "client", "bare", "gateway")
+TRUST = ("own", "stranger", "system")
+SYSTEM_SECRET = "the secret of this system"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
+FAMILIES = {"flask": "http", "aiohttp": "http", "run": "cli"}
+"""Which format a host reads, where the name of a hop is another one; all others hold an AdCP error."""
 MEANING = (
     "code",
     "class",
@@ -47,10 +60,10 @@ class Case(NamedTuple):
 
     chain: str
     failure: str
-    own: bool = True
+    trust: str = "own"
 
     def __str__(self):
-        return f"{self.chain} {self.failure} {'own' if self.own else 'stranger'}"
+        return f"{self.chain} {self.failure} {self.trust}"
 
     @property
     def hops(self):
@@ -60,6 +73,11 @@ class Case(NamedTuple):
     def full(self):
         """Whether all hops have amends on both sides."""
         return all(side == "both" for _, side in self.hops)
+
+    @property
+    def keeps_all(self):
+        """Whether everything has to arrive: services of one system, and amends everywhere."""
+        return self.full and self.trust != "stranger"
 
 
 class Outcome(NamedTuple):
@@ -77,19 +95,19 @@ class Outcome(NamedTuple):
         return all(self.found.values())
 
 
-def cases(lengths, *, sides=("both",), own=(True,)):
+def cases(lengths, *, sides=("both",), trust=("own",), formats=FORMATS):
     """Return all cases of these lengths."""
-    hops = [f"{name}:{side}" for name in FORMATS for side in sides]
+    hops = [f"{name}:{side}" for name in formats for side in sides if side != "gateway" or name in BEHIND]
     return [
-        Case(",".join(chain), failure, mine)
+        Case(",".join(chain), failure, whose)
         for length in lengths
         for chain in itertools.product(hops, repeat=length)
         for failure in FAILURES
-        for mine in own
+        for whose in trust
     ]
 
 
-def handler_of(hops, failure, own, called_by_amends=False):
+def handler_of(hops, failure, trust, called_by_amends=False):
     """Return the handler that calls the rest of a chain. `called_by_amends`: whether the program around it has amends."""
     if not hops:
 
@@ -98,15 +116,15 @@ def handler_of(hops, failure, own, called_by_amends=False):
 
         return last, contextlib.AsyncExitStack()
     (name, side), rest = hops[0], hops[1:]
-    stack = contextlib.AsyncExitStack()
     guarded = side in {"both", "server"}
-    described = json.dumps({"hops": rest, "failure": failure})
-    if name == "cli":
-        hop = FORMATS[name](None, amends=guarded, own=own, rest=described)
+    described = json.dumps({"hops": rest, "failure": failure, "trust": trust})
+    make = BEHIND[name] if side == "gateway" else FORMATS.get(name) or MORE[name]
+    if issubclass(make, Cli):
+        hop = make(None, amends=guarded, own=trust == "own", rest=described)
         inner = contextlib.AsyncExitStack()
     else:
-        handler, inner = handler_of(rest, failure, own, guarded)
-        hop = FORMATS[name](handler, amends=guarded, own=own)
+        handler, inner = handler_of(rest, failure, trust, guarded)
+        hop = make(handler, amends=guarded, own=trust == "own")
 
     class Both(contextlib.AsyncExitStack):
         async def __aenter__(self):
@@ -118,23 +136,27 @@ def handler_of(hops, failure, own, called_by_amends=False):
     async def call():
         await hop.call(side in {"both", "client"})
 
-    del stack
     return call, Both()
 
 
-async def _call(hops, failure, own, amends):
-    handler, servers = handler_of(hops, failure, own, amends)
+async def _call(hops, failure, trust, amends):
+    handler, servers = handler_of(hops, failure, trust, amends)
     async with servers:
         await handler()
 
 
 def command_main(arguments):
     """Run in the process of a command."""
-    sides, own, rest = arguments
+    sides, rest = arguments
     described = json.loads(rest)
     hops = [tuple(each) for each in described["hops"]]
+    if described["trust"] == "system":
+        amends.own(command=sys.executable)
     with FakeClock():
-        command(lambda: _call(hops, described["failure"], own == "own", sides == "amends"), sides == "amends")
+        command(
+            lambda: _call(hops, described["failure"], described["trust"], sides == "amends"),
+            sides == "amends",
+        )
 
 
 class _Ids(logging.Handler):
@@ -152,6 +174,11 @@ async def run(case):
         counts = Path(folder) / "counts"
         counts.touch()
         os.environ[COUNTS] = str(counts)
+        os.environ.pop(SYSTEM, None)
+        before_own = list(_COMMANDS)
+        if case.trust == "system":
+            os.environ[SYSTEM] = SYSTEM_SECRET
+            amends.own(command=sys.executable)
         ids = _Ids()
         log = logging.getLogger("amends")
         before, log.propagate = log.level, False
@@ -163,10 +190,12 @@ async def run(case):
         try:
             with FakeClock(), handling(PARENT):
                 async with asyncio.timeout(100):
-                    await _call(case.hops, case.failure, case.own, True)
+                    await _call(case.hops, case.failure, case.trust, True)
         except Exception as error:
             ended = error
         finally:
+            os.environ.pop(SYSTEM, None)
+            _COMMANDS[:] = before_own
             log.removeHandler(ids)
             log.setLevel(before)
             log.propagate = True
@@ -197,14 +226,14 @@ def judge(case, ended, calls, ids):
     }
     if isinstance(ended, PlainError) and case.failure == "lost" and _knows_the_loss(case):
         found["plain-safe"] = not repeats(case.hops[0][0], document)
-    if case.full and case.own:
+    if case.keeps_all:
         found |= _meaning(case, truth, fault, ids)
     return Outcome(case, found, calls, fault, document or shown, tuple(sorted(ids)))
 
 
 def _tells_alone(case):
     """Whether a server without amends is the one that answers: what it tells is not ours."""
-    return case.hops[0][1] in {"client", "bare"} and case.hops[0][0] not in {"task", "arcp"}
+    return case.hops[0][1] not in {"both", "server"} and case.hops[0][0] not in {"task", "arcp"}
 
 
 def _knows_the_loss(case):
@@ -253,6 +282,7 @@ def _meaning(case, truth, fault, ids):
 
 def repeats(name, document):
     """Return whether a host that reads only the standard members of a format is told to send the request again."""
+    name = FAMILIES.get(name, name)
     if name in {"http", "gateway"}:
         body = document["body"] if isinstance(document["body"], dict) else {}
         headers = {key.lower() for key in document["headers"]}
@@ -281,3 +311,25 @@ def totals(outcomes):
         if values and (name != "arrived" or not all(values)):
             line.append(f"{name} {sum(values)}/{len(values)}")
     return ", ".join(line)
+
+
+def run_some(chosen, until):
+    """Run cases until a time is over. Return their outcomes, without what was received."""
+    outcomes = []
+    with zygote():
+        for case in chosen:
+            if time.time() > until:
+                break
+            outcomes.append(asyncio.run(run(case))._replace(document=None, fault=None))
+    return outcomes
+
+
+def run_all(chosen, *, jobs, seconds):
+    """Run cases in several processes, because most of the time they wait."""
+    until = time.time() + seconds
+    if jobs == 1:
+        return run_some(chosen, until)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
+        parts = [pool.submit(run_some, chosen[number::jobs], until) for number in range(jobs)]
+        return [outcome for part in parts for outcome in part.result()]

@@ -11,9 +11,16 @@ import contextlib
 import contextvars
 import json
 import os
+import sys
+import threading
 
+import aiohttp
+import fastapi
+import fastmcp
+import flask
 import httpx
 import mcp
+import requests
 from a2a.client import ClientFactory
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_jsonrpc_routes
@@ -25,13 +32,19 @@ from mcp.server.mcpserver import MCPServer
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from werkzeug.serving import make_server
 
 from amends import FaultError, arcp
 from amends.arcp.errors import ARCPError
 from amends.bindings import a2a
+from amends.bindings import fastmcp as fast
+from amends.bindings.aiohttp import recovering
 from amends.bindings.argparse import main
+from amends.bindings.fastapi import install as install_fastapi
+from amends.bindings.flask import install as install_flask
 from amends.bindings.httpx import AsyncTransport
 from amends.bindings.mcp import Client, guard
+from amends.bindings.requests import Adapter
 from amends.bindings.starlette import install
 from amends.errors.task import InternalError
 from amends.process import arun
@@ -126,14 +139,31 @@ class Gateway(Http):
 
     @contextlib.asynccontextmanager
     async def serve(self):
-        async with serving(self.app()) as url:
-            upstream = peers.UpstreamConfig(name="shop", url=url, policy=POLICY, own=self.own)
-            async with peers.serving(upstream) as gateway:
-                self.base = gateway.url
-                yield
+        async with behind_gateway(self.app(), own=self.own) as url:
+            self.base = url
+            yield
 
     def transport(self):
         return httpx.AsyncHTTPTransport(verify=agents.CONTEXT)
+
+
+@contextlib.asynccontextmanager
+async def entered(manager):
+    """Enter a context manager in an empty context, so that the tasks that it starts share nothing with the caller."""
+    value = await apart(manager.__aenter__())
+    try:
+        yield value
+    finally:
+        await apart(manager.__aexit__(None, None, None))
+
+
+@contextlib.asynccontextmanager
+async def behind_gateway(app, *, own, path="", **options):
+    """Serve an application on a port and the gateway before it. Yield the gateway's address."""
+    async with entered(serving(app)) as url:
+        upstream = peers.UpstreamConfig(name="shop", url=url + path, policy=POLICY, own=own, **options)
+        async with entered(peers.serving(upstream)) as gateway:
+            yield gateway.url
 
 
 class Mcp(Hop):
@@ -165,8 +195,76 @@ class Mcp(Hop):
         await apart(session())
 
 
+class McpHttp(Mcp):
+    """A tool of an MCP server over HTTP, on a real port."""
+
+    between = False
+    """Whether the gateway is before it."""
+
+    def app(self):
+        return self.server().streamable_http_app()
+
+    @contextlib.asynccontextmanager
+    async def serve(self):
+        if self.between:
+            async with behind_gateway(self.app(), own=self.own, path="/mcp", kind="mcp") as url:
+                self.url = url
+                yield
+        else:
+            async with entered(serving(self.app())) as url:
+                self.url = f"{url}/mcp"
+                yield
+
+    async def call(self, amends):
+        if amends:
+            async with Client(self.url, policy=POLICY, own=self.own) as client:
+                await client.call_tool("act")
+            return
+        async with mcp.Client(self.url) as client:
+            result = await client.call_tool("act")
+        if result.is_error:
+            raise PlainError(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+class McpGateway(McpHttp):
+    """The same behind the gateway."""
+
+    between = True
+
+
+class FastMcp(Hop):
+    """A tool of a FastMCP server, and FastMCP's client."""
+
+    def server(self):
+        server = fastmcp.FastMCP("shop")
+
+        @server.tool()
+        async def act() -> str:
+            await self.handler()
+            return "done"
+
+        return fast.guard(server) if self.amends else server
+
+    async def call(self, amends):
+        caller = contextvars.copy_context()
+
+        async def session():
+            if amends:
+                async with fast.Client(self.server(), policy=POLICY, own=self.own) as client:
+                    await apart(client.call_tool("act"), context=caller)
+                return
+            async with fastmcp.Client(self.server()) as client:
+                result = await apart(client.call_tool_mcp("act", {}), context=caller)
+            if result.is_error:
+                raise PlainError(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+        await apart(session())
+
+
 class A2a(Hop):
     """An agent of A2A, whose task fails."""
+
+    path = agents.PATHS[0]
 
     def app(self):
         async def work(context, updater):
@@ -179,12 +277,15 @@ class A2a(Hop):
             return agents.application(a2a.guard(agent), wrap=a2a.guard)
         return agents.application(agent)
 
+    base = "http://agent.example"
+
+    def transport(self):
+        return httpx.ASGITransport(isolated(self.app()), raise_app_exceptions=False)
+
     async def call(self, amends):
-        base = "http://agent.example"
-        transport = httpx.ASGITransport(isolated(self.app()), raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, timeout=WITHIN) as http:
-            config = agents.config(agents.PATHS[0], httpx_client=http)
-            card = agents.card(base)
+        async with httpx.AsyncClient(transport=self.transport(), timeout=WITHIN) as http:
+            config = agents.config(self.path, httpx_client=http)
+            card = agents.card(self.base, self.path)
             if amends:
                 client = a2a.Client(card, config=config, policy=POLICY, own=self.own)
                 async for _ in client.send_message(agents.request()):
@@ -215,6 +316,120 @@ class JsonRpc(A2a):
         if self.amends:
             handler = a2a.guard(handler)
         return Starlette(routes=create_jsonrpc_routes(handler, "/rpc", enable_v0_3_compat=True))
+
+
+class A2aStream(A2a):
+    """The same with a stream of events."""
+
+    path = agents.Path("JSONRPC", "1.0", True)
+
+
+class A2aOld(A2a):
+    """The same in version 0.3 of the protocol, over JSON-RPC."""
+
+    path = agents.Path("JSONRPC", "0.3", False)
+
+
+class A2aOldStream(A2a):
+    """The same in version 0.3 of the protocol, over JSON-RPC, with a stream of events."""
+
+    path = agents.Path("JSONRPC", "0.3", True)
+
+
+class A2aRest(A2a):
+    """The same over REST."""
+
+    path = agents.Path("HTTP+JSON", "1.0", False)
+
+
+class A2aGateway(A2a):
+    """An agent of A2A behind the gateway."""
+
+    @contextlib.asynccontextmanager
+    async def serve(self):
+        async with behind_gateway(self.app(), own=self.own, path="", kind="a2a") as url:
+            self.base = url
+            yield
+
+    def transport(self):
+        return httpx.AsyncHTTPTransport(verify=agents.CONTEXT)
+
+
+class Flask(Hop):
+    """A web application of Flask in threads, and requests."""
+
+    def app(self):
+        app = flask.Flask("shop")
+
+        @app.post("/act")
+        def act():
+            asyncio.run(self.handler())
+            return {"done": True}
+
+        if self.amends:
+            install_flask(app)
+        return app
+
+    @contextlib.asynccontextmanager
+    async def serve(self):
+        server = make_server("127.0.0.1", 0, self.app(), threaded=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        self.url = f"http://127.0.0.1:{server.port}/act"
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(server.shutdown)
+            server.server_close()
+
+    async def call(self, amends):
+        def send():
+            with requests.Session() as session:
+                if amends:
+                    session.mount("http://", Adapter(policy=POLICY, own=self.own))
+                return session.post(self.url, json={}, timeout=WITHIN)
+
+        answer = await asyncio.to_thread(send)
+        if answer.status_code >= 400:
+            body = _json(answer.text)
+            raise PlainError({"status": answer.status_code, "headers": dict(answer.headers), "body": body})
+
+
+class Aiohttp(Http):
+    """A web application of FastAPI on a real port, and aiohttp's client."""
+
+    def app(self):
+        app = fastapi.FastAPI()
+
+        @app.post("/act")
+        async def act():
+            await self.handler()
+            return {"done": True}
+
+        if self.amends:
+            install_fastapi(app)
+        return app
+
+    @contextlib.asynccontextmanager
+    async def serve(self):
+        async with entered(serving(self.app())) as url:
+            self.base = url
+            yield
+
+    async def call(self, amends):
+        middlewares = [recovering(policy=POLICY, own=self.own)] if amends else []
+        async with (
+            aiohttp.ClientSession(middlewares=middlewares) as session,
+            session.post(f"{self.base}/act", json={}) as answer,
+        ):
+            if answer.status < 400:
+                return
+            body = _json(await answer.text())
+        raise PlainError({"status": answer.status, "headers": dict(answer.headers), "body": body})
+
+
+class JsonRpcGateway(JsonRpc, A2aGateway):
+    """A request handler of A2A that fails without a task, behind the gateway."""
 
 
 class Task(Hop):
@@ -301,12 +516,30 @@ class Cli(Hop):
 
     async def call(self, amends):
         sides = "amends" if self.amends else "plain"
-        argv = zygote.argv(sides, "own" if self.own else "stranger", self.rest)
+        argv = zygote.argv(sides, self.rest)
         if amends:
             await arun(argv, policy=POLICY, timeout=WITHIN, own=self.own)
             return
         process = await asyncio.create_subprocess_exec(
             *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        out, err = await process.communicate()
+        if process.returncode:
+            raise PlainError({"exit": process.returncode, "stdout": out.decode(), "stderr": err.decode()})
+
+
+class Run(Cli):
+    """The same command within two `amends run`."""
+
+    async def call(self, amends):
+        sides = "amends" if self.amends else "plain"
+        argv = zygote.argv(sides, self.rest)
+        run = [sys.executable, "-m", "amends", "run", "--"]
+        if amends:
+            await arun([*run, *run, *argv], policy=POLICY, timeout=WITHIN, own=self.own)
+            return
+        process = await asyncio.create_subprocess_exec(
+            *run, *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
         out, err = await process.communicate()
         if process.returncode:
@@ -332,4 +565,21 @@ FORMATS = {
     "jsonrpc": JsonRpc,
     "gateway": Gateway,
 }
-__all__ = ["FORMATS", "FaultError", "Hop", "PlainError", "command", "os"]
+MORE = {
+    "mcp-http": McpHttp,
+    "mcp-gateway": McpGateway,
+    "fastmcp": FastMcp,
+    "a2a-stream": A2aStream,
+    "a2a-0.3": A2aOld,
+    "a2a-0.3-stream": A2aOldStream,
+    "a2a-rest": A2aRest,
+    "a2a-gateway": A2aGateway,
+    "jsonrpc-gateway": JsonRpcGateway,
+    "flask": Flask,
+    "aiohttp": Aiohttp,
+    "run": Run,
+}
+"""Other ways to serve and to call the same formats."""
+BEHIND = {"http": Gateway, "mcp": McpGateway, "a2a": A2aGateway, "jsonrpc": JsonRpcGateway}
+"""The formats that the gateway can be between."""
+__all__ = ["BEHIND", "FORMATS", "MORE", "FaultError", "Hop", "PlainError", "command", "os"]

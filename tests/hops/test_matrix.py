@@ -51,8 +51,8 @@ def own_chains():
 
 
 def other_chains(count=600):
-    every = cases([1, 2], sides=SIDES, own=(True, False))
-    return random.Random(SEED).sample([case for case in every if not (case.full and case.own)], count)
+    every = cases([1, 2], sides=SIDES, trust=("own", "stranger"))
+    return random.Random(SEED).sample([case for case in every if not (case.keeps_all)], count)
 
 
 def test_own_chains_keep_everything():
@@ -82,6 +82,6 @@ def test_all_own_chains(failure):
 @pytest.mark.soak
 @pytest.mark.parametrize("failure", FAILURES)
 def test_all_other_chains(failure):
-    every = cases([1, 2], sides=SIDES, own=(True, False))
-    chosen = [case for case in every if case.failure == failure and not (case.full and case.own)]
+    every = cases([1, 2], sides=SIDES, trust=("own", "stranger"))
+    chosen = [case for case in every if case.failure == failure and not (case.keeps_all)]
     assert bad(sample(chosen, 1200)) == []

@@ -12,7 +12,7 @@ SECRET = "a secret of this system"
 async def test_a_signed_failure_arrives_as_it_was_raised(name, monkeypatch):
     """Without `own=True`: the code, all suggestions and the parts."""
     monkeypatch.setenv(SYSTEM, SECRET)
-    fault = (await run(Case(f"{name}:both", "not-found", own=False))).fault
+    fault = (await run(Case(f"{name}:both", "not-found", "system"))).fault
     assert (fault.code, fault.suggestions) == ("NOT_FOUND", ("List the orders", "Use another"))
     assert fault.origin.own
 
@@ -21,6 +21,6 @@ async def test_a_signed_failure_arrives_as_it_was_raised(name, monkeypatch):
 async def test_a_stranger_gets_a_brief_record(name, monkeypatch):
     """A client without the secret: no code and no text of the own system."""
     monkeypatch.setenv(SYSTEM, SECRET)
-    outcome = await run(Case(f"{name}:server", "not-found", own=False))
+    outcome = await run(Case(f"{name}:server", "not-found", "system"))
     record = outcome.fault.origin.record
     assert set(record) <= {"v", "executed", "tries", "trace_id"}

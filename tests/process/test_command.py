@@ -110,3 +110,24 @@ def test_a_countdown_on_a_terminal():
     assert code == 9
     assert seen.count("run 1 of 2: RATE_LIMITED, next in") >= 2
     assert "\r\x1b[2K" in seen
+
+
+def test_nested_runs_share_their_tries(tmp_path):
+    """Three layers of three runs each make three runs, not 27; what the command wrote passes through once."""
+    count, innermost = (
+        tmp_path / "count",
+        ["sh", "-c", f"printf . >> {tmp_path}/count; echo '{LIMITED}'; exit 9"],
+    )
+    done = amends_run("--", *AMENDS, "--", *AMENDS, "--", *innermost)
+    assert (done.returncode, done.stdout.decode().strip(), count.read_text()) == (9, LIMITED, "...")
+
+
+def test_a_call_without_an_answer_below_is_one_document(tmp_path):
+    """A tool that says that its effect is unknown: its envelope passes unchanged, and no other is written."""
+    unknown = (
+        '{"ok":false,"error":{"code":"EFFECT_UNKNOWN","message":"x","retryable":false,"executed":"maybe"}}'
+    )
+    done = amends_run("--", *AMENDS, "--", "sh", "-c", f"echo '{unknown}'; exit 1")
+    assert (done.returncode, done.stdout.decode().strip()) == (1, unknown)
+    written = json.loads(amends_run("--output", "json", "--", "sh", "-c", f"echo '{unknown}'; exit 1").stdout)
+    assert (written["error"]["code"], written["error"]["executed"]) == ("EFFECT_UNKNOWN", "maybe")

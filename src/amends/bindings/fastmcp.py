@@ -58,8 +58,11 @@ from amends.core.operation import Operation  # noqa: E402
 from amends.core.policy import Policy  # noqa: E402
 from amends.errors.base import FaultError  # noqa: E402
 from amends.foreign.trust import is_own_address, trusted  # noqa: E402
+from amends.recovery.incoming import MEMBER as LEFT  # noqa: E402
+from amends.recovery.incoming import new_left  # noqa: E402
 from amends.recovery.origins import PER_ORIGIN, PerOrigin  # noqa: E402
 from amends.recovery.policies import TOOL  # noqa: E402
+from amends.recovery.scope import time_left, tries_left  # noqa: E402
 from amends.recovery.upstream import Upstream  # noqa: E402
 from amends.serving.server_errors import OwnErrors, fault_for  # noqa: E402
 
@@ -302,11 +305,21 @@ class Recovering:
             )
 
         async def call(client: Recovering) -> object:
+            sent, own_args = options, args
+            stated, call_id = new_left(tries_left((policy or self._calls.policy).attempts), time_left())
+            if stated is not None:
+                # The meta is the third of `call_tool_mcp`'s further positional arguments.
+                given = args[2] if len(args) > 2 else options.get("meta")
+                meta = {**(given if isinstance(given, Mapping) else {}), LEFT: stated}
+                if len(args) > 2:
+                    own_args = (*args[:2], meta, *args[3:])
+                else:
+                    sent = {**options, "meta": meta}
             if self._encodes:
-                check_text(name, arguments, args, options)
-            result = await _plain(client, "call_tool_mcp")(name, arguments, *args, **options)
+                check_text(name, arguments, own_args, sent)
+            result = await _plain(client, "call_tool_mcp")(name, arguments, *own_args, **sent)
             if getattr(result, "is_error", False):
-                raise failed_result(result)
+                raise trusted(failed_result(result), own=self._own, call=call_id)
             # Parsing may list the tools, so it is done with the session of the call.
             return await parse_result(client, name, result) if parsed else result
 

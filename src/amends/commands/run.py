@@ -122,13 +122,14 @@ def run(args: argparse.Namespace) -> int:
                 emit({"ok": True, "data": {"once": args.once, "ran": False}})
             return 0
     except FaultError as error:
-        if error.fault.code == "EFFECT_UNKNOWN" or (args.once is not None and not error.history):
+        if args.once is not None and _is_of_ledger(error):
             if passthrough is not None:
                 _finish(passthrough)
             raise
         last = error.history[-1].result if error.history else None
         if last is not None and last.not_started is not None:
             raise _not_started(error.fault, command[0]) from None
+        _report_to_run_around(error, last)
         if document is not None:
             return document.failed(error, last, history)
         assert passthrough is not None
@@ -169,6 +170,38 @@ def _run_once(args: argparse.Namespace, command: list[str], work: Callable[[], F
         write_stderr(f"{args.once} succeeded before; the command was not run\n")
         return None
     return finished[-1]
+
+
+def _is_of_ledger(error: FaultError) -> bool:
+    """Return whether the ledger of effects raised an error, and not the command."""
+    from amends.effects.errors import InDoubtError
+
+    return isinstance(error, InDoubtError) or not error.history
+
+
+def _report_to_run_around(error: FaultError, last: Finished | None) -> None:
+    """
+    Tell an `amends run` around this one how the command failed, and after how many tries.
+
+    It would read the command's own output otherwise, which knows of one try only, and every layer would repeat all of them.
+    """
+    if "AMENDS_FAILURE_FD" not in os.environ or last is None:
+        return
+    from amends.cli.command_errors import as_cli_fault
+    from amends.cli.documents import to_json
+    from amends.cli.failure_pipe import write_failure
+    from amends.dialects.envelope import encode_error
+    from amends.process.evidence import read_output
+
+    fault = error.fault
+    reading = read_output(last)
+    received = reading.error if reading.path == "envelope" else None
+    document = dict(received) if isinstance(received, dict) else encode_error(as_cli_fault(fault))
+    document["executed"] = fault.executed.value
+    meta: dict[str, object] = {"attempt": max(fault.attempt or 1, 1)}
+    if fault.trace_id is not None:
+        meta["trace_id"] = fault.trace_id
+    write_failure(to_json({"ok": False, "error": document, "meta": meta}))
 
 
 def _passthrough() -> Passthrough:

@@ -67,24 +67,37 @@ class RunDocument:
 
             return self._write({**problem.encode(fault), **more, "data": data}, history, code, runs)
         from amends.dialects.envelope import encode_error
+        from amends.dialects.record import MEMBER
 
         error = {**encode_error(fault), **more}
-        return self._write({"ok": False, "data": data, "error": error}, history, code, runs)
+        if MEMBER not in error and fault.origin is not None and fault.origin.record is not None:
+            # The record is written once and copied.
+            error[MEMBER] = fault.origin.record
+        document: dict[str, object] = {"ok": False, "data": data, "error": error}
+        return self._write(document, history, code, runs, fault)
 
     def _write(
-        self, document: Mapping[str, object], history: list[Attempt], code: int, runs: int | None = None
+        self,
+        document: Mapping[str, object],
+        history: list[Attempt],
+        code: int,
+        runs: int | None = None,
+        fault: Fault | None = None,
     ) -> int:
         """Write the document. `runs` is the number of runs, if `history` does not hold all of them."""
         from amends.cli.documents import to_json
         from amends.cli.invocation import write_document
         from amends.cli.stdout import ReservedStdout
 
-        meta = {
-            "attempt": max(1, len(history) if runs is None else runs),
-            "max_attempts": self._max_attempts,
+        made = max(1, len(history) if runs is None else runs, (fault and fault.attempt) or 1)
+        meta: dict[str, object] = {
+            "attempt": made,
+            "max_attempts": max(made, self._max_attempts),
             "duration_ms": round((time.monotonic() - self._started) * 1000),
             "runs": [_run_meta(attempt) for attempt in history],
         }
+        if fault is not None and fault.trace_id is not None:
+            meta["trace_id"] = fault.trace_id
         return write_document(ReservedStdout(), to_json({**document, "meta": meta}), code)
 
 

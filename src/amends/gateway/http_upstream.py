@@ -325,6 +325,10 @@ class HttpUpstream:
         fault = error.fault if isinstance(error, FaultError) else from_exception(error)
         return Outcome(sent=sent, ended=CLOCK.now(), error=error, fault=fault)
 
+    def caller_repeats(self, call: Call) -> bool:
+        """Whether only the caller may repeat a call, because it would not learn of tries that are made here."""
+        return False
+
     async def before_repeats(self, call: Call) -> None:
         """Find out what has to be known before a call is repeated."""
 
@@ -399,7 +403,7 @@ class HttpUpstream:
                 raise
 
         policy = self.config.policy
-        if not call.body.whole:
+        if not call.body.whole or self.caller_repeats(call):
             policy = replace(policy, attempts=1, rules={})
         await self.before_repeats(call)
         scoped = self.upstream.scope(route_scope(call.method, call.path, dict(call.headers.sent)))
@@ -411,6 +415,7 @@ class HttpUpstream:
         except FaultError as error:
             # Tries that the upstream made below count, too.
             made = max(tries, error.fault.attempt or 0)
+            error.fault = replace(error.fault, attempt=made)
             await self._give_up(call, error, self.facts(call.trace, made, history), send, began)
             return
         finally:

@@ -22,10 +22,14 @@ from yarl import URL
 
 from amends.carriers.mcp import result
 from amends.core import recording
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.operation import Operation
+from amends.core.vocabularies.adcp import VOCABULARY
 from amends.core.wire import compact
+from amends.dialects import record
 from amends.foreign import from_upstream
+from amends.foreign.in_doubt import in_doubt
 from amends.gateway.answers import (
     BODY_TIME,
     EVENT_END,
@@ -60,6 +64,7 @@ from amends.gateway.rpc import (
     tool_operations,
 )
 from amends.http.asgi_types import Send
+from amends.recovery.incoming import left_in
 from amends.serving.adcp_error import error_object, sentence
 
 __all__ = ["SESSION", "McpUpstream", "adcp_body", "rpc_error_body"]
@@ -340,6 +345,16 @@ class McpUpstream(HttpUpstream):
             found, name=_name(rpc), url=self.config.url, trace_id=call.trace, binding="gateway", method="POST"
         )
 
+    def caller_repeats(self, call: Call) -> bool:
+        """
+        Whether the caller states how many calls it has left: then it repeats failed calls itself.
+
+        A failed tool or task is a successful answer of HTTP, whose headers no client reads.
+        """
+        assert isinstance(call, McpCall)
+        stated = None if call.rpc is None else call.rpc.left
+        return any(left_in(text, 0.0).tries is not None for text in (stated, call.headers.left))
+
     async def before_repeats(self, call: Call) -> None:
         """Ask for the annotations of a tool that are not known yet."""
         assert isinstance(call, McpCall)
@@ -376,7 +391,7 @@ class McpUpstream(HttpUpstream):
         if call.rpc is None or not call.rpc.wants_answer:
             await super().send_own(send, call, fault, facts)
             return
-        body = rpc_error_body(call.rpc.id, fault)
+        body = rpc_error_body(call.rpc.id, fault, operation=self.operation(call))
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *facts]
         await send_whole(send, 200, headers, body)
 
@@ -459,14 +474,28 @@ def adcp_body(rpc: Request, fault: Fault, config: UpstreamConfig) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(rpc.id), compact(found) or b"{}")
 
 
-def rpc_error_body(id: msgspec.Raw, fault: Fault, *, own: bool = False) -> bytes:
-    """Return a JSON-RPC error with an AdCP error in its data."""
-    error = error_object(from_upstream(fault, own=own))
-    message = {
-        "code": -32603,
-        "message": error.get("message") or error["code"],
-        "data": {"adcp_error": error},
-    }
+def rpc_error_body(
+    id: msgspec.Raw, fault: Fault, *, own: bool = False, operation: Operation | None = None
+) -> bytes:
+    """
+    Return a JSON-RPC error with an AdCP error in its data.
+
+    Args:
+        id: of the request.
+        fault: the failure.
+        own: the service is part of our own system.
+        operation: the request, if it got no answer. One that changes something is in doubt (M2).
+
+    """
+    told = from_upstream(fault, own=own)
+    if operation is not None:
+        doubtful = fault.executed is not Executed.NO and fault.retryable and not operation.repeatable
+        told = in_doubt(told, VOCABULARY.name) if doubtful else told
+    error = error_object(told)
+    data: dict[str, object] = {"adcp_error": error}
+    if operation is not None:
+        data |= record.beside(told)
+    message = {"code": -32603, "message": error.get("message") or error["code"], "data": data}
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (bytes(id), compact(message) or b"{}")
 
 

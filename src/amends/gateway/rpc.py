@@ -7,6 +7,7 @@ import msgspec
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.core.operation import Operation
+from amends.recovery.incoming import MEMBER as LEFT
 
 __all__ = [
     "READS",
@@ -58,6 +59,12 @@ class Request(msgspec.Struct):
         """The tool that is called."""
         name = self.params.get("name") if isinstance(self.params, dict) else None
         return name if self.method == "tools/call" and isinstance(name, str) else None
+
+    @property
+    def left(self) -> object:
+        """What the caller states that it has left (`amends.recovery.incoming`); any value."""
+        meta = self.params.get("_meta") if isinstance(self.params, dict) else None
+        return meta.get(LEFT) if isinstance(meta, dict) else None
 
 
 _decoder = msgspec.json.Decoder(Request)

@@ -45,6 +45,7 @@ from amends.http.asgi_types import Receive, Scope, Send
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import arun_flow
 from amends.recovery.history import Attempt
+from amends.recovery.incoming import left_in
 from amends.recovery.operation_flow import Outcome
 from amends.recovery.plan import Plan
 from amends.serving.tracing import trace_id
@@ -269,7 +270,11 @@ class StdioUpstream(HttpUpstream):
             failed = first
         if failed is not None and response is not None and not begun:
             outcome = Outcome(sent=sent, ended=CLOCK.now(), error=failed, fault=failed.fault)
-            plan = Plan(policy=self.config.policy, upstream=self.upstream, operation=operation).checked()
+            policy = self.config.policy
+            if left_in(rpc.left, 0.0).tries is not None:
+                # The caller repeats failed calls itself, and would not learn of tries that are made here.
+                policy = replace(policy, attempts=1, rules={})
+            plan = Plan(policy=policy, upstream=self.upstream, operation=operation).checked()
             try:
                 await arun_flow(plan, attempt, (), {}, history, outcome)
             except FaultError as last:
@@ -283,7 +288,8 @@ class StdioUpstream(HttpUpstream):
         if response is None:
             assert failed is not None
             self._count(failed.fault)
-            return _Response(rpc_error_body(message["id"], failed.fault), facts)
+            unanswered = replace(failed.fault, attempt=tries)
+            return _Response(rpc_error_body(message["id"], unanswered, operation=operation), facts)
         fault = failed.fault if failed is not None else self._read(response, rpc, trace)
         if fault is None:
             return _Response(msgspec.json.encode(response), facts if tries > 1 else [])
@@ -313,7 +319,8 @@ class StdioUpstream(HttpUpstream):
                 late = isinstance(error, TimeoutError)
                 code = "TIMEOUT" if late else "SERVICE_UNAVAILABLE"
                 fault = Fault(code=code, executed="maybe" if started else "no")  # type: ignore[arg-type]
-                if again or late or (started and not operation.repeatable):
+                only_once = left_in(rpc.left, 0.0).tries == 1
+                if again or late or (started and (only_once or not operation.repeatable)):
                     raise FailedTry.of(fault, None) from None
                 self._record("retry", fault, operation.name, operation.trace_id or "", 1)
                 ended = fault

@@ -56,10 +56,10 @@ from amends.foreign.trust import is_own_address, trusted
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.effect_context import current_key, request_key
 from amends.recovery.incoming import MEMBER as LEFT
-from amends.recovery.incoming import new_left
+from amends.recovery.incoming import NOTHING, left, new_left
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.policies import TOOL
-from amends.recovery.scope import time_left, tries_left
+from amends.recovery.scope import SCOPE, time_left, tries_left
 from amends.recovery.upstream import Upstream
 from amends.serving.deadlines import Deadlines, Limit
 from amends.serving.tracing import incoming
@@ -287,7 +287,7 @@ class Client(mcp.Client):
                 made = await self.effects.acall(name, run, arguments or {}, key=key, again=again, direct=True)
                 result: Any = restore(made)
             else:
-                attempt = partial(self._attempt, mcp.Client.call_tool, request, options)
+                attempt = partial(self._attempt, mcp.Client.call_tool, request, options, policy)
                 result = await self._calls.run(attempt, operation=operation, policy=policy)
         except FaultError as error:
             return self._give_up(error, raises or self.raises)  # type: ignore[no-any-return]
@@ -303,7 +303,7 @@ class Client(mcp.Client):
         """Call a tool inside an effect, with the key of the effect."""
         key = current_key()
         keyed = options if key is None else _with_meta(options, {META_KEY: key})
-        attempt = partial(self._attempt, mcp.Client.call_tool, request, keyed)
+        attempt = partial(self._attempt, mcp.Client.call_tool, request, keyed, policy)
         return self._calls.run(attempt, operation=operation, policy=policy)
 
     async def _only_reads(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> bool:
@@ -367,10 +367,11 @@ class Client(mcp.Client):
         self, method: Callable[Concatenate[mcp.Client, P], Awaitable[T]], *args: P.args, **options: P.kwargs
     ) -> T:
         self._current()
+        operation, sent = self._calls.traced(READ), dict[str, Any](options)
+        if operation.trace_id and (method in _CALLING or method in _READING):
+            sent = _with_meta(sent, trace_meta(operation))
         try:
-            result: T = await self._calls.run(
-                partial(self._attempt, method, args, options), operation=self._calls.traced(READ)
-            )
+            result: T = await self._calls.run(partial(self._attempt, method, args, sent), operation=operation)
         except FaultError as error:
             return self._give_up(error, self.raises)  # type: ignore[no-any-return]
         return result
@@ -386,10 +387,16 @@ class Client(mcp.Client):
         return return_or_raise(error, raises)
 
     async def _attempt(
-        self, method: Callable[..., Awaitable[T]], args: tuple[object, ...], options: dict[str, Any]
+        self,
+        method: Callable[..., Awaitable[T]],
+        args: tuple[object, ...],
+        options: dict[str, Any],
+        policy: Policy | None = None,
     ) -> T:
         """
         Make one attempt, on an open connection and within its time: `method(client, *args, **options)`.
+
+        `policy` replaces the client's; the attempt states how many calls it leaves.
 
         Raises:
             FaultError: the attempt failed.
@@ -399,8 +406,8 @@ class Client(mcp.Client):
         if connection is None or connection.broken or is_closed(connection.session):
             connection = await self._connect_again()
         seconds, call = self._calls.seconds_left(), None
-        if method is mcp.Client.call_tool:
-            stated, call = new_left(tries_left(self._calls.policy.attempts), time_left())
+        if method in _CALLING or (method in _READING and _is_limited()):
+            stated, call = new_left(tries_left((policy or self.policy).attempts), time_left())
             if stated is not None:
                 options = {**options, "meta": {**(options.get("meta") or {}), LEFT: stated}}
         try:
@@ -420,6 +427,17 @@ class Client(mcp.Client):
         if isinstance(result, CallToolResult) and result.is_error:
             raise trusted(failed_result(result), own=self._is_own, call=call)
         return result
+
+
+_CALLING = frozenset({mcp.Client.call_tool, mcp.Client.get_prompt})
+_READING = frozenset({mcp.Client.read_resource})
+"""The SDK answers these from its cache only if the request has no `_meta`, so that is sent only where the caller is limited."""
+
+
+def _is_limited() -> bool:
+    """Return whether a caller, or an operation that makes a repeat, has limited tries or time."""
+    scope = SCOPE.get()
+    return (scope is not None and scope.tries is not None) or left() is not NOTHING
 
 
 _CLOSED = Fault(
