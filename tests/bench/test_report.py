@@ -31,7 +31,8 @@ def test_metrics_of_a_run():
     service = Service()
     service.calls = 4
     service.commits.update({0: 1, 1: 2, 2: 1})
-    record = Record(service, [(0.0, 0), (1.0, 0), (2.0, 0)], [0.5, 2.0, 4.0], [True, True, False])
+    came = [0.0, 1.0, 2.0]
+    record = Record(service, [(at, 0) for at in came], came, [0.5, 2.0, 4.0], [True, True, False])
     found = measure(record)
     assert found["success"] == pytest.approx(200 / 3)
     assert (found["calls/success"], found["p50"], found["p99"]) == (2, 0.5, 1)
@@ -44,6 +45,7 @@ def fleet_record(failing):
     return Record(
         Overload(),
         arrivals,
+        [at for at, _ in arrivals],
         [at + 0.05 for at, _ in arrivals],
         [int(at) not in failing for at, _ in arrivals],
     )

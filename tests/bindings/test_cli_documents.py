@@ -486,18 +486,33 @@ def service():
     [
         (429, "RATE_LIMITED", 9),
         (503, "SERVICE_UNAVAILABLE", 12),
-        (401, "PERMISSION_DENIED", 8),
-        (404, "NOT_FOUND", 4),
-        (422, "VALIDATION_ERROR", 2),
+        (401, "SERVICE_UNAVAILABLE", 12),
+        (404, "SERVICE_UNAVAILABLE", 12),
+        (422, "SERVICE_UNAVAILABLE", 12),
     ],
 )
 def test_an_upstreams_failure_without_its_text(framework, status, code, exit, service):
-    """C3: the code from the status, the wait from Retry-After, and no text of the upstream."""
+    """C3, M9: the wait from Retry-After, no text of the upstream, and its refusals are not about the user's request."""
     url, _ = service
     number, envelope = run_json(framework, "upstream", f"{url}/{status}")
     assert (number, envelope["error"]["code"]) == (exit, code)
+    assert envelope["error"]["retryable"] is (status in {429, 503})
     assert envelope["error"].get("retry_after_ms") == {429: 3000, 503: 0}.get(status)
     assert "secret" not in json.dumps(envelope)
+
+
+@pytest.mark.parametrize("framework", ["click", "argparse"])
+@pytest.mark.parametrize("command", ["upstream", "recovered"])
+@pytest.mark.parametrize(
+    ("status", "code", "exit"),
+    [(401, "PERMISSION_DENIED", 8), (404, "NOT_FOUND", 4), (422, "VALIDATION_ERROR", 2)],
+)
+def test_an_own_upstreams_refusal(framework, command, status, code, exit, service):
+    """M9: what a service of the own system refuses is about the user's request; its message still stays inside."""
+    url, _ = service
+    number, envelope = run_json(framework, command, f"{url}/{status}", env={"OWN": url})
+    assert (number, envelope["error"]["code"]) == (exit, code)
+    assert "secret" not in envelope["error"]["message"]
 
 
 def test_attempts_of_recovery_inside_the_command(service):

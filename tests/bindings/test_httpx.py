@@ -335,12 +335,12 @@ def test_the_upstream_learns_what_an_answer_still_allows():
     reported = []
 
     class Pacing(Upstream):
-        def allow(self, remaining, seconds, now):
-            reported.append((remaining, seconds))
+        def note_limits(self, found, now, sent, *, ok=True):
+            reported.extend((limit.remaining, limit.reset, ok) for limit in found)
 
     answers = httpx2.MockTransport(
         lambda request: httpx2.Response(200, headers={"RateLimit": '"default";r=50;t=30'})
     )
     with httpx2.Client(transport=Transport(answers, upstream=Pacing())) as client:
         client.get("https://example.com/")
-    assert reported == [(50, 30.0)]
+    assert reported == [(50, 30.0, True)]

@@ -272,15 +272,15 @@ async def test_the_text_of_the_status(begin, nats_url, capsys):
     dead = Ledger(runtime.node.store, "node_dead", Limits())
     spec = await runtime.node.ledger.spec(raw.seen[-1]["job_id"])
     await dead.write_owner(spec, JobEntry("accepted", 1, 1, dead.node, spec.created))
-    assert await status.work(namespace("json", store=nats_url)) == 0
+    assert await status.work(namespace("json", store=nats_url, url=None)) == 0
     assert json.loads(capsys.readouterr().out)["errors"] == {"PERMISSION_DENIED": 1}
-    assert await status.work(namespace("text", store=nats_url)) == 0
+    assert await status.work(namespace("text", store=nats_url, url=None)) == 0
     shown = capsys.readouterr().out
     assert "one" in shown
     assert "PERMISSION_DENIED" in shown
     assert "echo@1.0.0" in shown
     with pytest.raises(ServiceUnavailableError):
-        await status.work(namespace("json", store="nats://127.0.0.1:9/x?timeout=0.2"))
+        await status.work(namespace("json", store="nats://127.0.0.1:9/x?timeout=0.2", url=None))
     await raw.close()
 
 

@@ -90,7 +90,7 @@ def test_the_decision_depends_on_whether_a_repeat_is_safe(document, safe, unsafe
 
 MAYBE = {"code": "TIMEOUT", "message": "m", "retryable": True, "executed": "maybe"}
 RETRIABLE = {"title": "T", "detail": "D", "status": 503, "is_retriable": True, "retry_after_ms": 1500}
-TOOL_MAYBE = {**TOOL_RESULT, "_meta": {"amends/executed": "maybe"}}
+TOOL_MAYBE = {**TOOL_RESULT, "_meta": {"amends/fault": {"v": 1, "executed": "maybe"}}}
 TASK_MAYBE = {
     "id": "t-1",
     "status": "failed",

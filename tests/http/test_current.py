@@ -11,7 +11,7 @@ def test_the_current_request():
     assert empty[0].path == ""
     assert empty[1].pages is None
     settings = Settings()
-    before = CURRENT.set((lambda path: RequestInfo(path=path), "/a", settings))
+    before = CURRENT.set((lambda path: RequestInfo(path=path), "/a", settings, 0.0))
     try:
         assert current_request() == (RequestInfo(path="/a"), settings)
     finally:

@@ -1,14 +1,12 @@
 """Trace ids: of the current span, of the request's traceparent, or new."""
 
 import re
-from contextvars import ContextVar
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from amends import Fault
-from amends.serving import tracing
 from amends.serving.tracing import current_span, mark, trace_id
 
 ID, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -56,18 +54,3 @@ def test_a_span_that_records_nothing_is_left_alone():
     span.end()
     mark(span, Fault(code="CONFLICT"), 500, "A conflict")
     assert "error" not in span.attributes
-
-
-def test_a_request_that_a_module_keeps_gives_the_trace(monkeypatch):
-    """The sources are read in their order, and only while they have a request; other values are ignored."""
-    monkeypatch.setattr(tracing, "_SOURCES", [])
-    outer, inner = (ContextVar(name, default=None) for name in ("outer", "inner"))
-    tracing.add_source(outer, lambda request: request["traceparent"])
-    tracing.add_source(inner, lambda request: request, first=True)
-    assert tracing.incoming() is None
-    parent, other = (f"00-{id}-{PARENT}-01" for id in (ID, ID[::-1]))
-    outer.set({"traceparent": parent})
-    inner.set("no traceparent")
-    assert tracing.incoming() == parent
-    inner.set(other)
-    assert tracing.incoming() == other

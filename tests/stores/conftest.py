@@ -79,4 +79,4 @@ def small_disk(tmp_path):
     if mounted.returncode != 0:
         pytest.skip("mounting a small tmpfs is not permitted here")
     yield place
-    subprocess.run(["umount", place], check=True)
+    subprocess.run(["umount", "-l", place], check=True)

@@ -1,6 +1,7 @@
 """SQLite files on a disk that becomes read-only, that are backed up or locked, and that are deleted during a write."""
 
 import asyncio
+import shutil
 import sqlite3
 import subprocess
 import threading
@@ -122,7 +123,7 @@ async def test_a_file_that_is_deleted_under_a_ledger(tmp_path):
 
         await effects.acall("pay", pay, {}, key="1")
         for path in tmp_path.glob("s.db*"):
-            path.unlink()
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         with pytest.raises(LedgerUnavailableError):
             await effects.acall("pay", pay, {}, key="2")
         assert paid == [1]

@@ -73,6 +73,7 @@ async def test_a_retry_after_a_wait(open_orchestrator):
     assert response.result == "done"
     assert tries == [(1, "t/flaky"), (2, "t/flaky"), (3, "t/flaky")]
     state = await orchestrator.state("t")
+    # From the second repeat on, the own backoff is a lower bound of the named wait.
     assert [attempt.wait for attempt in state.steps["flaky"].stepper.history] == [0.05, 0.06, 0.0]
 
 

@@ -246,7 +246,12 @@ def _not_started(fault: Fault, program: str) -> FaultError:
     elif fault.code == "NOT_FOUND":
         steps = (f"Install {program}, or give its full path",)
     return FaultError.from_fault(
-        replace(fault, message=f"{program} could not be started", suggestions=steps or fault.suggestions)
+        replace(
+            fault,
+            message=f"{program} could not be started",
+            suggestions=steps or fault.suggestions,
+            origin=None,  # it is our own text, not that of the program
+        )
     )
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from amends.core.enums import Executed
 from amends.core.fault import Origin
 from amends.core.reading import FAILED, NOT_FAILED, Reading
-from amends.core.wire import as_dict
+from amends.core.wire import as_dict, plain
 from amends.dialects import members
 from amends.dialects.adcp_object import BARE, KEY, NAME, fault_of, parts_in, plain_error
 from amends.dialects.record import read_beside
@@ -139,7 +139,7 @@ def webhook_error(document: dict[str, Any]) -> Reading | None:
     >>> webhook_error({"task_id": "t", "status": "failed", "result": {"adcp_error": {"code": "CONFLICT"}}}).fault.code
     'CONFLICT'
     """
-    status = document.get("status")
+    status = plain(document.get("status"))  # a subclass of str may define another __hash__
     if not isinstance(status, str) or status not in FAILED_STATES or "result" not in document:
         return None
     result = as_dict(document["result"])

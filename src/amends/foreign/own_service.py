@@ -15,6 +15,7 @@ from amends.core.fault import Fault
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.errors.base import FaultError
 from amends.foreign.safe_attr import attribute
+from amends.foreign.trust import is_own_address
 
 __all__ = ["as_own_service", "blames_our_request", "is_from_own_service"]
 
@@ -23,13 +24,30 @@ _OUR_MISTAKES = frozenset({-32601, -32602})
 
 
 def is_from_own_service(failure: object) -> bool:
-    """Return whether an exception was raised by a client that knows that the service is our own. It is never read from a response."""
+    """
+    Return whether an exception was raised by a client that knows that the service is our own.
+
+    It is never read from a response: the address of an exception of a library is the one that was called (`amends.own`).
+    """
     fault = failure
     if issubclass(type(failure), FaultError):
         if attribute(failure, "own") is True:
             return True
         fault = attribute(failure, "fault")
-    return isinstance(fault, Fault) and fault.origin is not None and fault.origin.own
+        failure = attribute(failure, "__cause__")
+    if isinstance(fault, Fault) and fault.origin is not None and fault.origin.own:
+        return True
+    return issubclass(type(failure), BaseException) and any(map(is_own_address, _addresses(failure)))
+
+
+def _addresses(exc: object) -> list[str]:
+    """Return the address that an exception of an HTTP library was raised for."""
+    request = attribute(exc, "request") or attribute(exc, "request_info")
+    held = (attribute(request, "url"), attribute(request, "real_url"), attribute(exc, "url"))
+    try:
+        return [str(address) for address in held if address is not None][:1]
+    except Exception:  # noqa: BLE001 - an object of another library may raise anything
+        return []
 
 
 def blames_our_request(fault: Fault) -> bool:

@@ -159,9 +159,14 @@ def refusal_of_stranger(exc: BaseException) -> Fault | None:
     True
     """
     if isinstance(exc, FaultError):
-        if not is_about_a_call(exc) or is_from_own_service(exc):
+        if not is_about_a_call(exc):
+            return None
+        if exc.fault.origin is None and not exc.own and not is_client_error(_reported_by(exc)):
+            # Recovery gave up on an exception of the program itself, such as a missing file.
             return None
     elif not is_client_error(exc):
+        return None
+    if is_from_own_service(exc):
         return None
     fault = _fault_of(exc)
     if fault is None or fault.retryable or is_conformant(fault):
@@ -170,6 +175,12 @@ def refusal_of_stranger(exc: BaseException) -> Fault | None:
         # A command that does not exist, or ended with a number only: it said nothing.
         return None
     return from_upstream(exc)
+
+
+def _reported_by(error: FaultError) -> BaseException:
+    """Return the exception of a library that a give-up of recovery is about, or the error itself."""
+    last = error.history[-1].error if error.history else None
+    return last or error.__cause__ or error
 
 
 def _fault_of(failure: object) -> Fault | None:

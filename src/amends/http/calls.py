@@ -152,6 +152,12 @@ class UnsettledKeys:
             if len(self._keys) > _MOST_UNSETTLED:
                 self._keys.popitem(last=False)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return UnsettledKeys, ()  # a copy in another process knows no requests
+
+    def __deepcopy__(self, memo: object) -> UnsettledKeys:
+        return self
+
 
 class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     """

@@ -14,18 +14,11 @@ from amends.core.fault import Fault
 from amends.core.meanings import INTERNAL
 from amends.vendors.evidence import Evidence, collect
 from amends.vendors.meaning import by_words, first_word
-from amends.vendors.protobuf import decode, rpc_details
+from amends.vendors.protobuf import STATUSES, decode, rpc_details
 from amends.vendors.reading import build, own_wait
 from amends.vendors.registry import index
 
-__all__ = ["STATUSES", "read_trailers"]
-
-STATUSES = (
-    *("CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
-    *("PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"),
-    *("UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"),
-)
-"""The names of gRPC's status codes 1 to 16."""
+__all__ = ["read_trailers"]
 
 
 def read_trailers(fields: Mapping[str, str]) -> Fault | None:

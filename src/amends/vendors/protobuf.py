@@ -9,7 +9,14 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error
 
-__all__ = ["decode", "retry_delay", "rpc_details"]
+__all__ = ["STATUSES", "decode", "retry_delay", "rpc_details"]
+
+STATUSES = (
+    *("CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
+    *("PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"),
+    *("UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"),
+)
+"""The names of gRPC's status codes 1 to 16."""
 
 _MAX_BYTES = 16384
 _MAX_DETAILS = 16

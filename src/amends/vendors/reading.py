@@ -20,6 +20,7 @@ from amends.vendors.conditions import values
 from amends.vendors.evidence import Evidence, collect, token
 from amends.vendors.meaning import Sender, by_status, by_words, first_word
 from amends.vendors.model import Rule, Vendor
+from amends.vendors.protobuf import STATUSES
 from amends.vendors.registry import Index, index, is_service
 
 __all__ = ["beside", "build", "own_wait", "read", "read_bare", "sender_of", "shape_of", "trace_of"]
@@ -459,8 +460,6 @@ def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
             evidence.ranked.append((50, word))
     status = fields.get("grpc-status", "")
     if status.isdecimal() and len(status) < 3 and 0 < int(status) <= 16:
-        from amends.vendors.grpc import STATUSES
-
         evidence.ranked.append((40, STATUSES[int(status) - 1]))
     if fields.get("x-github-sso", "").startswith("required"):
         evidence.ranked.append((3, "@sso"))

@@ -8,7 +8,7 @@ overrides facts of a shipped one, with `load`; the environment variable AMENDS_S
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from os import environ, pathsep
 from pathlib import Path
@@ -294,17 +294,24 @@ class _Book:
 
 _BOOK = _Book()
 
+Load = Callable[..., tuple[str, ...]]
+_LOADERS: list[Load] = []
+
+
+def loaded_by(load: Load) -> Load:
+    """Have the files that the environment and packages name read by this function; `service_file` defines it."""
+    _LOADERS[:] = [load]
+    return load
+
 
 def _from_environment() -> None:
     """Load the files that AMENDS_SERVICES names. A wrong one is reported and left out: reading a failure must not fail."""
     paths = [each for each in environ.get(ENVIRONMENT, "").split(pathsep) if each]
     if not paths:
         return
-    from amends.vendors.service_file import load
-
     for path in paths:
         try:
-            load(path)
+            _LOADERS[0](path)
         except (OSError, ValueError) as error:
             _LOGGER.warning("%s names %s, which is not loaded: %s", ENVIRONMENT, path, error)
 
@@ -322,13 +329,11 @@ def load_installed() -> tuple[str, ...]:
     """
     from importlib.metadata import entry_points
 
-    from amends.vendors.service_file import load
-
     loaded: list[str] = []
     for point in entry_points(group=GROUP):
         try:
             source = point.load()
-            loaded += load(source() if callable(source) else source, replace_loaded=False)
+            loaded += _LOADERS[0](source() if callable(source) else source, replace_loaded=False)
         except Exception as error:  # noqa: BLE001 - a package of others may raise anything
             _LOGGER.warning("the service files of %s are not loaded: %s", point.value, type(error).__name__)
     return tuple(loaded)

@@ -20,7 +20,7 @@ from amends.core.meanings import MEANINGS
 from amends.core.validate import shown
 from amends.vendors.conditions import every, parse
 from amends.vendors.model import Key
-from amends.vendors.registry import add, file_of, find
+from amends.vendors.registry import add, file_of, find, loaded_by
 
 __all__ = ["ServiceFile", "compiled", "load", "merged", "parsed", "problems"]
 
@@ -220,6 +220,7 @@ def parsed(source: str | Path) -> dict[str, Any]:
     return found
 
 
+@loaded_by
 def load(source: str | Path | Mapping[str, Any], *, replace_loaded: bool = True) -> tuple[str, ...]:
     """
     Add services, or change shipped ones, in this process, and return their names.

@@ -161,13 +161,25 @@ def keyed(path):
 def upstream(url):
     import httpx2
 
+    declare_own()
+
     return httpx2.get(url, timeout=5).raise_for_status().json()
+
+
+def declare_own():
+    """Declare the service that the variable OWN names as part of the own system."""
+    from amends import own
+
+    if "OWN" in os.environ:
+        own(os.environ["OWN"])
 
 
 def recovered(url):
     import httpx2
 
     from amends import Operation, Policy, recover
+
+    declare_own()
 
     def call():
         return httpx2.get(url, timeout=5).raise_for_status()

@@ -10,8 +10,9 @@ import argparse
 import urllib.error
 import urllib.request
 
-from amends import FaultError, extract
+from amends import extract
 from amends.bindings.argparse import main
+from amends.chain import relay
 from amends.errors import ServiceUnavailableError
 
 __all__ = ["parser", "reserve"]
@@ -35,7 +36,7 @@ def reserve(args: argparse.Namespace) -> dict[str, object]:
         fault = extract(
             {"status": error.code, "headers": dict(error.headers), "body": error.read().decode()}, via="http"
         )
-        raise FaultError.from_fault(fault) if fault else ServiceUnavailableError() from None
+        raise relay(fault, own=True) if fault else ServiceUnavailableError() from None
 
 
 if __name__ == "__main__":
