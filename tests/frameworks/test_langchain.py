@@ -1,15 +1,16 @@
 """LangChain's create_agent with a scripted model."""
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import StructuredTool, ToolException
+from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
@@ -310,3 +311,42 @@ def test_a_declared_key_identifies_the_payment():
         failures = Failures(ledger=effects, effects={"act": ToolEffect(key="order")}, scope="task")
         texts, _ = run_steps(act, steps, failures)
     assert (texts, paid) == (["receipt 1", "receipt 1"], [17])
+
+
+def test_a_second_handoff_is_made():
+    """A Command that goes to another node is neither recorded nor repeated; one that only updates the state is an effect."""
+    done = []
+
+    def act(order: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Act."""
+        done.append(order)
+        told = ToolMessage(f"receipt {len(done)}", tool_call_id=tool_call_id)
+        return Command(goto="over" if handing else (), update={"messages": [told]})
+
+    for handing in (True, False):
+        done.clear()
+        with Effects("memory:") as effects:
+            ours = Failures(effects=effects, scope="task")
+            node = ToolNode(
+                [StructuredTool.from_function(act, name="act")],
+                wrap_tool_call=ours.wrap_tool_call,
+                awrap_tool_call=ours.awrap_tool_call,
+            )
+            texts = []
+            for number in range(2):
+                call = {"name": "act", "args": {"order": 17}, "id": f"call-{number}"}
+                asked = AIMessage("", tool_calls=[call])
+                graph = StateGraph(MessagesState)
+                graph.add_node("ask", lambda state, asked=asked: {"messages": [asked]})
+                graph.add_node("tools", node)
+                graph.add_node("over", lambda state: {})
+                graph.add_edge(START, "ask")
+                graph.add_edge("ask", "tools")
+                compiled = graph.compile()
+                state = compiled.invoke({"messages": [{"role": "user", "content": "act"}]})
+                texts.append(state["messages"][-1].content)
+            assert [each.state for each in effects.list()] == ([] if handing else ["done"])
+        assert done == ([17, 17] if handing else [17])
+        if not handing:
+            assert "ALREADY_DONE" in texts[1]
+            assert "receipt 1" in texts[1]

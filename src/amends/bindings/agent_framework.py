@@ -63,6 +63,7 @@ class Failures(FunctionMiddleware):
             call,
             takes_again=AGAIN in received,
             passing=(MiddlewareException,),
+            directs=_is_agent(context.function),
             asking=(UserInputRequiredException,),
         )
         context.result = result.text if isinstance(result, ToolFailure) else result
@@ -72,6 +73,12 @@ class Failures(FunctionMiddleware):
         session = getattr(getattr(context, "session", None), "session_id", None)
         caller = Caller(run=id(tools), session=session if isinstance(session, str) else None)
         return self.calls.run(id(tools), owner=tools, caller=caller)
+
+
+def _is_agent(function: object) -> bool:
+    """Return whether a tool is another agent, made with `Agent.as_tool`."""
+    called = getattr(function, "func", None)
+    return getattr(called, "__qualname__", "").endswith("as_tool.<locals>._agent_wrapper")
 
 
 def _arguments(given: object) -> dict[str, object]:

@@ -18,6 +18,7 @@ The SDK hands a tool nothing that identifies a run: make one `Failures` per clie
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 
 try:
@@ -50,6 +51,7 @@ class Failures(OneRun):
                 lambda: handler(arguments),
                 read_only=read_only,
                 failure_of=_returned_error,
+                restore=_restored,
                 takes_again=AGAIN in received,
             )
             if not isinstance(result, ToolFailure):
@@ -69,6 +71,14 @@ def _schema(declared: object) -> object:
         return types
     properties = {name: {"type": _NAMES.get(kind)} for name, kind in types.items()}
     return {"type": "object", "properties": properties}
+
+
+def _restored(value: object) -> object:
+    """Return the result of a call whose outcome the ledger has: a stored result, or a value that `verify` or a person gave."""
+    if isinstance(value, Mapping) and "content" in value:
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return {"content": [{"type": "text", "text": text}]}
 
 
 def _returned_error(result: object) -> Exception | None:

@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 try:
     from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.tools.agent_tool import AgentTool
     from google.adk.tools.base_tool import BaseTool
     from google.adk.tools.exit_loop_tool import exit_loop
     from google.adk.tools.tool_context import ToolContext
@@ -82,6 +83,7 @@ class Failures(BasePlugin):
                 received,
                 run_and_see,
                 read_only=_only_reads(tool),
+                directs=isinstance(tool, AgentTool),
                 asking=(_Asking,),
                 failure_of=failure_of,
                 takes_again=AGAIN in received,
@@ -186,7 +188,7 @@ def _mcp_schema(tool: BaseTool) -> object:
 
 
 def _only_reads(tool: BaseTool) -> bool:
-    """Return whether a tool of ADK hands over to another agent, or an MCP server says that the tool only reads."""
+    """Return whether an MCP server says that the tool only reads."""
     annotations = getattr(getattr(tool, "raw_mcp_tool", None), "annotations", None)
     hint = getattr(annotations, "readOnlyHint", None) or getattr(annotations, "read_only_hint", None)
     return hint is True

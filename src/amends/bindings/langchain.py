@@ -21,6 +21,7 @@ try:
     from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
     from langchain_core.messages import HumanMessage, ToolMessage
     from langgraph.errors import GraphBubbleUp
+    from langgraph.types import Command
 except ImportError as missing:
     raise ImportError(
         "amends.bindings.langchain needs LangChain 1.x: pip install 'langchain>=1.0' 'langgraph>=1.0'"
@@ -51,16 +52,20 @@ class Failures(AgentMiddleware[object, object]):
         """Call a tool."""
         call = request.tool_call
         received = _received(request.tool, call["args"])
-        result = self._run(request).call(
-            call["name"],
-            received,
-            lambda: handler(request),
-            asking=(GraphBubbleUp,),
-            restore=lambda value: _restored(value, call),
-            read_only=_only_reads(request.tool),
-            failure_of=lambda message: _returned_error(request.tool, call["args"], message),
-            takes_again=AGAIN in received,
-        )
+        try:
+            result = self._run(request).call(
+                call["name"],
+                received,
+                lambda: self._checked(call["name"], handler(request)),
+                asking=(GraphBubbleUp, _HandedOver),
+                restore=lambda value: _restored(value, call),
+                read_only=_only_reads(request.tool),
+                failure_of=lambda message: _returned_error(request.tool, call["args"], message),
+                takes_again=AGAIN in received,
+                stored=_stored,
+            )
+        except _HandedOver as handed:
+            return handed.command
         return _message(result, call)
 
     async def awrap_tool_call(
@@ -69,17 +74,31 @@ class Failures(AgentMiddleware[object, object]):
         """Call a tool in an event loop."""
         call = request.tool_call
         received = _received(request.tool, call["args"])
-        result = await self._run(request).acall(
-            call["name"],
-            received,
-            lambda: handler(request),
-            asking=(GraphBubbleUp,),
-            restore=lambda value: _restored(value, call),
-            read_only=_only_reads(request.tool),
-            failure_of=lambda message: _returned_error(request.tool, call["args"], message),
-            takes_again=AGAIN in received,
-        )
+
+        async def handle() -> object:
+            return self._checked(call["name"], await handler(request))
+
+        try:
+            result = await self._run(request).acall(
+                call["name"],
+                received,
+                handle,
+                asking=(GraphBubbleUp, _HandedOver),
+                restore=lambda value: _restored(value, call),
+                read_only=_only_reads(request.tool),
+                failure_of=lambda message: _returned_error(request.tool, call["args"], message),
+                takes_again=AGAIN in received,
+                stored=_stored,
+            )
+        except _HandedOver as handed:
+            return handed.command
         return _message(result, call)
+
+    def _checked(self, name: str, result: object) -> object:
+        """Return a result. Raises the Command with which an undeclared tool hands over to another node: it is done anew each time."""
+        if isinstance(result, Command) and result.goto and name not in self.calls.declared:
+            raise _HandedOver(result)
+        return result
 
     def _run(self, request: ToolCallRequest) -> Run:
         """Return the run: everything since the last message of a person."""
@@ -91,6 +110,24 @@ class Failures(AgentMiddleware[object, object]):
         user = _configurable(request).get("user_id")
         caller = Caller(run=turn, thread=thread, user=user if isinstance(user, str) else None)
         return self.calls.run((thread, turn), caller=caller)
+
+
+class _HandedOver(Exception):
+    """The tool hands over to another node of the graph."""
+
+    def __init__(self, command: Command[object]) -> None:
+        super().__init__()
+        self.command = command
+
+
+def _stored(result: object) -> object:
+    """Return what the ledger records of a result: of a Command that updates the state, what the model reads."""
+    if not isinstance(result, Command):
+        return result
+    update = result.update if isinstance(result.update, Mapping) else {}
+    messages = update.get("messages", ())
+    texts = [str(each.content) for each in messages if isinstance(each, ToolMessage)] if messages else []
+    return "\n".join(texts)
 
 
 def _configurable(request: ToolCallRequest) -> Mapping[str, object]:

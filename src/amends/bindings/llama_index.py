@@ -23,7 +23,7 @@ except ImportError as missing:
         "amends.bindings.llama_index needs LlamaIndex: pip install llama-index-core"
     ) from missing
 
-from amends.bindings.tool_arguments import by_model, lacks_required
+from amends.bindings.tool_arguments import accepts, by_model, lacks_required
 from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure
 from amends.dialects import encode
 from amends.errors import ValidationError
@@ -89,7 +89,7 @@ class _Guarded(FunctionTool):
             return self._guarded.call(*args, **kwargs)
         except TypeError as error:
             if self._is_refused(args, kwargs):
-                raise ValidationError("A required argument is missing", executed="no") from error
+                raise ValidationError("The tool does not take these arguments", executed="no") from error
             raise
 
     async def _acall(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> ToolOutput:
@@ -97,13 +97,15 @@ class _Guarded(FunctionTool):
             return await self._guarded.acall(*args, **kwargs)
         except TypeError as error:
             if self._is_refused(args, kwargs):
-                raise ValidationError("A required argument is missing", executed="no") from error
+                raise ValidationError("The tool does not take these arguments", executed="no") from error
             raise
 
     def _is_refused(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
-        """Return whether the function was not called, because a required argument is missing."""
+        """Return whether the function was not called, because a required argument is missing, or it does not have one."""
         bound = {**self._guarded.partial_params, **kwargs}
-        return not args and lacks_required(self._guarded.metadata.get_parameters_dict(), bound)
+        if not args and lacks_required(self._guarded.metadata.get_parameters_dict(), bound):
+            return True
+        return not accepts(self._guarded.real_fn, args, bound)
 
     @property
     def _name(self) -> str:

@@ -112,6 +112,7 @@ class Failures:
                 named,
                 call,
                 passing=_not_for_the_model(),
+                directs=_is_agent(tool),
                 takes_again=AGAIN in named,
             )
             if not isinstance(result, ToolFailure):
@@ -135,6 +136,11 @@ class Failures:
         group = getattr(config, "group_id", None)
         caller = Caller(run=id(usage), thread=group if isinstance(group, str) else None)
         return self.calls.run(id(usage), owner=usage, caller=caller)
+
+
+def _is_agent(tool: FunctionTool) -> bool:
+    """Return whether a tool is another agent, made with `Agent.as_tool`."""
+    return getattr(tool, "_is_agent_tool", False) is True
 
 
 def _not_for_the_model() -> tuple[type[BaseException], ...]:

@@ -127,7 +127,8 @@ class Failures(AbstractCapability[object]):
         if isinstance(error, ModelRetry):
             raise ToolFailed(error.message) from error
         names = args if isinstance(args, Mapping) else {}
-        raise _for_model(_run(self.calls, ctx).failed(call.tool_name, names, error), ctx) from error
+        failure = _run(self.calls, ctx).failed(call.tool_name, names, error, ran=False)
+        raise _for_model(failure, ctx) from error
 
 
 @dataclass

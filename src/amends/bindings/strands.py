@@ -76,6 +76,7 @@ class Failures(Plugin):
                 asking=(_Interrupted,),
                 restore=_restored,
                 failure_of=_returned_error,
+                directs=_is_agent(context.tool),
                 takes_again=AGAIN in received,
             )
         except _Interrupted:
@@ -95,6 +96,13 @@ def _received(tool: object, arguments: Mapping[str, object]) -> dict[str, object
     specification = getattr(tool, "tool_spec", None)
     declared = specification.get("inputSchema") if isinstance(specification, Mapping) else None
     return by_schema(declared.get("json") if isinstance(declared, Mapping) else None, arguments)
+
+
+def _is_agent(tool: object) -> bool:
+    """Return whether a tool is another agent, or hands over to one in a Swarm."""
+    return (
+        getattr(tool, "tool_type", None) == "agent" or getattr(tool, "tool_name", None) == "handoff_to_agent"
+    )
 
 
 def _returned_error(result: object) -> Exception | None:

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-__all__ = ["by_function", "by_model", "by_schema", "lacks_required", "refuses"]
+__all__ = ["accepts", "by_function", "by_model", "by_schema", "lacks_required", "refuses"]
 
 _TYPES: dict[object, type] = {"integer": int, "number": float, "boolean": bool}
 _MOST = 200
@@ -129,6 +129,24 @@ def lacks_required(schema: object, arguments: Mapping[str, object]) -> bool:
     """
     required = schema.get("required") if isinstance(schema, Mapping) else None
     return isinstance(required, list | tuple) and any(name not in arguments for name in required)
+
+
+def accepts(function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
+    """
+    Return whether a function can be called with the arguments. One whose signature cannot be read can.
+
+    >>> accepts(lambda order: order, (), {"order": 17}), accepts(lambda order: order, (), {"order": 17, "note": "more"})
+    (True, False)
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def refuses(model: object, arguments: Mapping[str, object]) -> bool:

@@ -16,7 +16,9 @@ from __future__ import annotations
 import inspect
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -61,6 +63,9 @@ AGAIN, _ASKING = "again", frozenset({"ALREADY_DONE", "SIMILAR_CALL"})
 _IN_DOUBT = "Do not call it again, and say that it is not known whether it happened"
 _SHOWN = 85
 """Characters of a tool's name and a code that fit into a text of 160 bytes."""
+_NOTHING = object()
+_OUTER: ContextVar[str | None] = ContextVar("amends_tool_scope", default=None)
+"""The scope of the tool call that this code runs in."""
 MAX_RUNS = 1000
 """Runs whose failures are counted at the same time; the oldest is forgotten first."""
 
@@ -104,6 +109,8 @@ class ToolEffect(msgspec.Struct, frozen=True, kw_only=True):
     similar: float | None = None
     """Ask before a call that is nearly identical to one of the last so many seconds."""
     expires_in: float = 172800.0
+    timeout: float | None = None
+    """Seconds from the begin of a call in which it can have its effect, as in `Effects.once`; 60 if it is not given."""
 
 
 class ReturnedError(Exception):
@@ -303,6 +310,8 @@ class Run:
         restore: Callable[[object], object] | None = None,
         failure_of: Callable[[object], Exception | None] | None = None,
         takes_again: bool = True,
+        stored: Callable[[object], object] | None = None,
+        directs: bool = False,
     ) -> object:
         """
         Call a tool, and return its result or a `ToolFailure`.
@@ -318,20 +327,22 @@ class Run:
             restore: makes the framework's result of a plain value, if the ledger hands out the outcome of another call.
             failure_of: returns a `ReturnedError`, or the failure that a tool reported, if a result says that the call failed.
             takes_again: whether the tool has an argument `again`, with which the model can answer the ledger.
+            stored: returns what the ledger records of a result, if it cannot record the result itself.
+            directs: the tool hands over to another agent or directs the run: it is neither repeated nor recorded.
 
         """
-        attempt = _Attempt(passing, asking, failure_of)
-        asked = self._asked_for(name, arguments, read_only, takes_again)
+        attempt = _Attempt(passing, asking, failure_of, stored)
+        asked = self._asked_for(name, arguments, read_only, takes_again, directs)
         closed = self._if_closed(asked)
         if closed is not None:
             return closed
         try:
-            with tool_call():
+            with tool_call(), self._within():
                 result = await self._acall(asked, call, attempt)
         except Exception as error:  # noqa: BLE001 - every failure becomes a text; cancellation is no Exception
             return self._raised(asked, error, attempt)
         self._succeeded(asked)
-        return result if attempt.ran or restore is None else restore(result)
+        return attempt.result(result, restore)
 
     async def _acall(self, asked: _Asked, call: Callable[[], object], attempt: _Attempt) -> object:
         calls = self._calls
@@ -347,7 +358,7 @@ class Run:
         if asked.reads:
             operation = Operation(name=asked.name, read_only=True)
             return await arecover(once, policy=calls.policy, operation=operation, timeout=calls.timeout)
-        if calls.effects is None:
+        if calls.effects is None or not asked.covered:
             return await once()
         return await calls.effects.acall(asked.name, once, asked.arguments, **self._options(asked))
 
@@ -363,10 +374,12 @@ class Run:
         restore: Callable[[object], object] | None = None,
         failure_of: Callable[[object], Exception | None] | None = None,
         takes_again: bool = True,
+        stored: Callable[[object], object] | None = None,
+        directs: bool = False,
     ) -> object:
         """Do the same as `acall`, for a plain function."""
-        calls, attempt = self._calls, _Attempt(passing, asking, failure_of)
-        asked = self._asked_for(name, arguments, read_only, takes_again)
+        calls, attempt = self._calls, _Attempt(passing, asking, failure_of, stored)
+        asked = self._asked_for(name, arguments, read_only, takes_again, directs)
         closed = self._if_closed(asked)
         if closed is not None:
             return closed
@@ -376,19 +389,19 @@ class Run:
                 return attempt.checked(call() if calls.timeout is None else call_within(calls.timeout, call))
 
         try:
-            with tool_call():
+            with tool_call(), self._within():
                 result = self._call(asked, once)
         except Exception as error:  # noqa: BLE001
             return self._raised(asked, error, attempt)
         self._succeeded(asked)
-        return result if attempt.ran or restore is None else restore(result)
+        return attempt.result(result, restore)
 
     def _call(self, asked: _Asked, once: Callable[[], object]) -> object:
         calls = self._calls
         if asked.reads:
             operation = Operation(name=asked.name, read_only=True)
             return recover(once, policy=calls.policy, operation=operation)
-        if calls.effects is None:
+        if calls.effects is None or not asked.covered:
             return once()
         return calls.effects.call(asked.name, once, asked.arguments, **self._options(asked))
 
@@ -402,6 +415,7 @@ class Run:
             "again": asked.again,
             "similar": declared.similar,
             "expires_in": declared.expires_in,
+            "timeout": declared.timeout,
         }
         if declared.verify is not None:
             options["verify"] = partial(declared.verify, **asked.arguments)
@@ -415,13 +429,20 @@ class Run:
         return options
 
     def _asked_for(
-        self, name: str, arguments: Mapping[str, object], read_only: bool, takes_again: bool
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        read_only: bool,
+        takes_again: bool,
+        directs: bool,
     ) -> _Asked:
-        reads = name not in self._calls.declared and (read_only or name in self._calls.read_only)
-        covered = not reads and self._calls.effects is not None
+        declared = name in self._calls.declared
+        reads = not declared and not directs and (read_only or name in self._calls.read_only)
+        covered = (declared or not directs) and not reads and self._calls.effects is not None
         reason = arguments.get(AGAIN)
         plain = {each: value for each, value in arguments.items() if each != AGAIN} if covered else arguments
         asked = _Asked(name, plain, _digest(plain), reads, takes_again)
+        asked.covered = covered
         if covered:
             if name not in self._calls.declared and name not in self._calls.logged:
                 if len(self._calls.logged) < MAX_COUNTS:
@@ -432,15 +453,37 @@ class Run:
                 asked.again = reason
         return asked
 
+    @contextmanager
+    def _within(self) -> Iterator[None]:
+        """Give the calls of agents that run inside this tool call the scope of this conversation."""
+        if self._calls.effects is None:
+            yield
+            return
+        try:
+            scope = self._scope()
+        except TypeError:
+            scope = None  # a tool that is not recorded needs none
+        token = _OUTER.set(scope)
+        try:
+            yield
+        finally:
+            _OUTER.reset(token)
+
     def _scope(self) -> str | None:
         """
         Return the scope of the keys that are derived from the arguments; None for that of the context.
+
+        An agent that runs inside a tool call belongs to the conversation of that call, whatever its framework says: many give it
+        an id of its own, made anew each time.
 
         Raises:
             TypeError: there is none. It reaches the program, before the tool runs.
 
         """
         chosen: object = self._calls.scope
+        outer = _OUTER.get()
+        if outer is not None and not isinstance(chosen, str):
+            return outer
         if callable(chosen):
             chosen = chosen(self.caller)
             if not isinstance(chosen, str) or not chosen:
@@ -465,11 +508,23 @@ class Run:
         return self._count_failure(asked, error)
 
     def failed(
-        self, name: str, arguments: Mapping[str, object], error: Exception, *, read_only: bool = False
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        error: Exception,
+        *,
+        read_only: bool = False,
+        ran: bool = True,
     ) -> ToolFailure:
-        """Count a failure, and return it. Bindings call this for failures that a framework hands them."""
+        """
+        Count a failure, and return it. Bindings call this for failures that a framework hands them.
+
+        `ran`: False if the framework did not call the tool.
+        """
         reads = read_only or name in self._calls.read_only
-        return self._count_failure(_Asked(name, arguments, _digest(arguments), reads, True), error)
+        fault = tool_fault(error, read_only=reads)
+        fault = fault if ran else replace(fault, executed=Executed.NO)
+        return self._count_failure(_Asked(name, arguments, _digest(arguments), reads, True), error, fault)
 
     def _count_failure(self, asked: _Asked, error: Exception, fault: Fault | None = None) -> ToolFailure:
         name = asked.name
@@ -545,13 +600,15 @@ class Run:
 class _Asked:
     """A call that the model asks for."""
 
-    __slots__ = ("again", "arguments", "digest", "name", "reads", "scope", "takes_again")
+    __slots__ = ("again", "arguments", "covered", "digest", "name", "reads", "scope", "takes_again")
 
     def __init__(
         self, name: str, arguments: Mapping[str, object], digest: str, reads: bool, takes_again: bool
     ) -> None:
         self.name, self.arguments, self.digest = name, arguments, digest
         self.reads, self.takes_again = reads, takes_again
+        self.covered = False
+        """Whether it goes through the ledger."""
         self.scope: str | None = None
         self.again: str | None = None
 
@@ -593,9 +650,11 @@ class _Attempt:
         passing: tuple[type[BaseException], ...],
         asking: tuple[type[BaseException], ...],
         failure_of: Callable[[object], Exception | None] | None = None,
+        stored: Callable[[object], object] | None = None,
     ) -> None:
         self._passing, self._asking, self._failure_of = passing + asking, asking, failure_of
-        self.ran = False
+        self._stored, self._kept = stored, _NOTHING
+        self._value: object = None
         self.stopped: BaseException | None = None
         self.returned: tuple[object] | None = None
         """The result, if it says that the call failed."""
@@ -606,7 +665,8 @@ class _Attempt:
         self.returned = None
         error = None if self._failure_of is None else self._failure_of(result)
         if error is None:
-            return result
+            self._value, self._kept = result, result if self._stored is None else self._stored(result)
+            return self._kept
         self.returned = (result,)
         if isinstance(error, ReturnedError):
             # The ledger reads from it whether the tool ran.
@@ -616,8 +676,14 @@ class _Attempt:
         self.error = error
         raise error
 
+    def result(self, outcome: object, restore: Callable[[object], object] | None) -> object:
+        """Return the result of the call: that of the tool, or what `restore` makes of an outcome from elsewhere."""
+        if outcome is self._kept:
+            return self._value
+        return outcome if restore is None else restore(outcome)
+
     def __enter__(self) -> None:
-        self.ran = True
+        return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if not isinstance(error, self._passing):

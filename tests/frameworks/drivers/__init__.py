@@ -1,0 +1,1 @@
+"""Each framework with a scripted model, for the matrix."""
