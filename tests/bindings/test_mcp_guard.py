@@ -10,7 +10,7 @@ import pytest
 from mcp.client.stdio import StdioServerParameters
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
-from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
+from mcp_types import CallToolResult, Implementation, ListToolsResult, TextContent, Tool, ToolAnnotations
 
 from amends import extract
 from amends.bindings.mcp import guard
@@ -375,14 +375,20 @@ async def test_a_translate_function_replaces_the_rules():
 
 @pytest.mark.parametrize("make", [_declaring, _declaring_low_level, _declaring_fastmcp])
 @pytest.mark.parametrize("mode", MODES)
-async def test_errors_of_tools_with_an_output_schema(make, mode):
-    """Up to 2025-11-25 such an error is text alone: clients validate `structuredContent` against the schema."""
-    async with mcp.Client(make(), mode=mode) as client:
+@pytest.mark.parametrize("name", [None, "editor", "mcp"])
+async def test_errors_of_tools_with_an_output_schema(make, mode, name):
+    """
+    Up to 2025-11-25 such an error is text alone: clients validate `structuredContent` against the schema.
+
+    The Python SDK does not, which is known by the name and the version that it sends if the program chooses none.
+    """
+    info = None if name is None else Implementation(name=name, version="1.0")
+    async with mcp.Client(make(), mode=mode, client_info=info) as client:
         bare = await client.call_tool("bare")
         assert bare.structured_content == {KEY: error_in(bare), "errors": [error_in(bare)]}
         shaped = await client.call_tool("shaped")
         assert error_in(shaped)["code"] == extract(shaped).code == "RATE_LIMITED"
-        assert (shaped.structured_content is not None) is (mode == "2026-07-28")
+        assert (shaped.structured_content is not None) is (mode == "2026-07-28" or name is None)
         # A tool that only reads and whose upstream failed had no effect (M3).
         records = [(await client.call_tool(name)).meta["amends/fault"] for name in ("reads", "writes")]
         assert [record["executed"] for record in records] == ["no", "maybe"]

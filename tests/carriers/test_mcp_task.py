@@ -66,3 +66,11 @@ def test_other_documents_are_no_tasks():
         task_response({"id": "7"})
     with pytest.raises(TypeError, match="tasks/get"):
         task_response("7")
+
+
+def test_the_shape_of_a_request_that_made_a_task():
+    """The answer has the task inside: its failure is read without saying that it came over MCP."""
+    created = {"task": {"taskId": "t", "status": "failed", "statusMessage": "No space left"}}
+    assert extract(created).code == "INTERNAL_ERROR"
+    assert extract({"jsonrpc": "2.0", "id": 1, "result": created}).code == "INTERNAL_ERROR"
+    assert extract({"task": {"taskId": "t", "status": "working"}}) is None

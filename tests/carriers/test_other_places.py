@@ -47,9 +47,10 @@ def task(data):
     "result", [{"adcp_error": ERROR}, {"errors": [ERROR]}, {"adcp_error": ERROR, "errors": [ERROR]}]
 )
 @pytest.mark.parametrize("native", [True, False])
-def test_a_webhook_of_a_failed_task(via, result, native):
-    """However it is read, as an object and as JSON."""
-    webhook = {**WEBHOOK, "result": result}
+@pytest.mark.parametrize("id", ["task_id", "taskId"])
+def test_a_webhook_of_a_failed_task(via, result, native, id):
+    """However it is read, as an object and as JSON. With `taskId` it looks like a task of MCP."""
+    webhook = {**WEBHOOK, "result": result, id: "task_1"}
     for document in (webhook, json.dumps(webhook), {"jsonrpc": "2.0", "id": 1, "result": webhook}):
         if via in {"adcp", "task", "jsonrpc"} and "jsonrpc" in document:
             continue

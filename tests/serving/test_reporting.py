@@ -29,6 +29,7 @@ def test_an_expected_failure_is_logged_at_info(caplog):
     (record,) = caplog.records
     assert record.getMessage() == f"tools/call 'buy': SERVICE_UNAVAILABLE [trace_id={ID}]"
     assert (record.levelno, record.exc_info) == (logging.INFO, None)
+    assert (record.trace_id, record.code) == (ID, "SERVICE_UNAVAILABLE")
 
 
 def test_any_other_failure_is_logged_with_its_traceback(caplog):

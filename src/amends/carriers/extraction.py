@@ -542,7 +542,7 @@ _OTHER_KEYS = _PROBLEM_KEYS | {"code", "error", "ok"}
 SHAPES: tuple[tuple[str, frozenset[str], Callable[[dict[str, Any]], bool]], ...] = (
     ("jsonrpc", frozenset({"jsonrpc", "error"}), jsonrpc.is_response),
     ("arcp", frozenset({"arcp", "payload"}), _is_arcp),
-    ("mcp", frozenset({"content", "isError", "structuredContent", "taskId"}), _is_mcp),
+    ("mcp", frozenset({"content", "isError", "structuredContent", "taskId", "task"}), _is_mcp),
     ("a2a", frozenset({"status", "artifacts", "artifact", *a2a.WRAPPERS}), _is_a2a),
     ("http", frozenset({"headers", "body"}), _is_http),
     ("websocket", frozenset({"close_code"}), _is_close),

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.wire import as_dict
+from amends.dialects.adcp_document import webhook_error
 from amends.dialects.members import mapping, text
 
 __all__ = ["STATES", "is_task", "outcome_of"]
@@ -45,16 +46,19 @@ def outcome_of(document: dict[str, Any]) -> dict[str, Any]:
     """
     task = document
     if "taskId" not in task:
-        inner = as_dict(document.get("result")) if "jsonrpc" in document else None
+        inner = as_dict(document.get("result")) if "jsonrpc" in document else document
         if inner is None:
             return document
-        # The response to a request that made a task has it inside.
+        # The answer to a request that made a task has it inside.
         task = inner if "taskId" in inner else as_dict(inner.get("task")) or inner
     if not is_task(task):
         return document
     status = text(task.get("status"))
     if status == "completed":
         return as_dict(task.get("result")) or {}
+    if status == "failed" and "error" not in task and webhook_error(task) is not None:
+        # A webhook of AdCP, which has members of the same names.
+        return task
     if status == "failed":
         message = text(task.get("statusMessage")) or ""
         return {"jsonrpc": "2.0", "error": mapping(task.get("error")) or {"message": message}}

@@ -61,6 +61,7 @@ def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str
         trace,
         f" [upstream_trace_id={truncate(strip(upstream), 128)}]" if upstream else "",
         exc_info=None if failure.expected else failure.cause,
+        extra={"trace_id": trace, "code": fault.code},
     )
     recording.emit(f"{log.name.rpartition('.')[2]} server", "sent", fault, name=what, trace_id=trace)
     raised = fault.raised

@@ -30,5 +30,5 @@ if __name__ == "__main__":
     if kind != "bare":
         guard(server)
     if kind == "structured":
-        sys.modules["amends.bindings.mcp.guard"].ERRORS_BESIDE_SCHEMA = ""
+        sys.modules["amends.bindings.mcp.guard"].may_be_structured = lambda protocol, client: True
     server.run(transport="streamable-http", port=int(port))

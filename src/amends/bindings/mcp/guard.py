@@ -37,7 +37,7 @@ from amends.bindings.mcp.handler_errors import (
     raised_by_client,
     unwrap,
 )
-from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, LOG, report, rpc_error, tool_result
+from amends.bindings.mcp.responses import LOG, client_of, may_be_structured, report, rpc_error, tool_result
 from amends.bindings.mcp.sdk_internals import lowlevel_server
 from amends.bindings.mcp.tool_declarations import (
     DECLARES_NOTHING,
@@ -300,7 +300,7 @@ class Guard:
             raise MCPError(number, message, data) from None
         tool = await self._find_tool(getattr(params, "name", None), ctx)
         fault = report(with_executed(failure, read_only=tool.read_only), method, params, ctx.meta)
-        structured = ctx.protocol_version >= ERRORS_BESIDE_SCHEMA or not tool.has_output_schema
+        structured = not tool.has_output_schema or may_be_structured(ctx.protocol_version, client_of(ctx))
         return CallToolResult.model_validate(tool_result(fault, ctx.protocol_version, structured=structured))
 
     async def _find_tool(self, name: object, ctx: Context) -> Declaration:

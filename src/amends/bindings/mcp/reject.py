@@ -23,7 +23,7 @@ from mcp.server.context import CallNext, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from amends.bindings.mcp.guard import TOOL
-from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, LOG, tool_result
+from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, LOG, client_of, may_be_structured, tool_result
 from amends.carriers import challenge, jsonrpc
 from amends.core.crosswalk import transfer
 from amends.core.fault import Fault
@@ -136,7 +136,8 @@ class Rejection:
             # A3: every other code is sent in the tool's result.
             modern = ctx.protocol_version >= ERRORS_BESIDE_SCHEMA
             # The tool may have an output schema, which earlier clients apply to errors too.
-            result = tool_result(fault, ctx.protocol_version, structured=modern)
+            structured = may_be_structured(ctx.protocol_version, client_of(ctx))
+            result = tool_result(fault, ctx.protocol_version, structured=structured)
             return {**result, "resultType": "complete"} if modern else result
         raise MCPError(*self._error(fault, ctx.protocol_version))
 

@@ -13,7 +13,17 @@ from amends.serving.adcp_error import error_object, sentence
 from amends.serving.reporting import record_beside
 from amends.serving.server_errors import Failure
 
-__all__ = ["ERRORS_BESIDE_SCHEMA", "INTERNAL", "INVALID", "LOG", "report", "rpc_error", "tool_result"]
+__all__ = [
+    "ERRORS_BESIDE_SCHEMA",
+    "INTERNAL",
+    "INVALID",
+    "LOG",
+    "client_of",
+    "may_be_structured",
+    "report",
+    "rpc_error",
+    "tool_result",
+]
 
 LOG = logger("amends.mcp")
 
@@ -22,6 +32,11 @@ ERRORS_BESIDE_SCHEMA = "2026-07-28"
 """
 The first protocol version whose clients do not validate the `structuredContent` of an error against the tool's output
 schema. In earlier versions the error of a tool with an output schema is text alone (design section 8).
+"""
+_READ_ERRORS_BESIDE_SCHEMA = frozenset({("mcp", "0.1.0")})
+"""
+Clients of earlier versions that do not validate it either, by the name and version that they send: the Python SDK's default
+(1.10 to 2.3 were tried). A program that names itself may use any SDK, so it is not known.
 """
 _LONGEST_NAME = 64
 _LONGEST_URI = 2048
@@ -54,6 +69,37 @@ def _name_in(params: object) -> str:
         if value is not None:
             return repr(str(value)[:_LONGEST_NAME])
     return ""
+
+
+def client_of(ctx: object) -> object:
+    """
+    Return the `Implementation` that the client of a request sent, or None.
+
+    >>> client_of(None) is None
+    True
+    """
+    params = getattr(getattr(ctx, "session", None), "client_params", None)
+    return getattr(params, "client_info", None)
+
+
+def may_be_structured(protocol: str, client: object) -> bool:
+    """
+    Return whether the error of a tool with an output schema may have `structuredContent`.
+
+    >>> from mcp_types import Implementation
+    >>> may_be_structured("2025-11-25", Implementation(name="mcp", version="0.1.0"))
+    True
+    >>> may_be_structured("2025-11-25", Implementation(name="editor", version="1.0"))
+    False
+
+    Args:
+        protocol: the negotiated protocol version.
+        client: the client's `Implementation`, or None if it sent none.
+
+    """
+    if protocol >= ERRORS_BESIDE_SCHEMA:
+        return True
+    return (getattr(client, "name", None), getattr(client, "version", None)) in _READ_ERRORS_BESIDE_SCHEMA
 
 
 def tool_result(fault: Fault, protocol: str, *, structured: bool = True) -> dict[str, object]:
