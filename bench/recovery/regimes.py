@@ -27,12 +27,15 @@ ATTEMPTS, PATIENCE = 5, 300.0
 
 
 class Op:
-    __slots__ = ("at", "attempt", "client", "index", "over", "sent", "successes", "waited", "waits_since")
+    __slots__ = (
+        "at", "attempt", "client", "index", "over", "repeats", "sent", "successes", "waited", "waits_since",
+    )  # fmt: skip
 
     def __init__(self, index: int, at: float, client: Process) -> None:
         self.index, self.at, self.client = index, at, client
         self.attempt, self.waited, self.over, self.sent, self.waits_since = 0, 0.0, 0.0, 0.0, 0.0
         self.successes = 0
+        self.repeats = False  # without an Upstream: whether it shares that of the repeats
 
 
 class Process:
@@ -40,8 +43,8 @@ class Process:
 
     __slots__ = ("bare", "controller", "queue", "quota", "timer")
 
-    def __init__(self) -> None:
-        self.controller = Controller()
+    def __init__(self, policy: str) -> None:
+        self.controller = Controller(aside=policy == "bare")
         self.quota = Quota()
         self.bare = ProcessQuota()
         self.queue: deque[Op] = deque()
@@ -67,7 +70,7 @@ class Simulation:
         self.order = 0
         self.calls = self.refused = 0
         count = 1 + max((client for _, client in self.arrivals), default=0)
-        self.processes = [Process() for _ in range(count)]
+        self.processes = [Process(policy) for _ in range(count)]
         self.ends = [math.nan] * len(self.arrivals)
         self.ok = [False] * len(self.arrivals)
         self.trace: list | None = None
@@ -95,7 +98,7 @@ class Simulation:
         op.attempt += 1
         op.sent, op.successes = self.now, op.client.bare.successes
         self.calls += 1
-        op.client.controller.sent += 1
+        op.client.controller.sent += self.policy == "amends" or op.repeats
         when, status, hint = self.service.call(self.now, op.index, op.attempt, self.arrivals[op.index][1])
         self.refused += status == 429
         limit = self.now + self.regime.timeout
@@ -213,27 +216,58 @@ class Simulation:
         self.send(op)
 
     def finished_plain(self, op: Op, status: int, hint: float | None) -> None:
-        op.client.bare.successes += status == 200
+        process, held = op.client, False
+        process.bare.successes += status == 200
+        if op.repeats:
+            held = self.report_repeat(op, status, hint)
         if status in {200, 422} or self.policy == "no retry" or op.attempt >= ATTEMPTS:
             self.end(op, status == 200)
+            return
+        if held:
+            self.park(op)
             return
         delay = hint if hint is not None else min(60.0, 2.0 ** (op.attempt - 1)) * (1 - 0.5 * self.draw())
         if op.waited + delay > PATIENCE:
             self.end(op, False)
         else:
             op.waited += delay
-            if self.policy == "loop" or (status == 429 and hint is not None):
+            if self.policy == "loop" or (status == 429 and hint is not None and op.attempt == 1):
                 self.later(self.now + delay, self.send, op)
             else:
-                self.later(self.now + delay, self.repeat_bare, op, 0.0 if status else self.now - op.sent)
+                self.later(self.now + delay, self.repeat_bare, op, status, hint)
 
-    def repeat_bare(self, op: Op, silent: float) -> None:
-        """Without an Upstream: the quota of the process."""
-        at = op.client.bare.take(self.now, silent=silent, before=op.successes)
-        if at == 0.0:
-            self.send(op)
+    def report_repeat(self, op: Op, status: int, hint: float | None) -> bool:
+        """Without an Upstream: report a call to that of the repeats. Return whether it holds back all of them."""
+        process, controller, held = op.client, op.client.controller, False
+        if status in {200, 422}:
+            controller.succeeded(self.now, op.sent, waiting=bool(process.queue))
         else:
-            self.end(op, False)
+            kind = (
+                SILENT if status == 0 else HINT if hint is not None else REFUSED if status == 429 else PLAIN
+            )
+            held = controller.failed(self.now, op.sent, self.draw(), kind, hint or 0.0, limited=status == 429)
+        self.let_out(process)
+        return held
+
+    def repeat_bare(self, op: Op, status: int, hint: float | None) -> None:
+        """Without an Upstream: the quota of the process, and the queue of its repeats."""
+        process, controller = op.client, op.client.controller
+        upstream = process.bare.repeats_of(None, self.now)
+        if not op.repeats:
+            op.repeats = True
+            if not controller.limited or controller.state == OPEN:
+                controller.traffic.know(self.now, upstream._controller.traffic.rate(self.now))
+            controller.traffic.failed(self.now)
+        silent = 0.0 if status else self.now - op.sent
+        if controller.state == OPEN and not process.queue:
+            if process.bare.take(self.now, silent=silent, before=op.successes) == 0.0:
+                self.send(op)
+                return
+            kind = (
+                SILENT if status == 0 else HINT if hint is not None else REFUSED if status == 429 else PLAIN
+            )
+            controller.shut(self.now, op.sent, self.draw(), kind, hint or 0.0, limited=status == 429)
+        self.park(op)
 
 
 def measure(run: Simulation) -> dict[str, float]:

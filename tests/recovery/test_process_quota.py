@@ -1,13 +1,15 @@
 """Tests of the quota of operations without an Upstream."""
 
+import asyncio
 from functools import partial
 
 import pytest
 
-from amends import FaultError, Operation, Policy, errors, recover
+from amends import FaultError, Operation, Policy, arecover, errors, recover
 from amends.errors import RateLimitedError
 from amends.recovery import configure
 from amends.recovery.process_quota import CALLEES, SAVED, ProcessQuota, callee_of
+from amends.testing import Script
 
 
 def left(quota, now=0.0, **options):
@@ -98,20 +100,67 @@ def failing(error, calls):
 
 
 def test_a_bare_recover_takes_part(clock):
-    """Many failing operations make few calls; `configure(quota=None)` turns the quota off."""
+    """When nothing is saved, the repeats of all operations are sent one at a time, with growing gaps, within their waiting."""
     calls = []
-    call = failing(errors.ServiceUnavailableError("no"), calls)
+
+    def call():
+        calls.append(clock.now())
+        raise errors.ServiceUnavailableError("no")
+
     for _ in range(30):
         with pytest.raises(FaultError):
-            recover(call, read_only=True)
-    assert 30 + SAVED <= len(calls) <= 30 + SAVED + 3
+            recover(call, read_only=True, policy=Policy(max_wait=20))
+    held = calls[2 * 5 + 5 :]
+    assert (held[-1] - held[0]) / len(held) > 3
     configure(quota=None)
     try:
+        before = len(calls)
         with pytest.raises(FaultError):
             recover(call, read_only=True, policy=Policy(attempts=5))
-        assert len(calls) >= 30 + SAVED + 5
+        assert len(calls) == before + 5
+        assert calls[-1] - calls[before] < 16
     finally:
         configure(quota=True)
+
+
+async def test_a_cold_batch_waits_for_one_repeat(clock):
+    """Of a hundred calls that fail at once, eight are repeated from savings; the others wait until one is answered."""
+    down_until, calls = clock.now() + 3.0, []
+
+    async def call():
+        calls.append(clock.now())
+        if clock.now() < down_until:
+            raise errors.ServiceUnavailableError("no")
+        return "done"
+
+    found = await asyncio.gather(*(arecover(call, read_only=True) for _ in range(100)))
+    assert found == ["done"] * 100
+    assert len(calls) <= 230
+    assert clock.now() < down_until + 4
+
+
+def test_a_function_whose_repeats_are_held_makes_first_calls(clock):
+    """Only repeats wait: a first call is made at once, and its success ends nothing for the others."""
+    script = Script(*[errors.ServiceUnavailableError("no")] * 20, "done", repeat=True)
+    for _ in range(4):
+        with pytest.raises(FaultError):
+            recover(script, read_only=True)
+    began = clock.now()
+    assert recover(script, read_only=True) == "done"
+    assert clock.now() == began
+
+
+def test_functions_are_held_apart(clock):
+    """The repeats of another function are not held."""
+    for _ in range(4):
+        with pytest.raises(FaultError):
+            recover(
+                failing(errors.ServiceUnavailableError("no"), []), read_only=True, policy=Policy(max_wait=20)
+            )
+    other = Script(errors.ServiceUnavailableError("no"), "done")
+    began = clock.now()
+    assert recover(other, read_only=True) == "done"
+    assert clock.now() < began + 1.1
 
 
 def test_the_repeats_that_a_rate_limit_asks_for_are_not_counted(clock):

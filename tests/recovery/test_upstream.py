@@ -185,13 +185,14 @@ def test_repeats_are_bounded_by_a_quota(clock):
 
 
 def test_operations_without_an_upstream_share_the_quota_of_the_process(clock):
-    """A bare `recover` stops repeating when most calls of the process fail. `configure` turns that off."""
+    """The repeats of a bare `recover` wait for each other when most calls fail. `configure` turns that off."""
     script = Script(ServiceUnavailableError(), repeat=True)
+    short = Policy(max_wait=10)
     try:
         for _ in range(40):
             with pytest.raises(ServiceUnavailableError) as caught:
-                recover(script, operation=READ)
-        assert caught.value.decision.reason == "budget"
+                recover(script, operation=READ, policy=short)
+        assert caught.value.decision.reason == "parked"
         assert 40 < script.count < 100
         configure(quota=None)
         with pytest.raises(ServiceUnavailableError) as caught:

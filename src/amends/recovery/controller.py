@@ -65,9 +65,11 @@ class Controller:
         "traffic",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, *, aside: bool = False) -> None:
+        """`aside`: only repeats are sent through it, beside first calls that it does not know."""
         self.traffic = Traffic()
-        self.evidence, self.hold, self.pace = Evidence(self.traffic), Hold(self.traffic), Pace(self.traffic)
+        self.evidence, self.hold = Evidence(self.traffic), Hold(self.traffic, aside=aside)
+        self.pace = Pace(self.traffic, aside=aside)
         self.room = Room()
         self.state, self.since = OPEN, 0.0
         self._before = OPEN  # OPEN or RAMP: the state before WARY or SHUT
@@ -261,6 +263,17 @@ class Controller:
                 self.pace.start_at_successes(now)
             else:
                 self.pace.cut_refused(now, sent, run=self.evidence.run)
+
+    def shut(self, now: float, sent: float, draw: float, kind: int, hint: float, *, limited: bool) -> None:
+        """Hold back all calls after a failure, whatever is known of others."""
+        self._before = OPEN
+        self._go(SHUT, now)
+        self.since, self.limited, self.level = sent, limited, inf
+        self.evidence.strained = kind == SILENT
+        self.hold.note_failure(now - sent, first=True)
+        if kind == HINT:
+            self.hold.note_hint(now, hint, confirmed=False, held=False)
+        self.hold.begin(now, draw, kind, hint)
 
     def abandoned(self, sent: float) -> None:
         """Report that the outcome of the call sent at `sent` shows nothing about the service."""

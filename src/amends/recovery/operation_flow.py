@@ -89,6 +89,7 @@ class Flow:
         "number",
         "only",
         "plan",
+        "repeats",
         "stepper",
         "trace",
         "upstream",
@@ -127,6 +128,8 @@ class Flow:
         self.plan = plan
         self.upstream = plan.upstream
         """The Upstream of the present call: the plan's, or that of the present target."""
+        self.repeats: Upstream | None = None
+        """Without an Upstream: the one that the repeats of the same function share, after the first call has failed."""
         self.number = 0
         """The number of the present target of a Failover."""
         self.called: list[int] = []
@@ -185,8 +188,9 @@ class Flow:
             fault, unrepeatable, repeatable = self._judge(fault, outcome.error)
             in_use = getattr(outcome.error, "waits_for_key", False)
             held = False
-            if self.upstream is not None:
-                held = self.upstream.failed(
+            queue = self.upstream or self.repeats
+            if queue is not None:
+                held = queue.failed(
                     fault,
                     outcome.ended,
                     outcome.sent,
@@ -235,12 +239,12 @@ class Flow:
             self.number = failover.choose(CLOCK.now(), self.failed, self.only if stay is None else stay)
             target = failover.targets[self.number]
             self.upstream = target.upstream
-        upstream, parked = self.upstream, 0.0
-        if upstream is not None:
-            if upstream.open:
-                upstream.begin()
+        upstream, queue, parked = self.upstream, self.upstream or self.repeats, 0.0
+        if queue is not None:
+            if queue.open:
+                queue.begin()
             else:
-                granted, parked = yield from self._queue(upstream)
+                granted, parked = yield from self._queue(queue)
                 if not granted:
                     return None
         generation = 0 if upstream is None else upstream.renewal.generation
@@ -306,8 +310,9 @@ class Flow:
 
     def _abandon(self, sent: float) -> None:
         """Report to the upstream that a call has no outcome: it was interrupted, or it could not be made."""
-        if self.upstream is not None:
-            self.upstream.abandoned(CLOCK.now(), sent)
+        queue = self.upstream or self.repeats
+        if queue is not None:
+            queue.abandoned(CLOCK.now(), sent)
 
     def _give_up_unsent(self, upstream: Upstream, now: float) -> None:
         """Decide to give up, because the upstream does not let the call out within the time left."""
@@ -332,9 +337,11 @@ class Flow:
         if decision.delay:
             yield Wait(decision.delay)
         if decision.reason not in _UNCHARGED and not self._invited(decision, fault):
-            longest = min(self.stepper.patience(CLOCK.now()), decision.delay or 0.0)
-            take = self.upstream.take_repeat if self.upstream else self._take_from_process(fault, outcome)
-            in_time = yield from wait_for_quota(take, longest)
+            if self.upstream is None:
+                self._take_from_process(fault, outcome)
+            else:
+                longest = min(self.stepper.patience(CLOCK.now()), decision.delay or 0.0)
+                in_time = yield from wait_for_quota(self.upstream.take_repeat, longest)
             if not in_time:
                 self.stepper = self.stepper.gave_up("budget", decision.delay)
         # Count the decided delay even if a test replaced `sleep` by a function that returns at once.
@@ -345,13 +352,21 @@ class Flow:
         """Return whether a rate limit named the time of this repeat; an upstream counts it nevertheless."""
         limited = row_for(fault.vocabulary, fault.code, fault.status).everyday == "RATE_LIMITED"
         named = fault.retry_after is not None and usable(fault.vocabulary, fault.retry_after) is not None
-        return self.upstream is None and decision.reason in _TIMED and named and limited
+        # Who is refused again at the time that was named is one of many that were named the same.
+        first = self.upstream is None and len(self.stepper.history) == 1
+        return first and decision.reason in _TIMED and named and limited
 
-    def _take_from_process(self, fault: Fault, outcome: Outcome) -> Callable[[float], float]:
-        """Return the function that takes the repeat of this failure from the quota of the process."""
+    def _take_from_process(self, fault: Fault, outcome: Outcome) -> None:
+        """Take the repeat of this failure from the quota of the process; if there is none, the repeats are held back."""
+        callee, now = self.plan.operation.name or callee_of(self.call), CLOCK.now()
+        repeats = self.repeats
+        if repeats is None:
+            repeats = self.repeats = process_quota.repeats_of(callee, now)
+            if repeats is None:
+                return
         silent = outcome.ended - outcome.sent if signal_of(fault) is Signal.SILENT else 0.0
-        callee = self.plan.operation.name or callee_of(self.call)
-        return partial(process_quota.take, callee=callee, silent=silent, before=outcome.successes)
+        if repeats.open and process_quota.take(now, callee=callee, silent=silent, before=outcome.successes):
+            repeats.hold_back(fault, now, outcome.sent, CLOCK.draw())
 
     # Other targets ---------------------------------------------------------------------------------------------
 
@@ -377,6 +392,8 @@ class Flow:
 
     def _is_repeat(self) -> bool:
         """Whether the present call was not the first of this operation to its service."""
+        if self.repeats is not None:
+            return False  # only repeats are reported
         return bool(self.stepper.history) if not self.called else self.called.count(self.number) > 1
 
     @property
@@ -506,10 +523,11 @@ class Flow:
     def _succeed(self, outcome: Outcome) -> object:
         """Report the success and return the result."""
         before = self.stepper
+        queue = self.upstream or self.repeats
         if self.upstream is None:
             process_quota.successes += 1
-        else:
-            self.upstream.succeeded(
+        if queue is not None:
+            queue.succeeded(
                 outcome.ended, outcome.sent, repeat=self._is_repeat(), priority=before.operation.priority
             )
         if before.history:

@@ -13,6 +13,9 @@ is down, a bare `recover` does not know that other operations fail as well. What
 A time-out may mean that the service has too much work: in a fleet of clients with little traffic each saved repeat is one
 more call to it. Each function that is called has savings of its own, so that failures of one service take no repeats from
 another.
+
+Repeats for which nothing is left wait in the queue of an Upstream that only they use, also one for each function (`repeats_of`): it
+sends one of them from time to time, and all when that one succeeds. First calls never wait.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from functools import partial
 from threading import Lock
 
 from amends.recovery.clock import CLOCK
+from amends.recovery.upstream import Upstream, for_repeats
 
 __all__ = ["ProcessQuota", "callee_of", "process_quota"]
 
@@ -57,12 +61,14 @@ _ENOUGH = 0.999
 class _Savings:
     """The repeats that are left for one function: of time-outs, and of other failures."""
 
-    __slots__ = ("at", "began", "cap", "counted", "other", "seen", "silent")
+    __slots__ = ("at", "began", "cap", "counted", "other", "rate", "repeats", "seen", "silent")
 
     def __init__(self, now: float, started: float) -> None:
         self.other, self.silent = SAVED, 1.0
         self.seen, self.at = 0, now
-        self.cap, self.began, self.counted = SAVED, started, 0
+        self.cap, self.rate, self.began, self.counted = SAVED, 0.0, started, 0
+        self.repeats = for_repeats()
+        """What is known from the repeats."""
 
     def earn(self, now: float, successes: int) -> None:
         """Add what the successes and the time since the last failure earned."""
@@ -71,8 +77,9 @@ class _Savings:
             self.silent = 0.0  # the first one was for a process without any success
         self.seen, self.at = successes, now
         if now - self.began >= 1.0:
-            rate = (successes - self.counted) / (now - self.began)
-            self.cap = max(SAVED, SAVED_SECONDS * rate, self.cap * 0.5 ** ((now - self.began) / 30.0))
+            fading = 0.5 ** ((now - self.began) / 30.0)
+            self.rate = max((successes - self.counted) / (now - self.began), self.rate * fading)
+            self.cap = max(SAVED, SAVED_SECONDS * self.rate)
             self.began, self.counted = now, successes
         self.silent = min(1.0, self.silent + PER_SUCCESS_SILENT * new)
         self.other = min(self.cap, self.other + PER_SUCCESS * new + PER_SECOND * passed)
@@ -105,10 +112,7 @@ class ProcessQuota:
         if not self._on:
             return 0.0
         with self._lock:
-            savings = self._callees.pop(callee, None) or _Savings(now, self._started)
-            self._callees[callee] = savings
-            if len(self._callees) > CALLEES:
-                self._callees.popitem(last=False)
+            savings = self._savings_of(callee, now)
             savings.earn(now, self.successes)
             doubtful = silent > LONG and self.successes - before < ANSWERED
             if doubtful and (self.successes or silent < COLD_LONG):
@@ -120,6 +124,23 @@ class ProcessQuota:
                 if left >= _ENOUGH:
                     savings.other = max(0.0, left - 1.0)
             return 0.0 if left >= _ENOUGH else now + (1.0 - left) / PER_SECOND
+
+    def repeats_of(self, callee: Hashable, now: float) -> Upstream | None:
+        """Return the Upstream of a function's repeats, for an operation that needs one; None if the quota is turned off."""
+        with self._lock:
+            if not self._on:
+                return None
+            savings = self._savings_of(callee, now)
+            savings.earn(now, self.successes)
+            savings.repeats.note_demand(now, savings.rate)
+            return savings.repeats
+
+    def _savings_of(self, callee: Hashable, now: float) -> _Savings:
+        savings = self._callees.pop(callee, None) or _Savings(now, self._started)
+        self._callees[callee] = savings
+        if len(self._callees) > CALLEES:
+            self._callees.popitem(last=False)
+        return savings
 
 
 def callee_of(call: Callable[..., object]) -> Hashable:

@@ -22,6 +22,9 @@ FIRST_SILENT, CAP_SILENT = 5.0, 15.0
 keep the service busy; longer: later recovery."""
 FIRST_PLAIN, CAP_PLAIN = 0.5, 30.0
 """The same after plain failures, which cost the service little. Shorter: more calls; longer: later recovery."""
+ASIDE, CAP_ASIDE = 0.1, 60.0
+"""For repeats beside first calls that are sent anyway: their part of the calls after silence, and the longest gap between probes. More: a
+fleet's repeats keep the service busy; less: what waits is sent later."""
 LEAST_CAP = 5.0
 """The cap of a process that sends many calls. Shorter: more calls in a long outage; longer: later recovery."""
 PRESUMED, PRESUMED_AFTER, PRESUMED_WARY = 4.0, 1.0, 0.1
@@ -75,11 +78,11 @@ class Hold:
     """The time without calls, and the probe at its end."""
 
     __slots__ = (
-        "_failed_probes", "_hint_level", "_longest_failure", "_traffic", "probe_sent", "resume_at", "until",
+        "_aside", "_failed_probes", "_hint_level", "_longest_failure", "_traffic", "probe_sent", "resume_at", "until",
     )  # fmt: skip
 
-    def __init__(self, traffic: Traffic) -> None:
-        self._traffic = traffic
+    def __init__(self, traffic: Traffic, *, aside: bool = False) -> None:
+        self._traffic, self._aside = traffic, aside
         self.resume_at, self.until = 0.0, 0.0
         """No call before this; and the time that the server named, if it did."""
         self.probe_sent = -1.0
@@ -134,7 +137,10 @@ class Hold:
         self._hint_level = self._hint_level if failed_probe else 0
         self.until = 0.0
         rate = max(self._traffic.rate(now), 1e-9)
-        if kind == SILENT:
+        if kind == SILENT and self._aside:
+            cap = min(CAP_ASIDE, max(LEAST_CAP, 1.0 / (ASIDE * max(self._traffic.burst(now), 1e-9))))
+            first = max(FIRST_SILENT, cap / 2.0)
+        elif kind == SILENT:
             cap = min(CAP_SILENT, max(LEAST_CAP, 4.0 / rate))
             first = max(FIRST_SILENT, cap / 2.0)
         else:
@@ -157,6 +163,7 @@ class Pace:
     """Calls per second, and when the last one was due."""
 
     __slots__ = (
+        "_aside",
         "_cut_at",
         "_limit",
         "_raised_at",
@@ -168,8 +175,8 @@ class Pace:
         "per_second",
     )
 
-    def __init__(self, traffic: Traffic) -> None:
-        self._traffic = traffic
+    def __init__(self, traffic: Traffic, *, aside: bool = False) -> None:
+        self._traffic, self._aside = traffic, aside
         self.per_second, self.last_sent = 1.0, -inf
         self._limit, self.limited_until = inf, -inf
         """The highest pace that the service allows, and until when."""
@@ -214,6 +221,8 @@ class Pace:
         demand = traffic.demand(now)
         if strained:  # what arrives has to be served; workers that waited do not add to it
             demand = traffic.rate(now) if traffic.good_before else traffic.burst(now)
+            if self._aside and traffic.good_before:
+                demand *= ASIDE
         demand = max(demand, LEAST_PACE)
         self.per_second, self._undisturbed = (
             (START if strained or traffic.good_before else REFUSED_PACE) * demand,

@@ -38,7 +38,7 @@ from amends.recovery.renewal import Renewal, Turn
 from amends.recovery.sharing import Shared, Sharing
 from amends.recovery.waiting_line import WaitingLine
 
-__all__ = ["Snapshot", "Upstream"]
+__all__ = ["Snapshot", "Upstream", "for_repeats"]
 
 _BACKOFF = Backoff()
 _KINDS = {Signal.PLAIN: PLAIN, Signal.REFUSED: REFUSED, Signal.HINT: HINT, Signal.SILENT: SILENT}
@@ -445,7 +445,7 @@ class Upstream:
                     held_already = controller.held_until() > now
                     self._asked_until = max(asked, self._asked_until) if held_already else asked
                     self._held_by = fault
-                limited = row_for(fault.vocabulary, fault.code, fault.status).everyday == "RATE_LIMITED"
+                limited = _is_limit(fault)
                 kind = _KINDS[signal]
                 held = controller.failed(
                     now, sent, draw, kind, hint, repeat=repeat, limited=limited, priority=priority
@@ -457,6 +457,29 @@ class Upstream:
                     self._sharing.write(controller.hold, now)
             self._let_out(now)
             return held
+
+    def hold_back(self, fault: Fault, now: float, sent: float, draw: float) -> None:
+        """Hold back all calls from now on, because the call sent at `sent` failed and nothing is left to repeat it."""
+        signal = signal_of(fault)
+        kind = _KINDS.get(signal, PLAIN)
+        with self._lock:
+            hint = (usable(fault.vocabulary, fault.retry_after) or 0.0) if kind == HINT else 0.0
+            if self._controller.state == OPEN:
+                self._controller.shut(now, sent, draw, kind, hint, limited=_is_limit(fault))
+            self._let_out(now)
+
+    def note_demand(self, now: float, rate: float) -> None:
+        """
+        Count an operation whose first call was not sent through this Upstream, and failed.
+
+        `rate`: how many such operations succeeded per second lately.
+        """
+        with self._lock:
+            if (
+                not self._controller.limited or self._controller.state == OPEN
+            ):  # at a limit they are what it lets through
+                self._controller.traffic.know(now, rate)
+            self._controller.traffic.failed(now)
 
     def abandoned(self, now: float, sent: float) -> None:
         """Report that the call sent at `sent` was interrupted."""
@@ -581,6 +604,17 @@ class Upstream:
         with self._lock:
             self.renewal.end(worked)
             self._let_out(now)
+
+
+def for_repeats() -> Upstream:
+    """Return an Upstream for the repeats of operations whose first calls are not sent through it."""
+    upstream = Upstream()
+    upstream._controller = Controller(aside=True)  # noqa: SLF001
+    return upstream
+
+
+def _is_limit(fault: Fault) -> bool:
+    return row_for(fault.vocabulary, fault.code, fault.status).everyday == "RATE_LIMITED"
 
 
 def _scope_of(parent: Upstream, name: str) -> Upstream:
