@@ -86,6 +86,7 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
     ),
     "amends.http.redirects:same_party": ("tests/http/test_redirects.py",),
     "amends.http.request_info:is_trusted": ("tests/http/test_hosts.py",),
+    "amends.vendors.computing:only_computes": ("tests/vendors/test_computing.py",),
     "amends.page.access:same_origin": ("tests/page/test_tasks.py::test_tasks",),
     "amends.process.evidence:fault_of": ("tests/process/test_run.py",),
     "amends.tasks.remote.reported_failures:redirect_fault": ("tests/tasks/remote/test_reported_failures.py",),

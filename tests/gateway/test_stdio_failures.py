@@ -238,9 +238,9 @@ async def test_a_translated_session_survives_a_restart(make):
 async def test_concurrency_bounds_a_command_too(make):
     """Further calls are refused with a wait."""
     async with serving(make(concurrency=1)) as gateway:
-        gateway.upstreams[0].stats.in_flight = 1
+        gateway.upstreams[0].crowd.enter("another route")
         assert (await post(gateway, {"id": 1, "method": "tools/list"}))[0] == 503
-        gateway.upstreams[0].stats.in_flight = 0
+        gateway.upstreams[0].crowd.leave("another route")
         assert b"200" in (
             await raw(gateway, b"GET /_amends/health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
         )

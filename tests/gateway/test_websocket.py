@@ -77,11 +77,11 @@ async def test_a_refused_handshake_passes_and_redirects_are_not_followed():
                 await connect(url)
             assert failed.value.response.status_code == 502
             assert other.requests == []
-            gateway.upstreams[0].stats.in_flight = 1
+            gateway.upstreams[0].crowd.in_flight = 1
             with pytest.raises(InvalidStatus) as failed:
                 await connect(url)
             assert failed.value.response.status_code == 503
-            gateway.upstreams[0].stats.in_flight = 0
+            gateway.upstreams[0].crowd.in_flight = 0
 
 
 async def test_a_reload_keeps_open_connections():

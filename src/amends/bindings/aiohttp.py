@@ -127,7 +127,8 @@ async def _send(
     key: str | None = None,
 ) -> aiohttp.ClientResponse:
     content: tuple[str, bytes] | None = None
-    if options.reuse_keys and (not request.body or isinstance(request.body, BytesPayload)):
+    asked = options.reuse_keys or request.method == "POST"
+    if asked and (not request.body or isinstance(request.body, BytesPayload)):
         content = str(request.url), await request.body.as_bytes() if request.body else b""
     call = Call(
         options,

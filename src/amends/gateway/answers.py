@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 import aiohttp
+from msgspec.structs import replace
 
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
@@ -16,7 +17,7 @@ from amends.errors.base import FaultError
 from amends.gateway.headers import response_headers
 from amends.gateway.rpc import is_response
 from amends.http.asgi_types import Send
-from amends.vendors.streams import read_stream
+from amends.vendors.streams import QUIET, read_stream
 
 __all__ = [
     "BODY_TIME",
@@ -220,8 +221,8 @@ async def first_event(response: aiohttp.ClientResponse) -> bytes:
     """
     Read a stream up to the end of its first event with data, at most READ bytes.
 
-    Comments, and the event with which MCP servers name an id only, are held back for a moment: the answer usually follows at
-    once, and after the first byte to the caller nothing is repeated.
+    Comments, the event with which MCP servers name an id only, and those that announce the answer of a model are held back for a
+    moment: the answer usually follows at once, and after the first byte to the caller nothing is repeated.
     """
     data = bytearray()
     seen = 0
@@ -246,7 +247,32 @@ async def first_event(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _has_data(event: bytes | bytearray) -> bool:
-    return any(line.startswith(b"data:") and line[5:].strip() for line in event.splitlines())
+    """Return whether an event says something: it has data, and does not only announce the answer of a model."""
+    return any(
+        line.startswith(b"data:") and line[5:].strip() and not _QUIET.search(line, 5, 200)
+        for line in event.splitlines()
+    )
+
+
+_QUIET = re.compile(
+    rb'"type"\s*:\s*"(?:' + b"|".join(re.escape(name.encode()) for name in sorted(QUIET)) + rb')"'
+)
+"""Events with which the answer of a model is announced, before its first output."""
+
+
+def beginning(data: bytes) -> bytes:
+    r"""
+    Return a stream up to the end of its first event that says something.
+
+    >>> beginning(b'data: {"type": "ping"}\n\ndata: {"type": "error"}\n\ndata: 1\n\n')
+    b'data: {"type": "ping"}\n\ndata: {"type": "error"}\n\n'
+    """
+    seen = 0
+    for end in EVENT_END.finditer(data):
+        if _has_data(data[seen : end.end()]):
+            return data[: end.end()]
+        seen = end.end()
+    return data
 
 
 async def read_response(response: aiohttp.ClientResponse, limit: int) -> bytes:
@@ -278,8 +304,13 @@ def data_of(event: bytes) -> bytes:
 
 
 def failure_in_stream(data: bytes, vendor: str | None) -> Fault | None:
-    """Return the failure in the beginning of a stream, or None."""
-    return read_stream(data.decode("utf-8", "replace"), vendor=vendor)
+    """Return the failure in the beginning of a stream, or None. One after the first output is not repeated."""
+    first = beginning(data)
+    found = read_stream(first.decode("utf-8", "replace"), vendor=vendor)
+    if found is not None or len(first) == len(data):
+        return found
+    found = read_stream(data.decode("utf-8", "replace"), vendor=vendor)
+    return None if found is None else replace(found, max_retries=0)
 
 
 async def send_answer(send: Send, answer: Answer) -> None:

@@ -240,7 +240,7 @@ def _new_upstream(config: UpstreamConfig) -> HttpUpstream:
 
 async def _close_when_idle(upstream: HttpUpstream) -> None:
     """Close an upstream that is not configured any more, after its calls have ended."""
-    while upstream.stats.in_flight:  # noqa: ASYNC110
+    while upstream.crowd.in_flight or upstream.crowd.waiting:  # noqa: ASYNC110
         await asyncio.sleep(_DRAIN_TICK)
     await upstream.close()
     _log.info("upstream %s is closed", upstream.config.name)

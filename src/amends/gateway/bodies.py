@@ -89,7 +89,13 @@ async def _next(receive: Receive, seconds: float) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-async def read_body(receive: Receive, length: int | None, limit: int, timeout: float) -> Body:  # noqa: ASYNC109
+async def read_body(
+    receive: Receive,
+    length: int | None,
+    limit: int,
+    timeout: float,  # noqa: ASYNC109
+    most: int = KEPT,
+) -> Body:
     """
     Read a body as far as it is kept.
 
@@ -98,6 +104,7 @@ async def read_body(receive: Receive, length: int | None, limit: int, timeout: f
         length: the length that the request names, if it names one.
         limit: the most bytes.
         timeout: seconds without a byte.
+        most: bytes that are kept.
 
     Raises:
         CallerGone, TooLarge, TooSlow: the body cannot be read.
@@ -111,7 +118,7 @@ async def read_body(receive: Receive, length: int | None, limit: int, timeout: f
             raise TooLarge
         return Body(piece, None, limit, timeout)
     data = bytearray(piece)
-    while more and len(data) <= KEPT and (length is None or length <= KEPT):
+    while more and len(data) <= most and (length is None or length <= most):
         piece, more = await _next(receive, timeout)
         data += piece
     if len(data) > limit:

@@ -40,7 +40,11 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 300.0
     """Seconds without a byte from the upstream, or of a request's body from the caller."""
     concurrency: int = 1000
-    """Calls at once; further calls are refused with a wait."""
+    """Calls at once; further calls are refused with a wait, unless their credential and route has few of these."""
+    repeat_computations: bool = True
+    """Whether calls of models, which only compute, are repeated although they may have been computed."""
+    patience: float = 5.0
+    """Seconds for which a failure is held back for repeats, if neither the caller nor the service names a time."""
     max_body: int = 1_000_000_000
     """Bytes of a request's body."""
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from amends.core.policy import Policy
 from amends.gateway.config import PAGE, GatewayConfig, UpstreamConfig, check_url
 from amends.recovery.policies import TOOL
 
@@ -181,6 +180,8 @@ _UPSTREAM: dict[str, Check] = {
     "max_body": _count,
 }
 _POLICY: dict[str, Check] = {"attempts": _count, "max_wait": _seconds, "deadline": _seconds}
+_HELD_BACK: dict[str, Check] = {"patience": _seconds, "repeat_computations": _bool}
+"""Members of `policy` that only the gateway has."""
 _KINDS = {"url": "http", "mcp": "mcp", "a2a": "a2a", "command": "stdio"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -233,15 +234,19 @@ class _Reader:
             self._wrong(path, "translate", 'translate is "adcp" here: a problem document is for url')
         values["prefix"] = values.get("prefix", f"/{name}").rstrip("/")
         return UpstreamConfig(
-            name=name, kind=_KINDS[addresses[0]], policy=self._policy(path, given_policy), **values
+            name=name, kind=_KINDS[addresses[0]], **self._policy(path, given_policy), **values
         )
 
-    def _policy(self, path: tuple[str, ...], given: object) -> Policy:
+    def _policy(self, path: tuple[str, ...], given: object) -> dict[str, Any]:
+        """Return the policy, and the other members of its table."""
         if not isinstance(given, dict):
             self._wrong(path, "policy", "policy is a table: { attempts = 3, max_wait = 60 }")
-            return Policy()
-        values = self._checked((*path, "policy"), given, _POLICY)
-        return replace(TOOL, **values)
+            return {}
+        values = self._checked((*path, "policy"), given, {**_POLICY, **_HELD_BACK})
+        others = {name: values.pop(name) for name in _HELD_BACK if name in values}
+        if TOOL.ends_within is not None and values.get("max_wait", 0) >= TOOL.ends_within:
+            values["ends_within"] = None  # a user who allows longer waits allows later ends
+        return {"policy": replace(TOOL, **values), **others}
 
     def _checked(
         self, path: tuple[str, ...], table: dict[str, object], checks: dict[str, Check]

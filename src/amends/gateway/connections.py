@@ -50,7 +50,7 @@ def new_session(config: UpstreamConfig, origin: str) -> aiohttp.ClientSession:
         return response
 
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=config.concurrency, ttl_dns_cache=60, keepalive_timeout=_KEPT),
+        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=_KEPT),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(
             total=None,

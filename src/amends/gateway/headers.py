@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from amends.gateway.caller_limits import LIMITS
+
 __all__ = ["BadRequest", "RequestHeaders", "request_headers", "response_headers", "traverses"]
 
 _HOP = frozenset(
@@ -14,6 +16,7 @@ _HOP = frozenset(
 )
 """RFC 9110, 7.6.1: they belong to one connection."""
 _NOT_SENT = _HOP | {b"host", b"expect"}
+_READ = frozenset({b"content-length", b"idempotency-key", b"traceparent", *LIMITS})
 _PLAIN_CONNECTIONS = frozenset({b"keep-alive", b"close", b"Keep-Alive", b"Close"})
 
 
@@ -24,7 +27,7 @@ class BadRequest(Exception):
 class RequestHeaders:
     """The headers of a request for the upstream, and what the gateway has to know of them."""
 
-    __slots__ = ("chunked", "key", "left", "length", "sent", "traceparent")
+    __slots__ = ("chunked", "key", "left", "length", "limit", "sent", "traceparent")
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
@@ -34,6 +37,8 @@ class RequestHeaders:
         self.traceparent: str | None = None
         self.left: str | None = None
         """What the caller has left (`Amends-Left`)."""
+        self.limit: float | None = None
+        """Seconds for which the caller waits, if it says so."""
 
     def with_left(self, stated: str | None) -> list[tuple[str, str]]:
         """Return the headers with what a repeat has left instead of what the caller had; without one, they are unchanged."""
@@ -72,7 +77,9 @@ def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1"
             text = value.decode()
         except UnicodeDecodeError:
             text = value.decode("latin-1")
-        if name == b"content-length":
+        if name not in _READ:
+            pass
+        elif name == b"content-length":
             if found.length is not None or not text.isdecimal() or not text.isascii() or len(text) > 15:
                 raise BadRequest("the content length is not one number")
             found.length = int(text)
@@ -80,8 +87,12 @@ def request_headers(headers: Iterable[tuple[bytes, bytes]], version: str = "1.1"
             found.key = text.strip() or None
         elif name == b"traceparent":
             found.traceparent = text
-        elif name == b"amends-left":
-            found.left = text
+        else:
+            limit = LIMITS[name](text)
+            if limit is not None:
+                found.limit = limit if found.limit is None else min(limit, found.limit)
+            if name == b"amends-left":
+                found.left = text
         sent.append((name.decode("latin-1"), text))
     if hosts != 1 and (hosts or version != "1.0"):
         raise BadRequest("the request does not name one host")

@@ -7,6 +7,7 @@ runs the flow of `amends.recovery`. After the first byte of an answer was sent t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from copy import copy
 from time import monotonic
@@ -36,24 +37,28 @@ from amends.gateway.answers import (
     read_up_to,
     send_answer,
 )
-from amends.gateway.bodies import Body, BodyFailed, CallerGone, TooLarge, TooSlow, read_body
+from amends.gateway.bodies import KEPT, Body, BodyFailed, CallerGone, TooLarge, TooSlow, read_body
 from amends.gateway.config import UpstreamConfig
 from amends.gateway.connections import new_session
-from amends.gateway.headers import BadRequest, RequestHeaders, request_headers, response_headers, traverses
+from amends.gateway.crowd import Crowd
+from amends.gateway.headers import BadRequest, RequestHeaders, request_headers, traverses
 from amends.gateway.refusals import FACTS, refusal, send_and_read_on, send_problem, send_whole
+from amends.gateway.repeats import Repeats, until_near
 from amends.gateway.stats import Stats, UpstreamStatus
 from amends.http.asgi_types import Receive, Scope, Send
 from amends.http.key_support import KeySupport
 from amends.recovery.clock import CLOCK
-from amends.recovery.drivers import arun_flow
+from amends.recovery.failover import Failover
 from amends.recovery.history import Attempt
-from amends.recovery.incoming import handling, left, outgoing_left
+from amends.recovery.incoming import left, outgoing_left
 from amends.recovery.operation_flow import Outcome
-from amends.recovery.origins import route_scope
-from amends.recovery.plan import Plan
+from amends.recovery.origins import CREDENTIALS, route_scope
 from amends.recovery.scope import time_left, tries_left
 from amends.recovery.upstream import Upstream
 from amends.serving.tracing import trace_id
+from amends.vendors.computing import only_computes, route_computes
+from amends.vendors.model import Vendor
+from amends.vendors.registry import is_service, vendor, vendor_of_origin
 
 __all__ = ["NO_BODY", "SMALL", "Call", "HttpUpstream"]
 
@@ -64,12 +69,33 @@ _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _REFUSED = frozenset({"CONNECT", "TRACE"})
 _IO = (aiohttp.ClientError, TimeoutError, OSError)
 NO_BODY = Body(b"", None, 0, 0.0)
+SEGMENTS = 4
+"""Segments of a path that make a route: `/api/v1/orders/17` and `/api/v1/users/17` are two."""
+KEPT_COMPUTED = 8 * 1024 * 1024
+"""Bytes of the body of a model's call that are kept; images are part of it."""
+_MOST_HELD = 128 * 1024 * 1024
+"""Bytes of such bodies that one upstream keeps. Calls beyond it are streamed, and not repeated."""
+HELD_BACK = "The upstream is held back after failures, so this call was not sent"
+_WHO = frozenset(name.encode() for name in CREDENTIALS)
 
 
 class Call:
     """One call that did not succeed at once."""
 
-    __slots__ = ("answer", "body", "failed", "headers", "method", "path", "repeated", "trace", "url")
+    __slots__ = (
+        "_route",
+        "answer",
+        "body",
+        "computes",
+        "failed",
+        "flying",
+        "headers",
+        "method",
+        "path",
+        "repeated",
+        "trace",
+        "url",
+    )
 
     def __init__(self, method: str, path: str, url: URL, headers: RequestHeaders, body: Body) -> None:
         self.method = method
@@ -77,16 +103,28 @@ class Call:
         self.url = url
         self.headers = headers
         self.body = body
+        self._route = ""
+        self.flying: str | None = None
+        """The route under which it is counted among the calls in flight."""
+        self.computes: bool | None = None
+        """Whether it only computes; None: not known yet."""
         self.trace = trace_id(headers.traceparent)
         self.repeated = False
         """Whether a try was made before."""
         self.failed = False
         """Whether the answer reports a failure that is passed on and was recorded."""
         self.answer: Answer | None = None
-        """The last failed answer; its connection is open until it is passed on or superseded."""
+        """The failed answer of the last try that got one; its connection is open until it is passed on or superseded."""
+
+    @property
+    def route(self) -> str:
+        """Its credential and route: whose failures say something about this call."""
+        if not self._route:
+            self._route = route_scope(self.method, self.path, dict(self.headers.sent), segments=SEGMENTS)
+        return self._route
 
     def keep(self, answer: Answer | None) -> None:
-        """Keep the failed answer of the last try, and close that of the try before."""
+        """Keep the failed answer of the last try, or that it got none, and close that of the try before."""
         if self.answer is not None and self.answer is not answer:
             self.answer.close()
         self.answer = answer
@@ -101,8 +139,16 @@ class HttpUpstream:
     def __init__(self, config: UpstreamConfig) -> None:
         self.config = config
         self.stats = Stats()
-        self.upstream = Upstream(config.name, vendor=config.vendor, own=config.own, keyed=config.keyed)
+        self.crowd = Crowd(config.concurrency)
         parts = urlsplit(config.url)
+        self.vendor = config.vendor or vendor_of_origin(f"{parts.scheme}://{parts.netloc}")
+        """The service, by the user's word or by its host."""
+        self._service: Vendor | None = None
+        if self.vendor is not None and is_service(self.vendor) and config.kind == "http":
+            self._service = vendor(self.vendor)
+        self._held_bytes = 0
+        """Bytes of large bodies that are kept for repeats."""
+        self.upstream = Upstream(config.name, vendor=self.vendor, own=config.own, keyed=config.keyed)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.base = self.origin + parts.path.rstrip("/")
         self.proofs = KeySupport()
@@ -132,8 +178,8 @@ class HttpUpstream:
             prefix=self.config.prefix or "/",
             state=found.state,
             resumes_in=found.resumes_in,
-            waiting=found.parked,
-            in_flight=stats.in_flight,
+            waiting=self.crowd.waiting,
+            in_flight=self.crowd.in_flight,
             calls=stats.calls,
             failed=stats.failed,
             recovered=stats.recovered,
@@ -144,23 +190,35 @@ class HttpUpstream:
             codes=dict(stats.codes.most_common(20)),
         )
 
+    def scope_for(self, call: Call) -> Upstream:
+        """Return the state of a call's credential and route."""
+        return self.upstream.scope(call.route)
+
+    def service_for(self, call: Call) -> Upstream | Failover:
+        """Return what recovery calls."""
+        return self.scope_for(call)
+
     # One call --------------------------------------------------------------------------------------------------
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:
         """Forward one request. `rest` is its path below the prefix."""
         stats = self.stats
         stats.calls += 1
-        if stats.in_flight >= self.config.concurrency:
-            await self.refuse(
-                send, scope, refusal(503, "Too many calls of this upstream are in flight", wait=1)
-            )
-            return
-        stats.in_flight += 1
+        crowd, route = self.crowd, None
+        if crowd.crowded:
+            route = _route_of(scope, rest)
+            if not crowd.admits(route):
+                await self.refuse(
+                    send, scope, refusal(503, "Too many calls of this upstream are in flight", wait=1)
+                )
+                return
+            scope["amends.route"] = route
+        crowd.enter(route)
         began = monotonic()
         try:
             await self._forward(scope, receive, send, rest, began)
         finally:
-            stats.in_flight -= 1
+            crowd.leave(route)
             stats.ends.append(monotonic())
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, rest: bytes, began: float) -> None:
@@ -171,7 +229,10 @@ class HttpUpstream:
                 raise BadRequest("" if method in _REFUSED else "the path leaves its prefix")  # noqa: TRY301
             body = NO_BODY
             if headers.length or headers.chunked or (method not in _BODILESS and headers.length is None):
-                body = await read_body(receive, headers.length, self.config.max_body, self.config.timeout)
+                most = self._kept_bytes(method, rest, headers.length)
+                body = await read_body(
+                    receive, headers.length, self.config.max_body, self.config.timeout, most
+                )
         except BadRequest as error:
             await self.refuse(
                 send, scope, refusal(405 if method in _REFUSED else 400, str(error)), close=True
@@ -180,10 +241,23 @@ class HttpUpstream:
         except (TooLarge, TooSlow, CallerGone) as error:
             await self.refuse_body(scope, receive, send, error)
             return
+        large = len(body.data) if len(body.data) > KEPT else 0
+        self._held_bytes += large
         try:
             await self._call(scope, send, rest, headers, body, began)
         except BodyFailed:
             await self.refuse_body(scope, receive, send, body.failure)
+        finally:
+            self._held_bytes -= large
+
+    def _kept_bytes(self, method: str, rest: bytes, length: int | None) -> int:
+        """Return how many bytes of a body are kept for repeats: more for calls of models, whose conversations are long."""
+        if self._service is None or length is None or length <= KEPT or length > KEPT_COMPUTED:
+            return KEPT
+        if self._held_bytes + length > _MOST_HELD:
+            return KEPT
+        path = urlsplit(self.base).path + rest.decode("latin-1")
+        return KEPT_COMPUTED if route_computes(self._service, method, path) else KEPT
 
     async def _call(
         self, scope: Scope, send: Send, rest: bytes, headers: RequestHeaders, body: Body, began: float
@@ -194,46 +268,47 @@ class HttpUpstream:
         if query:
             target = f"{target}?{query.decode('latin-1')}"
         url = URL(target, encoded=True)
-        if self._troubled:
+        call: Call | None = None
+        sent = CLOCK.now()
+        if self._troubled or self.config.kind != "http":
             call = self.new_call(method, rest, url, headers, body)
+            call.flying = scope.get("amends.route")
+        if call is not None and self._troubled:
             await self._recover(call, None, send, began)
             return
-        sent = CLOCK.now()
-        if self.config.kind != "http":
-            call = self.new_call(method, rest, url, headers, body)
-            try:
-                answer = await self.attempt(call)
-            except (FailedTry, *_IO) as error:
-                await self._recover(call, self._outcome(sent, error), send, began)
-            else:
-                self.stats.times.append(monotonic() - began)
-                if call.failed:
-                    answer.extra = self.facts(call.trace, 1, ())
-                await self._send(send, answer, method, rest)
-            return
         try:
-            response = await self._request(method, url, headers, body)
-            status = response.status
-            if headers.key is not None:
-                self._note_proof(headers.key, rest, response, len(body.data))
-            if status < 400 and self.config.vendor is None:
-                length = response.content_length
-                small = length is not None and length <= SMALL
-                with closed_on_error(response):
-                    whole = await read_up_to(response, SMALL, within=BODY_TIME) if small else b""
-                self.stats.times.append(monotonic() - began)
-                if small and response.content.at_eof():
-                    raw = response_headers(response.raw_headers, status)
-                    await send_whole(send, status, raw, whole)
-                    return
-                answer = Answer(response, whole)
+            if headers.limit is None or headers.limit >= self.config.timeout:
+                answer = await self._first_try(method, rest, url, headers, body, call)
             else:
-                answer = await self.examined(response, self.new_call(method, rest, url, headers, body))
+                async with asyncio.timeout(until_near(headers.limit) - (monotonic() - began)):
+                    answer = await self._first_try(method, rest, url, headers, body, call)
         except (FailedTry, *_IO) as error:
-            call = self.new_call(method, rest, url, headers, body)
+            if call is None:
+                call = self.new_call(method, rest, url, headers, body)
+                call.flying = scope.get("amends.route")
             await self._recover(call, self._outcome(sent, error), send, began)
             return
+        self.stats.times.append(monotonic() - began)
+        if call is not None and call.failed:
+            answer.extra = self.facts(call.trace, 1, ())
         await self._send(send, answer, method, rest)
+
+    async def _first_try(
+        self, method: str, rest: bytes, url: URL, headers: RequestHeaders, body: Body, call: Call | None
+    ) -> Answer:
+        """Make the first try; without a `Call` while nothing but its answer has to be known."""
+        if call is not None:
+            return await self.attempt(call)
+        response = await self._request(method, url, headers, body)
+        status = response.status
+        if headers.key is not None:
+            self._note_proof(headers.key, rest, response, len(body.data))
+        if status >= 400 or self.vendor is not None:
+            return await self.examined(response, self.new_call(method, rest, url, headers, body))
+        length = response.content_length
+        with closed_on_error(response):
+            small = length is not None and length <= SMALL
+            return Answer(response, await read_up_to(response, SMALL, within=BODY_TIME) if small else b"")
 
     def target(self, rest: str) -> str:
         """Return the address of a path below the prefix."""
@@ -304,16 +379,32 @@ class HttpUpstream:
         honoured = key is not None and self.proofs.honours(
             self.origin, call.path, call.method, key, size=len(call.body.data), said=self.config.keyed
         )
-        return replace(
-            Operation.of_http(
-                call.method,
-                name=f"{call.method} {call.path.partition('?')[0]}",
-                key=key if honoured else None,
-                url=f"{self.base}{call.path}",
-                trace_id=call.trace,
-            ),
-            binding="gateway",
+        operation = Operation.of_http(
+            call.method,
+            name=f"{call.method} {call.path.partition('?')[0]}",
+            key=key if honoured else None,
+            url=f"{self.base}{call.path}",
+            trace_id=call.trace,
         )
+        return replace(operation, binding="gateway", computes=self.computes(call))
+
+    def computes(self, call: Call) -> bool:
+        """Return whether a call only computes, so that a repeat costs its price and nothing else."""
+        if call.computes is None:
+            service, path = self._service, urlsplit(self.base).path + call.path
+            call.computes = (
+                service is not None
+                and self.config.repeat_computations
+                and call.body.whole
+                and route_computes(service, call.method, path)
+                and only_computes(
+                    service,
+                    call.body.data,
+                    {name.lower(): value for name, value in call.headers.sent},
+                    call.url.raw_query_string,
+                )
+            )
+        return call.computes
 
     def _note_proof(self, key: str, rest: bytes, response: aiohttp.ClientResponse, size: int) -> None:
         """Note what an answer proves about idempotency keys."""
@@ -334,7 +425,6 @@ class HttpUpstream:
 
     async def attempt(self, call: Call) -> Answer:
         """Make one try. Return the answer, or raise FailedTry or what the client library raises."""
-        call.keep(None)
         return await self.examined(await self.request(call), call)
 
     async def request(self, call: Call) -> aiohttp.ClientResponse:
@@ -373,56 +463,44 @@ class HttpUpstream:
 
     async def read(self, response: aiohttp.ClientResponse, call: Call) -> tuple[Fault | None, Answer]:
         """Read as much of an answer as shows whether it failed."""
-        vendor = self.config.vendor
         if response.status >= 400:
-            return await read_failure(response, vendor, own=self.config.own)
-        if vendor is not None and is_stream(response):
+            return await read_failure(response, self.vendor, own=self.config.own)
+        if self.vendor is not None and is_stream(response):
             data = await first_event(response)
-            return failure_in_stream(data, vendor), Answer(response, data)
+            return failure_in_stream(data, self.vendor), Answer(response, data)
         length = response.content_length
         if length is not None and length <= SMALL:
             return None, Answer(response, await read_up_to(response, SMALL, within=BODY_TIME))
         return None, Answer(response)
 
     async def _recover(self, call: Call, first: Outcome | None, send: Send, began: float) -> None:
-        """Repeat a failed call as far as that is safe, and send the last answer."""
+        """Repeat a failed call as far as that is safe and somebody waits for it, and send the last answer."""
         self._troubled = True
-        stats = self.stats
-        tries = 0 if first is None else 1
-        if first is not None and isinstance(first.error, FailedTry):
-            call.keep(first.error.answer)
-
-        async def attempt() -> Answer:
-            nonlocal tries
-            call.repeated = tries > 0
-            tries += 1
-            try:
-                return await self.attempt(call)
-            except FailedTry as failed:
-                call.keep(failed.answer)
-                raise
-
-        policy = self.config.policy
-        if not call.body.whole or self.caller_repeats(call):
-            policy = replace(policy, attempts=1, rules={})
-        await self.before_repeats(call)
-        scoped = self.upstream.scope(route_scope(call.method, call.path, dict(call.headers.sent)))
-        history: list[Attempt] = []
-        plan = Plan(policy=policy, upstream=scoped, operation=self.operation(call)).checked()
+        crowd, route = self.crowd, call.route
+        room = crowd.has_room_to_wait(route)
+        crowd.leave(call.flying)
+        crowd.park(route)
         try:
-            with handling(call.headers.traceparent, call.headers.left):
-                answer = await arun_flow(plan, attempt, (), {}, history, first)
-        except FaultError as error:
-            # Tries that the upstream made below count, too.
-            made = max(tries, error.fault.attempt or 0)
-            error.fault = replace(error.fault, attempt=made)
-            await self._give_up(call, error, self.facts(call.trace, made, history), send, began)
-            return
+            await self.before_repeats(call)
+            repeats = Repeats(self, call, first, began, room=room)
+            await repeats.run()
+        except BaseException:
+            call.keep(None)
+            raise
         finally:
+            crowd.unpark(route)
+            crowd.enter(call.flying)
             self._troubled = not self.upstream.idle
+        stats, tries, answer = self.stats, repeats.tries, repeats.answer
+        facts = self.facts(call.trace, repeats.reported_tries, repeats.history)
+        if answer is None:
+            assert repeats.error is not None
+            await self._give_up(call, repeats, facts, send, began)
+            return
+        call.keep(None)
         if first is not None or tries > 1 or call.failed:
             stats.recovered += tries > 1
-            answer.extra = self.facts(call.trace, tries, history)
+            answer.extra = facts
         stats.times.append(monotonic() - began)
         await self._send(send, answer, call.method, call.path.encode("latin-1"))
 
@@ -442,15 +520,16 @@ class HttpUpstream:
         ]
 
     async def _give_up(
-        self, call: Call, error: FaultError, facts: list[tuple[bytes, bytes]], send: Send, began: float
+        self, call: Call, repeats: Repeats, facts: list[tuple[bytes, bytes]], send: Send, began: float
     ) -> None:
         """Pass the last failure on: the upstream's own answer unchanged, or a problem of ours if there is none."""
-        stats, answer = self.stats, call.answer
+        stats, answer, error = self.stats, call.answer, repeats.error
+        assert error is not None
         stats.failed += 1
         stats.codes[error.fault.code] += 1
         stats.times.append(monotonic() - began)
         if answer is None:
-            await self.send_own(send, call, error.fault, facts)
+            await self.send_own(send, call, error.fault, facts, sent=repeats.tries > 0)
         elif self.config.translate and not _has_format(answer, error.fault, self.config.translate):
             answer.close()
             await self.send_translated(send, call, error.fault, facts)
@@ -458,8 +537,18 @@ class HttpUpstream:
             answer.extra = facts
             await self._send(send, answer, call.method, call.path.encode("latin-1"))
 
-    async def send_own(self, send: Send, call: Call, fault: Fault, facts: list[tuple[bytes, bytes]]) -> None:
-        """Answer for an upstream that gave no answer."""
+    async def send_own(
+        self, send: Send, call: Call, fault: Fault, facts: list[tuple[bytes, bytes]], *, sent: bool = True
+    ) -> None:
+        """Answer for an upstream that gave no answer, or to which the call was not `sent` because it is held back."""
+        if not sent:
+            # The code and the status are those of another call's failure; nothing else of it is.
+            own = replace(refusal(503, HELD_BACK, wait=fault.retry_after), code=fault.code)
+            own = replace(
+                own, vocabulary=fault.vocabulary, recovery=fault.recovery, status=fault.status or 503
+            )
+            await send_problem(send, replace(own, trace_id=call.trace), facts)
+            return
         status = 504 if fault.code == "TIMEOUT" else 503 if fault.retry_after is not None else 502
         own = refusal(status, wait=fault.retry_after)
         if fault.executed is not Executed.NO and fault.retryable and not self.operation(call).repeatable:
@@ -482,6 +571,14 @@ class HttpUpstream:
         body = compact({"adcp_error": adcp.encode_alone(translated)}) or b"{}"
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *facts]
         await send_whole(send, fault.status or 502, headers, body)
+
+
+def _route_of(scope: Scope, rest: bytes) -> str:
+    """Return the credential and route of a request whose headers are not read yet."""
+    headers = {
+        name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"] if name in _WHO
+    }
+    return route_scope(scope["method"], rest.decode("latin-1"), headers, segments=SEGMENTS)
 
 
 def _has_format(answer: Answer, fault: Fault, name: str) -> bool:

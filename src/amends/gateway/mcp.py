@@ -139,7 +139,6 @@ class McpUpstream(HttpUpstream):
     async def attempt(self, call: Call) -> Answer:
         """Make one try, translated if the server speaks another generation of the protocol than the client."""
         assert isinstance(call, McpCall)
-        call.keep(None)
         answer = await self.bridge.answer(call)
         if answer is not None:
             return answer
@@ -385,11 +384,13 @@ class McpUpstream(HttpUpstream):
         for message in answers_in(data, stream=False):
             self.learn(message)
 
-    async def send_own(self, send: Send, call: Call, fault: Fault, facts: list[tuple[bytes, bytes]]) -> None:
+    async def send_own(
+        self, send: Send, call: Call, fault: Fault, facts: list[tuple[bytes, bytes]], *, sent: bool = True
+    ) -> None:
         """Answer for a server that gave no answer: a JSON-RPC error if the call has an id."""
         assert isinstance(call, McpCall)
         if call.rpc is None or not call.rpc.wants_answer:
-            await super().send_own(send, call, fault, facts)
+            await super().send_own(send, call, fault, facts, sent=sent)
             return
         body = rpc_error_body(call.rpc.id, fault, operation=self.operation(call))
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *facts]

@@ -43,12 +43,13 @@ class UpstreamStatus(msgspec.Struct, frozen=True, kw_only=True):
 class Stats:
     """The counters of one upstream."""
 
-    __slots__ = ("began", "calls", "codes", "ends", "failed", "in_flight", "recovered", "refused", "times")
+    __slots__ = ("began", "calls", "codes", "ends", "failed", "recomputed", "recovered", "refused", "times")
 
     def __init__(self) -> None:
         self.began = monotonic()
         self.calls = 0
-        self.in_flight = 0
+        self.recomputed = 0
+        """Repeats of calls that only compute and may have been computed before: what a recovery may have cost."""
         self.failed = 0
         self.recovered = 0
         self.refused = 0

@@ -42,15 +42,16 @@ async def relay(upstream: HttpUpstream, scope: Scope, receive: Receive, send: Se
         stats.refused += 1
         await _deny(send, scope, 405, [])
         return
-    if stats.in_flight >= upstream.config.concurrency:
+    crowd = upstream.crowd
+    if crowd.in_flight >= crowd.limit:
         stats.refused += 1
         await _deny(send, scope, 503, [(b"retry-after", b"1")])
         return
-    stats.in_flight += 1
+    crowd.enter(None)
     try:
         await _relay(upstream, scope, receive, send, rest)
     finally:
-        stats.in_flight -= 1
+        crowd.leave(None)
 
 
 async def _relay(upstream: HttpUpstream, scope: Scope, receive: Receive, send: Send, rest: bytes) -> None:

@@ -28,6 +28,7 @@ from amends.recovery.async_library import time_limit
 from amends.recovery.classify import fault_of
 from amends.recovery.clock import CLOCK
 from amends.serving.effect_unknown import EFFECT_UNKNOWN
+from amends.vendors.computing import route_computes
 from amends.vendors.registry import check, vendor, vendor_of_origin
 from amends.vendors.watch import StreamWatch
 
@@ -318,7 +319,8 @@ class Service(msgspec.Struct, frozen=True):
     vendor: str | None = None
     graphql: bool = False
     computes: bool = False
-    """The route only computes, such as a chat or an embedding: a repeat is safe without a key."""
+    """The route only computes, such as a chat or an embedding: a repeat is safe without a key, if the request names nothing else
+    (`amends.vendors.computing`)."""
     key_header: str = KEY
     """The header that carries an idempotency key."""
 
@@ -376,9 +378,7 @@ def service_of(name: str | None, origin: str, path: str, method: str) -> Service
     if name is None:
         return _GRAPHQL if graphql else _UNKNOWN
     known = vendor(name)
-    computes = method == "POST" and any(
-        route in path if route.endswith("/") else path.endswith(route) for route in known.computes
-    )
+    computes = route_computes(known, method, path)
     keys = known.keys
     header = KEY if keys is None or keys.header is None else keys.header
     return Service(name, graphql or name == "graphql", computes, header)

@@ -22,6 +22,7 @@ from itertools import count
 from threading import Lock
 from time import time
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import msgspec
@@ -50,7 +51,8 @@ from amends.recovery.scope import SCOPE, time_left, tries_left
 from amends.recovery.upstream import Upstream
 from amends.serving.effect_unknown import EFFECT_UNKNOWN
 from amends.serving.tracing import continued_trace, current_span, incoming, trace_id_of, traceparent
-from amends.vendors.registry import check
+from amends.vendors.computing import only_computes
+from amends.vendors.registry import check, vendor
 
 __all__ = [
     "ANSWER_FIELDS",
@@ -259,11 +261,12 @@ class Call:
                 other service, and the operation's key is not sent.
             key: the key to send instead of the request's own.
             give_up: returns or raises the outcome of a failed call, as the option `raises` says.
-            content: returns the whole address and the body, if that can be sent more than once; for `reuse_keys`.
+            content: returns the whole address and the body, if that can be sent more than once.
 
         """
         self.options = options
         self._give_up = give_up
+        self._content = content
         self.method = method = method.upper()
         self.origin = origin
         self.path = path
@@ -329,11 +332,18 @@ class Call:
         if around is not None and (around.read_only or around.idempotent):
             # The surrounding operation decides over the method, for example for a POST that only searches.
             declared = replace(declared, read_only=around.read_only, idempotent=around.idempotent)
-        if self.service.computes:
+        if self.service.computes and self._only_computes():
             declared = replace(declared, read_only=True)
         if self.key is None or declared.repeatable:
             return declared
         return _RequestOperation(**msgspec.structs.asdict(declared), proved=self._honours_keys)
+
+    def _only_computes(self) -> bool:
+        """Return whether the request names nothing that acts or stays at the service."""
+        assert self.service.vendor is not None
+        address, body = ("", None) if self._content is None or not self.replayable else self._content()
+        named = {name.lower(): value for name, value in self.headers.items()}
+        return only_computes(vendor(self.service.vendor), body, named, urlsplit(address).query)
 
     def _honours_keys(self) -> bool:
         """Return whether the service is known to honour keys; what the user says about it comes first."""

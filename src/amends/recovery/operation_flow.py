@@ -294,10 +294,14 @@ class Flow:
         before = CLOCK.now()
         # The wait that a hint asked for was in the event of the retry.
         known = 0.0 if self.stepper.verdict is None else self.stepper.decision.delay or 0.0
-        expected = upstream.resumes_in(before)
+        expected, longest = upstream.resumes_in(before), self.plan.first_wait
+        if longest is not None and not self.stepper.history and not upstream.held_for(before):
+            expected = min(expected, longest)
         with self._publish_queued(upstream, expected if expected > LONG_WAIT + known else 0.0):
             tries = None if self.plan.failover is None else self.called.count(self.number)
-            granted = yield from wait_for_turn(upstream, self.stepper, self.new_waiter, tries)
+            granted = yield from wait_for_turn(
+                upstream, self.stepper, self.new_waiter, tries, self.plan.first_wait
+            )
         now = CLOCK.now()
         parked = now - before
         if parked > LONG_WAIT + known and expected <= LONG_WAIT + known:

@@ -189,19 +189,19 @@ _UUID = r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"
 _VARIABLE = re.compile(rf"\d+|{_UUID}")
 
 
-def route_scope(method: str, path: str, headers: Mapping[str, str]) -> str:
+def route_scope(method: str, path: str, headers: Mapping[str, str], *, segments: int = 2) -> str:
     """
     Return the name of a request's scope: its credential, whether it changes something, and its route.
 
     The credential is a keyless hash of the credential headers, cut to 48 bits: it distinguishes callers and reveals
-    nothing. The route is the first two segments of the path, with numbers and UUIDs as `*`.
+    nothing. The route is the first `segments` of the path, with numbers and UUIDs as `*`.
 
     >>> route_scope("GET", "/orders/17/items", {})
     'read /orders/*'
     >>> route_scope("POST", "/orders", {"Authorization": "Bearer x"}).split(" ")[:2]
     ['write', '/orders']
     """
-    name = (_route if len(path) <= _LONGEST_CACHED else _route.__wrapped__)(method, path)
+    name = (_route if len(path) <= _LONGEST_CACHED else _route.__wrapped__)(method, path, segments)
     if CREDENTIALS.isdisjoint([key.lower() for key in headers]):
         return name
     given = sorted((key.lower(), value) for key, value in headers.items() if key.lower() in CREDENTIALS)
@@ -210,8 +210,8 @@ def route_scope(method: str, path: str, headers: Mapping[str, str]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _route(method: str, path: str) -> str:
+def _route(method: str, path: str, most: int) -> str:
     """Return what a request does and its route."""
-    segments = path.partition("?")[0].split("/")[1:3]
+    segments = path.partition("?")[0].split("/")[1 : 1 + most]
     route = "/".join("*" if _VARIABLE.fullmatch(each) else each[:64] for each in segments)
     return f"{'read' if method.upper() in _SAFE else 'write'} /{route}"

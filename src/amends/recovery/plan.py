@@ -137,6 +137,8 @@ class Plan(msgspec.Struct, frozen=True):
     read_only: bool = False
     raises: str = "fault"
     on_event: EventHook | None = None
+    first_wait: float | None = None
+    """The most seconds that the first call waits for its turn, if the service named no time. None: as long as the policy allows."""
     direct: bool = False
     """
     Whether the first call can be made without a flow while the upstream is open. It can if the scope has nothing for it

@@ -23,12 +23,17 @@ _Waiting = Generator[Step, Any, bool]
 
 
 def wait_for_turn(
-    upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker, tries: int | None = None
+    upstream: Upstream,
+    stepper: Stepper,
+    new_waiter: WaiterMaker,
+    tries: int | None = None,
+    first_wait: float | None = None,
 ) -> _Waiting:
     """
     Wait in the upstream's queue until the call may be sent. Return whether it may.
 
-    `tries`: the calls of the operation to this upstream; None: all its calls.
+    `tries`: the calls of the operation to this upstream; None: all its calls. `first_wait`: the most seconds that its first call
+    waits, unless the server named the time; it is sent then in any case. A later call does not wait if its turn cannot come in time.
 
     When the policy's waiting is used up, an operation that has made no call yet is sent in any case: having waited
     must not be worse than not having waited. The exceptions are a wait that the server itself asked for, and an overload
@@ -45,20 +50,25 @@ def wait_for_turn(
     now = CLOCK.now()
     priority, size = stepper.operation.priority, stepper.operation.size
     over, tries = now + stepper.patience(now), len(stepper.history) if tries is None else tries
-    if upstream.refuses(now, over - now, priority):
+    short = first_wait is not None and not tries and not upstream.held_for(now)
+    if short:
+        over = min(over, now + (first_wait or 0.0))
+    elif upstream.refuses(now, over - now, priority) or (
+        first_wait is not None and _is_too_long(upstream, now, over - now)
+    ):
         return False
     waiter = new_waiter()
     try:
         while (look_at := upstream.look(waiter, now, tries=tries, priority=priority, size=size)) != 0.0:
             if now >= over:
                 if not tries:
-                    return upstream.force(waiter, now)
+                    return upstream.force(waiter, now, overload=short)
                 upstream.leave(waiter, now)
                 return False
             yield Park(waiter, min(look_at, over) - now)
             waiter.clear()
             now = CLOCK.now()
-            if not waiter.granted and upstream.refuses(now, over - now, priority):
+            if not waiter.granted and not short and upstream.refuses(now, over - now, priority):
                 upstream.leave(waiter, now)
                 return False
         # If the credentials are being renewed, wait for the new ones.
@@ -70,6 +80,12 @@ def wait_for_turn(
         upstream.leave(waiter, CLOCK.now())
         raise
     return True
+
+
+def _is_too_long(upstream: Upstream, now: float, patience: float) -> bool:
+    """Return whether the turn of a call comes later, as far as can be said now."""
+    soonest = upstream.resumes_in(now)
+    return soonest > 0 and max(upstream.held_for(now), soonest if upstream.fails(now) else 0.0) > patience
 
 
 def renew_credentials(

@@ -172,6 +172,8 @@ class Upstream:
         self._timed: Waiter | None = None
         self._numbers = count(1)
         self._held_by: Fault | None = None
+        self.last_failure: Fault | None = None
+        """The last failure that says something about the state of the service."""
         self._asked_until = 0.0
         self._scopes: dict[str, Upstream] = {}  # in the order of use
         self.last_used = 0.0
@@ -332,17 +334,34 @@ class Upstream:
             self.renewal.waiters.discard(waiter)
             self._let_out(now)
 
-    def force(self, waiter: Waiter, now: float) -> bool:
-        """Let a waiter out before its turn. Return False if the server asked for no calls, or is overloaded."""
+    def force(self, waiter: Waiter, now: float, *, overload: bool = False) -> bool:
+        """
+        Let a waiter out before its turn. Return False if the server asked for no calls, or is overloaded.
+
+        `overload`: also in an overload.
+        """
         with self._lock:
             if waiter.granted:
                 return True
             self._queue.discard(waiter)
-            allowed = self._controller.may_force(now) and not self._is_full()
+            may = not self._controller.held_until() > now if overload else self._controller.may_force(now)
+            allowed = may and not self._is_full()
             if allowed:
                 self.begin()
             self._let_out(now)
             return allowed
+
+    def fails(self, now: float) -> bool:
+        """Return whether calls are held back because they failed, and not until a time that the server named."""
+        with self._lock:
+            return self._controller.state == SHUT and self._controller.held_until() <= now
+
+    def hangs(self, now: float) -> bool:
+        """Return whether the service did not answer, and a call is under way that shows whether it does again."""
+        with self._lock:
+            controller = self._controller
+            probing = controller.hold.probe_sent >= 0.0 and not controller.ready(now)
+            return controller.state == SHUT and controller.silent_at >= controller.since and probing
 
     def begin(self) -> None:
         """Count a call that is sent. Every one is reported once: as succeeded, failed or abandoned."""
@@ -447,6 +466,7 @@ class Upstream:
                     self._held_by = fault
                 limited = _is_limit(fault)
                 kind = _KINDS[signal]
+                self.last_failure = fault
                 held = controller.failed(
                     now, sent, draw, kind, hint, repeat=repeat, limited=limited, priority=priority
                 )

@@ -10,7 +10,7 @@ import msgspec
 from amends.core.meanings import Meaning
 from amends.vendors.conditions import Condition, every
 
-__all__ = ["Key", "Rule", "Vendor"]
+__all__ = ["Acts", "Key", "Rule", "Vendor"]
 
 Word = Meaning | Mapping[int, Meaning]
 
@@ -58,6 +58,19 @@ class Rule:
         return self.holds(value)
 
 
+class Acts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """By what a request to a route that computes names something that acts or stays at the service."""
+
+    when: tuple[str, ...] = ()
+    """Conditions on its body; `headers.x-name` and `query.name` are its header and a parameter of its address."""
+    members: tuple[str, ...] = ()
+    """Names of members, anywhere in the body."""
+    tools: tuple[str, ...] = ()
+    """Types of the tools that the caller runs, without the date of a version; "" is a tool without a type."""
+    tool_members: tuple[str, ...] = ()
+    """Members of such tools, if they have no type."""
+
+
 class Vendor(msgspec.Struct, kw_only=True):
     """The facts about one service, from its file."""
 
@@ -87,3 +100,5 @@ class Vendor(msgspec.Struct, kw_only=True):
     keys: Key | None = None
     computes: tuple[str, ...] = ()
     """Ends of the paths of routes that only compute (chat, embeddings, search), and with a slash at the end, parts of them."""
+    acts: Acts | None = None
+    """By what a request to such a route names something that acts or stays at the service."""

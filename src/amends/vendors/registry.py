@@ -23,7 +23,7 @@ from amends.core.meanings import MEANINGS, Meaning
 from amends.core.validate import shown
 from amends.logs import logger
 from amends.vendors.conditions import matches, needs
-from amends.vendors.model import Key, Rule, Vendor, Word
+from amends.vendors.model import Acts, Key, Rule, Vendor, Word
 
 __all__ = [
     "Index",
@@ -230,6 +230,7 @@ def _vendor(file: Mapping[str, Any]) -> Vendor:
         at=file.get("at", {}),
         keys=Key(**file["key"]) if "key" in file else None,
         computes=tuple(file.get("computes", ())),
+        acts=msgspec.convert(file["acts"], Acts) if "acts" in file else None,
     )
     known.when = tuple(Rule(known, spec["when"], spec) for spec in file.get("when", ()))
     known.failed = tuple(Rule(known, spec["when"], spec) for spec in file.get("failed", ()))

@@ -19,7 +19,7 @@ from amends.core.enums import Executed
 from amends.core.meanings import MEANINGS
 from amends.core.validate import shown
 from amends.vendors.conditions import every, parse
-from amends.vendors.model import Key
+from amends.vendors.model import Acts, Key
 from amends.vendors.registry import add, file_of, find, loaded_by
 
 __all__ = ["ServiceFile", "compiled", "load", "merged", "parsed", "problems"]
@@ -167,7 +167,9 @@ class ServiceFile(_Part):
     own: _Words = []
     """Words that are too common to count for an unknown sender."""
     computes: list[str] = []
-    """Ends of the paths of routes that only compute, so that a repeat is safe."""
+    """Ends of the paths of routes that only compute, so that a repeat is safe …"""
+    acts: Acts | None = None
+    """… unless the request names something that acts or stays at the service."""
     recognise: Marks | None = msgspec.field(default=None, name="is")
     at: Places | None = None
     words: _ByMeaning = {}
@@ -373,6 +375,7 @@ def _wrong_rules(file: ServiceFile) -> Iterator[str]:
         *((f"parts[{at}]", each.when) for at, each in enumerate(file.parts)),
         *((f"parts[{at}].failed", each.failed) for at, each in enumerate(file.parts) if each.failed),
         *((f"parts[{at}].status_if", [*each.status_if]) for at, each in enumerate(file.parts)),
+        *([("acts.when", file.acts.when)] if file.acts else []),
     ]
     if len(rules) > _MAX_RULES:
         yield f"the file has {len(rules)} rules; it may have {_MAX_RULES}"
