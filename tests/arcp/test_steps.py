@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from amends.arcp import connect
+from amends.effects import Effects
 from amends.errors import FaultError
 
 
@@ -146,3 +147,236 @@ async def test_steps_are_not_sent_to_clients(begin):
         events = [event.kind async for event in handle.events()]
         assert await handle.done == 2
     assert events == ["log"]
+
+
+async def test_a_signal_wakes_its_agent_and_counts_once(begin, store_url):
+    """Also one that was sent before; each call gets another one, and a repeated id counts once."""
+    runtime = await begin(store_url)
+
+    async def plan(input, ctx):
+        return [await ctx.signal("go"), await ctx.signal("go"), await ctx.signal("stop", timeout=60)]
+
+    runtime.register_agent("plan", plan)
+    async with connect(runtime, token="alice-token") as client:
+        handle = await client.submit("plan")
+        assert await client.signal(handle.job_id, "stop", "early")
+        assert await client.signal(handle.job_id, "go", {"n": 1}, id="one")
+        assert not await client.signal(handle.job_id, "go", {"n": 1}, id="one")
+        assert await client.signal(handle.job_id, "go", {"n": 2}, id="two")
+        async with asyncio.timeout(30):
+            assert await handle.done == [{"n": 1}, {"n": 2}, "early"]
+        with pytest.raises(FaultError) as late:
+            await client.signal(handle.job_id, "go")
+        assert late.value.fault.code == "INVALID_REQUEST"
+
+
+async def test_signals_and_answers_need_the_owner(begin):
+    """Another principal learns nothing of the job."""
+    runtime = await begin()
+
+    async def plan(input, ctx):
+        return await ctx.signal("go", timeout=30)
+
+    runtime.register_agent("plan", plan)
+    async with connect(runtime, token="alice-token") as alice, connect(runtime, token="bob-token") as bob:
+        handle = await alice.submit("plan")
+        for call in (
+            bob.signal(handle.job_id, "go", "mine"),
+            bob.answer(handle.job_id, "x#1", happened=True),
+            bob.steps(handle.job_id),
+        ):
+            with pytest.raises(FaultError) as refused:
+                await call
+            assert refused.value.fault.code == "JOB_NOT_FOUND"
+        await alice.signal(handle.job_id, "go", "hers")
+        assert await handle.done == "hers"
+
+
+async def test_an_observer_may_not_signal(begin):
+    """It sees the job and its steps."""
+    runtime = await begin(may_observe=lambda observer, owner: True)
+
+    async def plan(input, ctx):
+        return await ctx.signal("go", timeout=30)
+
+    runtime.register_agent("plan", plan)
+    async with connect(runtime, token="alice-token") as alice, connect(runtime, token="bob-token") as bob:
+        handle = await alice.submit("plan")
+        while not (steps := await bob.steps(handle.job_id)):
+            await asyncio.sleep(0.01)
+        assert (steps[0]["step"], steps[0]["state"]) == ("amends.signal go#1", "waiting")
+        with pytest.raises(FaultError) as refused:
+            await bob.signal(handle.job_id, "go")
+        assert refused.value.fault.code == "PERMISSION_DENIED"
+        await alice.signal(handle.job_id, "go")
+        await handle.done
+
+
+async def test_a_signal_that_does_not_come(begin):
+    """The time-out counts from the first start, and is raised by every start."""
+    runtime = await begin()
+
+    async def plan(input, ctx):
+        await ctx.signal("go", timeout=0.05)
+
+    runtime.register_agent("plan", plan)
+    async with connect(runtime, token="alice-token") as client:
+        with pytest.raises(FaultError) as late:
+            await (await client.submit("plan")).done
+        assert late.value.fault.code == "TIMEOUT"
+
+
+async def test_a_signal_that_was_received_is_replayed(begin, store_url):
+    """Another node returns the same value, and the next call gets the next signal."""
+    received = []
+
+    async def plan(input, ctx, hang):
+        received.append(await ctx.signal("go"))
+        if ctx.attempt == 1:
+            await hang()
+        return [received[-1], await ctx.signal("go")]
+
+    async def starting(store=None, **options):
+        runtime = await begin(store, **options)
+        nodes.append(runtime)
+        return runtime
+
+    nodes = []
+
+    async def send():
+        while not nodes or not (jobs := [row async for _, row in nodes[0]._node.ledger.active()]):
+            await asyncio.sleep(0.01)
+        async with connect(nodes[0], token="alice-token") as client:
+            await client.signal(jobs[0].job_id, "go", 1, id="a")
+            await client.signal(jobs[0].job_id, "go", 2, id="b")
+
+    sending = asyncio.ensure_future(send())
+    result, attempts = await interrupted(starting, store_url, "signalled", plan, None)
+    await sending
+    assert result == [1, 2]
+    assert received == [1, 1]
+    assert len(attempts) == 2
+
+
+@pytest.mark.parametrize("happened", [True, False])
+async def test_an_answered_job_continues(begin, store_url, happened):
+    """With the steps and keys that it had; the author is recorded, and a second answer is refused."""
+    runtime = await begin(store_url)
+    sent, keys, prepared = [], [], []
+
+    async def plan(input, ctx):
+        async def send(text):
+            sent.append(text)
+            keys.append(ctx.key)
+            if len(sent) == 1:
+                raise TimeoutError
+            return "sent again"
+
+        first = await ctx.step("prepare", lambda: prepared.append(1) or "ready")
+        return [first, await ctx.step("mail", send, "hello", key="m", timeout=0.1)]
+
+    runtime.register_agent("plan", plan, repeatable=True)
+    async with connect(runtime, token="alice-token") as client:
+        handle = await client.submit("plan")
+        with pytest.raises(FaultError) as doubt:
+            await handle.done
+        assert doubt.value.fault.executed == "maybe"
+        states = {step["step"]: step for step in await client.steps(handle.job_id)}
+        assert {name: step["state"] for name, step in states.items()} == {
+            "prepare#1": "done",
+            "mail/m": "doubt",
+        }
+        assert "amends runtime answer" in states["mail/m"]["question"]
+        with pytest.raises(FaultError, match="mail/m"):
+            await client.answer(handle.job_id, "prepare#1", happened=True)
+        await client.answer(handle.job_id, "mail/m", happened=happened, value="found")
+        async with asyncio.timeout(30):
+            again = await client.subscribe(handle.job_id, history=False)
+            result = await again.done
+        assert result == ["ready", "found" if happened else "sent again"]
+        assert (prepared, len(sent)) == ([1], 1 if happened else 2)
+        assert len(set(keys)) == 1
+        with pytest.raises(FaultError):
+            await client.answer(handle.job_id, "mail/m", happened=not happened)
+        states = {step["step"]: step for step in await client.steps(handle.job_id)}
+        assert states["mail/m"]["state"] == "done"
+
+
+async def test_an_answered_delegation_lets_its_parent_continue(begin):
+    """The parent does not store the doubt as the outcome: it gets the outcome of the child that continued, and its cost once."""
+    runtime = await begin()
+    paid = []
+
+    async def pay(input, ctx):
+        async def charge(amount):
+            paid.append(amount)
+            await ctx.metric("cost.payment", 1, "USD")
+            raise TimeoutError
+
+        return await ctx.step("charge", charge, input)
+
+    async def plan(input, ctx):
+        receipt = await ctx.delegate("pay", 5, lease={"cost.budget": ["USD:5"]})
+        return [receipt, ctx.budget, ctx.attempt]
+
+    runtime.register_agent("pay", pay, repeatable=True)
+    runtime.register_agent("plan", plan, repeatable=True)
+    lease = {"agent.delegate": ["*"], "cost.budget": ["USD:10"]}
+    async with connect(runtime, token="alice-token") as client:
+        handle = await client.submit("plan", lease=lease)
+        with pytest.raises(FaultError):
+            await handle.done
+        child = next(job.job_id for job in await client.jobs() if job.parent_job_id == handle.job_id)
+        await client.answer(child, "charge#1", happened=True, value="receipt")
+        await (await client.subscribe(child, history=False)).done
+        await client.answer(handle.job_id, "delegate pay#1", happened=True)
+        async with asyncio.timeout(30):
+            assert await (await client.subscribe(handle.job_id, history=False)).done == [
+                "receipt",
+                {"USD": "9"},
+                2,
+            ]
+    assert paid == [5]
+
+
+async def test_effects_of_the_ledger_are_steps(begin, store_url):
+    """Another node gets the outcome, though the ledger has forgotten the effect; a second call in one start is told."""
+    effects, paid = Effects("memory:"), []
+
+    @effects.once(expires_in=1)
+    async def pay(amount):
+        paid.append(amount)
+        return f"receipt {len(paid)}"
+
+    async def plan(input, ctx, hang):
+        first = await pay(5)
+        with pytest.raises(FaultError) as done:
+            await pay(5)
+        await ctx.step("mark", lambda: None)
+        await hang()
+        return [first, done.value.fault.code]
+
+    result, attempts = await interrupted(begin, store_url, "effects", plan, None)
+    assert result == ["receipt 1", "ALREADY_DONE"]
+    assert paid == [5]
+    assert len(attempts) == 2
+
+
+async def test_two_jobs_with_one_key_pay_once(begin):
+    """The ledger's row is the authority across jobs, and beside a program without any."""
+    runtime, effects, paid = await begin(), Effects("memory:"), []
+
+    @effects.once(key="order")
+    async def pay(order):
+        paid.append(order)
+        return "receipt"
+
+    async def plan(input, ctx):
+        return await pay(input)
+
+    runtime.register_agent("plan", plan)
+    async with connect(runtime, token="alice-token") as client:
+        handles = [await client.submit("plan", 17) for _ in range(2)]
+        results = await asyncio.gather(*(handle.done for handle in handles), pay(17))
+    assert results == ["receipt"] * 3
+    assert paid == [17]

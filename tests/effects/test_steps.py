@@ -6,7 +6,7 @@ import pytest
 
 from amends.durable.deadlines import Deadlines
 from amends.effects import current_key
-from amends.effects.steps import ReplayMismatchError, Steps
+from amends.effects.steps import ReplayMismatchError, Steps, in_doubt
 from amends.errors import FaultError, NotFoundError, RateLimitedError
 from tests.stores.clocks import SetClock
 
@@ -27,6 +27,17 @@ class Journal:
         if kind == self.dies_before:
             raise asyncio.CancelledError
         self.entries.append((kind, record))
+
+    restarted = False
+
+    def ends(self):
+        return [record for kind, record in self.entries if kind == "end"]
+
+    def note(self, kind, record):
+        self.entries.append((kind, record))
+
+    async def doubt(self, record):
+        return in_doubt(record.step)
 
     @property
     def kinds(self):

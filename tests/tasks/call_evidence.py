@@ -125,7 +125,7 @@ def row_of(ctx, worker: str) -> dict[str, object]:
     in_loop = asyncio._get_running_loop() is not None
     return {
         "task": ctx.task,
-        "step": ctx.step,
+        "step": ctx.step_name,
         "worker": worker,
         "message": "" if check is None else check.message,
         "epoch": 0 if check is None else check.epoch,

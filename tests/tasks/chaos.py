@@ -93,7 +93,7 @@ class Ledger:
 
     async def record_effect(self, ctx) -> None:
         """Record an effect once: in the store's transaction, or by its key."""
-        row = (ctx.task, ctx.step, int(ctx.undo))
+        row = (ctx.task, ctx.step_name, int(ctx.undo))
         if self.shared:
             await ctx.once(lambda tx: bool(tx.sql("INSERT INTO effects VALUES (?, ?, ?)", row)))
         else:
@@ -104,7 +104,7 @@ class Ledger:
             )
 
     def record_undo(self, ctx) -> None:
-        self._connection.execute("INSERT INTO undos VALUES (?, ?, ?)", (ctx.task, ctx.step, ctx.key))
+        self._connection.execute("INSERT INTO undos VALUES (?, ?, ?)", (ctx.task, ctx.step_name, ctx.key))
 
     def record_action(self, ctx) -> None:
         self._record("actions", ctx, "0")
@@ -155,7 +155,7 @@ def flaky_agent(ledger: Ledger) -> Agent:
         await fail_randomly()
         await ledger.record_effect(ctx)
         await fail_randomly()
-        return ctx.step
+        return ctx.step_name
 
     @agent.capability(idempotent=True, timeout=SECONDS)
     async def doomed(payload, ctx):
@@ -163,7 +163,7 @@ def flaky_agent(ledger: Ledger) -> Agent:
         await fail_randomly()
         raise errors.KnowledgeNotFoundError
 
-    @agent.capability(verify=lambda payload, ctx: ledger.has_action(ctx.task, ctx.step) and "found")
+    @agent.capability(verify=lambda payload, ctx: ledger.has_action(ctx.task, ctx.step_name) and "found")
     async def pay(payload, ctx):
         """Must not happen twice; has a `verify`."""
         ledger.record_start(ctx)

@@ -42,8 +42,8 @@ def recording_agent(calls, **options):
 
     @agent.capability(**options)
     async def work(payload, ctx):
-        calls.append((ctx.step, ctx.attempt, ctx.key))
-        return ctx.step
+        calls.append((ctx.step_name, ctx.attempt, ctx.key))
+        return ctx.step_name
 
     return agent
 

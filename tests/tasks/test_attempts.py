@@ -105,7 +105,7 @@ async def test_a_step_is_undone_when_the_lost_workers_call_must_have_ended(manua
 
     @agent.capability(keyed=True, timeout=timeout, undo=lambda payload, result, ctx: undone.append(clock.now))
     async def work(payload, ctx):
-        if ctx.step == "b":
+        if ctx.step_name == "b":
             raise errors.KnowledgeNotFoundError
         return "done"
 
@@ -143,7 +143,7 @@ async def test_a_deadline_leaves_an_undo_one_attempt(manual, clock):
 
     @agent.capability(keyed=True, undo=undo)
     async def work(payload, ctx):
-        if ctx.step == "b":
+        if ctx.step_name == "b":
             clock.pass_(20)
             raise errors.KnowledgeNotFoundError
 

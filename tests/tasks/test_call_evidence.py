@@ -72,7 +72,7 @@ class FakeLease:
 
 class FakeContext(NamedTuple):
     task: str = "t"
-    step: str = "s"
+    step_name: str = "s"
 
 
 async def test_what_a_call_records(tmp_path, monkeypatch):

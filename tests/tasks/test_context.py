@@ -8,7 +8,7 @@ from amends.tasks.context import Context, Interruption, Question, Suspended
 
 
 def context(**options):
-    return Context(task="t", agent="a", capability="c", step="s", **options)
+    return Context(task="t", agent="a", capability="c", step_name="s", **options)
 
 
 def test_questions_are_answered_in_their_order():

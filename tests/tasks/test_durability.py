@@ -106,7 +106,7 @@ async def test_undoing_goes_on_after_a_crash(manual, clock):
     agent = Agent("worker")
 
     @agent.capability(
-        keyed=True, undo=lambda payload, result, ctx: undone.append((ctx.step, ctx.key, result))
+        keyed=True, undo=lambda payload, result, ctx: undone.append((ctx.step_name, ctx.key, result))
     )
     async def work(payload):
         raise AssertionError
@@ -209,7 +209,7 @@ async def test_undoing_a_step_of_a_missing_agent(manual, clock):
     undone = []
     agent = Agent("worker")
 
-    @agent.capability(keyed=True, undo=lambda payload, result, ctx: undone.append(ctx.step))
+    @agent.capability(keyed=True, undo=lambda payload, result, ctx: undone.append(ctx.step_name))
     async def work(payload):
         raise AssertionError
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from amends.core.decision import Decision
 from amends.core.enums import Action
 from amends.core.fault import Fault
+from amends.effects.steps import StepKind, StepRecord
 from amends.stores import DamagedStoreError
 from amends.tasks import entries
 from amends.tasks.journal import task_logs
@@ -26,6 +27,8 @@ VALUES = {
     tuple[Step, ...]: (Step(name="s", type="t", payload={"x": [1]}),),
     Fault: FAULT,
     Decision: DECISION,
+    StepRecord: StepRecord('["pay",1]', "digest"),
+    StepKind: "begin",
 }
 
 
@@ -47,7 +50,7 @@ def test_every_record_reads_back():
     ]
     for records in (full, few):
         assert entries.decode(entries.encode(records)) == records
-    assert len(full) == 18
+    assert len(full) == 19
 
 
 @given(st.binary(max_size=60) | st.just(b'[{"what":"unheard","at":1}]') | st.just(b'[{"what":"ended"}]'))

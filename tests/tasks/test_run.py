@@ -155,14 +155,14 @@ async def test_cancelling_ends_a_hanging_undo(open_orchestrator):
     agent = Agent("worker")
 
     async def undo(payload, result, ctx):
-        undos.append(ctx.step)
-        if ctx.step == "b":
+        undos.append(ctx.step_name)
+        if ctx.step_name == "b":
             hanging_undo.set()
             await asyncio.sleep(3600)
 
     @agent.capability(keyed=True, undo=undo)
     async def work(payload, ctx):
-        if ctx.step == "c":
+        if ctx.step_name == "c":
             raise errors.KnowledgeNotFoundError
 
     orchestrator = await open_orchestrator(agent)

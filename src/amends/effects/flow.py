@@ -79,6 +79,8 @@ class Request(msgspec.Struct, kw_only=True):
     """The whole canonical arguments, if the call is compared with similar ones."""
     wait: float = 60.0
     """Seconds to wait for another caller with the same key, or for the time limit of a lost call."""
+    replays: bool = False
+    """Whether an outcome that was delivered may have been delivered to an earlier start of the same run of an agent."""
     call_limit: float = CALL_LIMIT
     """Seconds from the begin of the call during which a lost one may still act."""
     now: Callable[[], float]
@@ -311,7 +313,7 @@ def hand_out(request: Request, record: EffectRecord, *, waited: bool) -> object:
     if record.failed is not None:
         raise FaultError.from_fault(msgspec.convert(record.failed, Fault))
     result = None if record.outcome is None else restore_result(record.outcome, request.returns)
-    if record.derived and record.delivered and not waited:
+    if record.derived and record.delivered and not waited and not request.replays:
         if request.again is not None and request.again in record.reasons:
             raise errors.again_done(request.name, record, result)
         raise errors.already_done(request.name, record, result)

@@ -27,12 +27,13 @@ from amends.effects import errors
 from amends.effects.calls import AGAIN, Tool
 from amends.effects.drivers import Waiters, drive, drive_plain
 from amends.effects.durations import seconds
-from amends.effects.flow import EffectKeys, ask_about_similar, perform
+from amends.effects.flow import EffectKeys, Request, ask_about_similar, perform
 from amends.effects.handles import Handles
 from amends.effects.outcomes import encode_result
 from amends.effects.own_transaction import run_inside, run_inside_plain
 from amends.effects.records import Effect, effect_of, free
 from amends.effects.similar import Similar
+from amends.effects.steps import EffectStep, current_steps, restored
 from amends.errors import ConflictError as NotInDoubtError
 from amends.errors import NotFoundError
 from amends.recovery.effect_context import within_scope
@@ -290,7 +291,18 @@ class Effects:
         if tool.transaction is not None:
             await drive(ask_about_similar(request), keys, self._waiters, made, None)
             return await run_inside(request, tool.connection(args, kwargs), made)
-        return await drive(perform(request), keys, self._waiters, made, verify)
+        step = _step_of(request)
+        if step is not None and step.ended is not None:
+            return restored(step.ended, request.returns)
+        try:
+            result = await drive(perform(request), keys, self._waiters, made, verify)
+        except Exception as error:
+            if step is not None:
+                step.fail(error)
+            raise
+        if step is not None:
+            step.end(result)
+        return result
 
     def _run_plain(
         self,
@@ -315,7 +327,18 @@ class Effects:
                 self._prepared = True
             drive_plain(ask_about_similar(request), self._handles, self._waiters, made, None)
             return run_inside_plain(request, tool.connection(args, kwargs), made)
-        return drive_plain(perform(request), self._handles, self._waiters, made, verify)
+        step = _step_of(request)
+        if step is not None and step.ended is not None:
+            return restored(step.ended, request.returns)
+        try:
+            result = drive_plain(perform(request), self._handles, self._waiters, made, verify)
+        except Exception as error:
+            if step is not None:
+                step.fail(error)
+            raise
+        if step is not None:
+            step.end(result)
+        return result
 
     async def _open(self) -> EffectKeys:
         try:
@@ -427,6 +450,23 @@ class Effects:
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
+
+
+def _step_of(request: Request) -> EffectStep | None:
+    """
+    Return the step that this call is in the run of an agent with durable steps; None outside of one.
+
+    An agent that is started again makes the same calls again. What the ledger has delivered to an earlier start is then
+    handed out, which a second call in one start is not.
+    """
+    steps = current_steps()
+    if steps is None:
+        return None
+    step = steps.effect(request.name, request.again, request.fresh.fingerprint)
+    request.replays = step.hands_out
+    if step.ended is None:
+        step.begin()
+    return step
 
 
 def _call_once(call: Callable[[], R]) -> R:

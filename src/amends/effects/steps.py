@@ -16,7 +16,8 @@ import random
 import time
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from inspect import isawaitable, iscoroutinefunction
@@ -32,7 +33,8 @@ from amends.durable.deadlines import Deadline, Deadlines
 from amends.durable.keys import CALL_LIMIT
 from amends.effects.arguments import NoCanonicalForm, canonical, digest
 from amends.effects.durations import seconds
-from amends.effects.outcomes import LARGEST, encode_result
+from amends.effects.outcomes import LARGEST, encode_result, restore_result
+from amends.errors import TimeoutError as LateError
 from amends.errors.base import FaultError
 from amends.logs import logger
 from amends.recovery.classify import fault_of
@@ -40,12 +42,64 @@ from amends.recovery.effect_context import running_as
 from amends.serving.effect_unknown import EffectUnknownError
 from amends.serving.server_errors import is_about_a_part
 
-__all__ = ["ReplayMismatchError", "StepJournal", "StepRecord", "Steps"]
+__all__ = [
+    "DAY",
+    "LONGEST_SIGNAL",
+    "EffectStep",
+    "ReceivedSignal",
+    "ReplayMismatchError",
+    "StepJournal",
+    "StepRecord",
+    "Steps",
+    "current_steps",
+    "in_doubt",
+    "in_step",
+    "restored",
+    "step_text",
+    "within_steps",
+]
 
 _log = logger("amends.effects")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 20.0
 _LONGEST_NAME = 200
+DAY = 86_400.0
+_SIGNAL = "amends.signal "
+LONGEST_SIGNAL = 150
+"""Characters of the name of a signal."""
 _IN_STEP: ContextVar[str] = ContextVar("amends_step", default="")
+_STEPS: ContextVar[Steps | None] = ContextVar("amends_steps", default=None)
+
+
+def current_steps() -> Steps | None:
+    """Return the durable steps of the run of an agent that the current context belongs to; None outside of one."""
+    return _STEPS.get()
+
+
+def in_step() -> bool:
+    """Return whether the current context belongs to a step, inside of which there are no others."""
+    return bool(_IN_STEP.get())
+
+
+@contextmanager
+def within_steps(steps: Steps) -> Generator[None]:
+    """Make these steps the current ones for what is called inside."""
+    token, inside = _STEPS.set(steps), _IN_STEP.set("")
+    try:
+        yield
+    finally:
+        _IN_STEP.reset(inside)
+        _STEPS.reset(token)
+
+
+def step_text(step: str) -> str:
+    """
+    Return an identity as it is shown to people and given to commands.
+
+    >>> step_text('["charge","order-17"]'), step_text('["think",2]')
+    ('charge/order-17', 'think#2')
+    """
+    name, key = msgspec.json.decode(step)
+    return f"{name}/{key}" if isinstance(key, str) else f"{name}#{key}"
 
 
 class ReplayMismatchError(FaultError):
@@ -82,9 +136,26 @@ class StepRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time limit of a call that began."""
     unstored: bool = False
     """Whether the result could not be stored."""
+    effect: str | None = None
+    """The name in the ledger of an effect that is this step. The ledger's row decides what happened, and not this record."""
+    due: float | None = None
+    """Until when a step waits, by the wall clock."""
+    author: str | None = None
+    """Who answered whether the step happened."""
 
 
-StepKind = Literal["begin", "end", "freed"]
+class ReceivedSignal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal that was sent to a run."""
+
+    id: str
+    name: str
+    value: object = None
+    author: str = ""
+    """The principal that sent it."""
+    at: float = 0.0
+
+
+StepKind = Literal["begin", "end", "freed", "waiting"]
 
 
 class StepJournal(Protocol):
@@ -98,20 +169,42 @@ class StepJournal(Protocol):
     def deadlines(self) -> Deadlines:
         """Measure the time limits."""
 
+    @property
+    def restarted(self) -> bool:
+        """Whether an earlier start of this run may have called something."""
+
     def find(self, step: str) -> tuple[StepKind, StepRecord] | None:
         """Return the newest entry of a step, of this start or an earlier one."""
 
+    def ends(self) -> Iterable[StepRecord]:
+        """Return the records of the steps that have ended."""
+
     async def write(self, kind: StepKind, record: StepRecord) -> None:
-        """Store an entry; returns when it is stored. Raises CancelledError if another process has the run."""
+        """Store an entry; returns when it is stored. Raises what ends the agent if another process has the run."""
+
+    def note(self, kind: StepKind, record: StepRecord) -> None:
+        """Store an entry soon, of a step whose outcome is stored elsewhere. May be called from any thread."""
+
+    async def doubt(self, record: StepRecord) -> BaseException:
+        """Return what ends the agent, or lets it wait, because it is not known whether a step happened."""
 
 
 class Steps:
     """The steps of one run of an agent."""
 
-    def __init__(self, journal: StepJournal) -> None:
-        self._journal = journal
+    def __init__(self, journal: StepJournal, *, largest: int = LARGEST) -> None:
+        """
+        Args:
+            journal: where they are stored.
+            largest: bytes of a result that is stored.
+
+        """
+        self._journal, self._largest = journal, largest
         self._counts: Counter[str] = Counter()
         self._running: set[str] = set()
+        self._effects: Counter[str] = Counter()
+        self._claimed: set[str] = set()
+        """The signals that were received."""
 
     def identity(self, name: object, key: object) -> str:
         """
@@ -149,8 +242,7 @@ class Steps:
         for option, given in (("function", function), ("verify", verify)):
             if given is not None and not callable(given):
                 raise TypeError(f"{option} is a function, not {type(given).__name__}")
-        if _IN_STEP.get():
-            raise RuntimeError(f"step {name!r} is called inside step {_IN_STEP.get()}: call it outside")
+        self._check_outside(name)
         step = self.identity(name, key)
         try:
             called = digest(canonical(args))
@@ -189,6 +281,9 @@ class Steps:
                 happened, result = await self._resolve(record, args, verify)
                 if happened:
                     return await self._end(step, called, result)
+            if kind == "freed" and record.author is not None:
+                # Somebody answered that it did not happen, but the lost process may only be stopped.
+                await self._until_over(record)
         for left in range(retry - 1, -1, -1):
             call = self._journal.deadlines.start(limit)
             if not repeat:
@@ -241,17 +336,31 @@ class Steps:
                 return False, None
             # The process that was lost may only be stopped: it can act until its time limit is over.
             await asyncio.sleep(left + 0.01)
-        raise _in_doubt(record.step)
+        raise await self._journal.doubt(record)
 
-    async def _end(self, step: str, called: str, result: object) -> object:
+    async def _until_over(self, record: StepRecord) -> None:
+        """Wait until the time limit of a lost call is over."""
+        while record.call is not None:
+            left = self._left(record.call, record.step)
+            if left <= 0:
+                return
+            await asyncio.sleep(left + 0.01)
+
+    @staticmethod
+    def _check_outside(name: str) -> None:
+        if _IN_STEP.get():
+            raise RuntimeError(f"step {name!r} is called inside step {_IN_STEP.get()}: call it outside")
+
+    async def _end(self, step: str, called: str, result: object, due: float | None = None) -> object:
         """Store the end of a step, and return its result as it reads back from JSON."""
         encoded = encode_result(result)
-        if encoded is None:
+        if encoded is None or len(encoded.encode()) > self._largest:
             await self._journal.write("end", StepRecord(step, called, unstored=True))
             raise TypeError(
-                f"the result of step {step} cannot be stored: return JSON values of at most {LARGEST // 1024} KB"
+                f"the result of step {step_text(step)} cannot be stored: return JSON values of at most "
+                f"{self._largest // 1024} KB, or the name of a file that has them"
             )
-        record = StepRecord(step, called, result=encoded)
+        record = StepRecord(step, called, result=encoded, due=due)
         await self._journal.write("end", record)
         return replayed(record)
 
@@ -285,7 +394,7 @@ class Steps:
         if executed is Executed.MAYBE:
             found = None if verify is None else await _verified(verify, args)
             if found is None:
-                raise _in_doubt(step) from error
+                raise await self._journal.doubt(StepRecord(step, called)) from error
             if found is not False:
                 await self._end(step, called, None if found is True else found)
                 end = self._journal.find(step)
@@ -313,9 +422,152 @@ class Steps:
     async def sleep(self, duration: float | timedelta, key: object = None) -> None:
         """Wait until so many seconds after the first start of this wait."""
         length = seconds("duration", duration, least=0.0)
-        due = await self.run("amends.sleep", lambda _: time.time() + length, (length,), key=key, repeat=True)
+        due = await self._due("amends.sleep", self.identity("amends.sleep", key), length)
         # A wall clock that was set back waits no longer than the whole time.
         await asyncio.sleep(min(max(0.0, due - time.time()), length))
+
+    async def _due(self, what: str, step: str, length: float) -> float:
+        """Return until when a step waits, which its first start has stored."""
+        self._check_outside(what)
+        called = digest(canonical([length]))
+        found = self._journal.find(step)
+        if found is not None:
+            self.check(found[1], called)
+            if found[1].due is not None:
+                return found[1].due
+        due = time.time() + length
+        await self._journal.write("waiting", StepRecord(step, called, due=due))
+        return due
+
+    async def signal(
+        self,
+        name: object,
+        receive: Callable[[str, set[str], float], Awaitable[ReceivedSignal | None]],
+        timeout: float | timedelta = DAY,  # noqa: ASYNC109 - of the wait, which is stored
+        key: object = None,
+    ) -> Any:
+        """
+        Return the value of the next signal with this name that no other call has received.
+
+        Args:
+            name: the signal's name.
+            receive: waits for a signal, given its name, the ids that were received before, and the seconds that are left;
+                returns None if there is none in that time.
+            timeout: seconds to wait, counted from the first start of this wait.
+            key: as in `step`.
+
+        Raises:
+            TimeoutError: there was none in time. It is raised again by every start.
+
+        """
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_SIGNAL:
+            raise ValueError(f"a signal has a name of 1 to {LONGEST_SIGNAL} characters, not {name!r:.60}")
+        length = seconds("timeout", timeout, least=0.0)
+        step = self.identity(_SIGNAL + name, key)
+        if step in self._running:
+            raise RuntimeError(f"step {step} is running already: give one of the two another key")
+        self._running.add(step)
+        try:
+            due = await self._due(f"signal {name}", step, length)
+            found = self._journal.find(step)
+            if found is not None and found[0] == "end":
+                return _received(name, replayed(found[1]))
+            called = digest(canonical([length]))
+            left = min(max(0.0, due - time.time()), length)
+            while True:
+                received = await receive(name, self._received_before(), left)
+                if received is None or received.id not in self._claimed:
+                    break
+            if received is not None:
+                self._claimed.add(received.id)
+            await self._end(step, called, None if received is None else msgspec.to_builtins(received), due)
+            return _received(name, None if received is None else msgspec.to_builtins(received))
+        finally:
+            self._running.discard(step)
+
+    def _received_before(self) -> set[str]:
+        for record in self._journal.ends():
+            if record.step.startswith(f'["{_SIGNAL}') and record.result is not None:
+                value = msgspec.json.decode(record.result)
+                if isinstance(value, dict):
+                    self._claimed.add(str(value.get("id")))
+        return self._claimed
+
+    # -- effects of the ledger
+
+    def effect(self, name: str, again: str | None, called: str) -> EffectStep:
+        """
+        Return the step of a call of an effect in the ledger. Inside of a step, nothing is stored about it.
+
+        Args:
+            name: the effect's name in the ledger.
+            again: the reason for doing it once more.
+            called: the digest of the arguments.
+
+        """
+        place = name if again is None else f"{name} again: {again}"
+        self._effects[place] += 1
+        count = self._effects[place]
+        tool, _, _ = name.partition(":")
+        step = msgspec.json.encode(
+            [f"effect {tool}"[:_LONGEST_NAME], place if count == 1 else f"{place} #{count}"]
+        ).decode()
+        return EffectStep(self._journal, StepRecord(step, called, effect=name), count == 1, in_step())
+
+
+class EffectStep:
+    """A call of an effect in the ledger as a step: the ledger's row says what happened, and the journal refers to it."""
+
+    __slots__ = ("_first", "_inside", "_journal", "_record")
+
+    def __init__(self, journal: StepJournal, record: StepRecord, first: bool, inside: bool) -> None:
+        self._journal, self._record, self._first, self._inside = journal, record, first, inside
+
+    @property
+    def ended(self) -> StepRecord | None:
+        """The record of its end, if an earlier start has reached it: the ledger may have forgotten the effect since."""
+        found = None if self._inside else self._journal.find(self._record.step)
+        return found[1] if found is not None and found[0] == "end" else None
+
+    @property
+    def hands_out(self) -> bool:
+        """Whether an outcome in the ledger may have been delivered to an earlier start, which has not recorded it."""
+        return self._first and self._journal.restarted
+
+    def begin(self) -> None:
+        """Refer to the ledger's row."""
+        if not self._inside:
+            self._journal.note("begin", self._record)
+
+    def end(self, result: object) -> None:
+        """Store the outcome, for starts after the ledger has forgotten it."""
+        self._end(replace(self._record, result=encode_result(result)))
+
+    def fail(self, error: Exception) -> None:
+        """Store the failure of a call that had its effect, or that it did not happen; one in doubt stays begun."""
+        fault = fault_of(error)
+        if fault.executed is Executed.YES:
+            failed = json_value(fault)
+            self._end(replace(self._record, failed=failed if isinstance(failed, dict) else {}))
+        elif fault.executed is Executed.NO and not self._inside:
+            self._journal.note("freed", self._record)
+
+    def _end(self, record: StepRecord) -> None:
+        if not self._inside:
+            self._journal.note(
+                "end",
+                record
+                if record.result is not None or record.failed is not None
+                else replace(record, unstored=True),
+            )
+
+
+def _received(name: str, value: dict[str, Any] | None) -> Any:
+    if value is None:
+        raise LateError(
+            f"There was no signal {name!r} in time", executed=Executed.NO, details={"signal": name}
+        )
+    return value.get("value")
 
 
 def replayed(record: StepRecord) -> Any:
@@ -335,11 +587,24 @@ def replayed(record: StepRecord) -> Any:
     return None if record.result is None else msgspec.json.decode(record.result)
 
 
-def _in_doubt(step: str) -> EffectUnknownError:
+def restored(record: StepRecord, kind: object) -> Any:
+    """
+    Return the result of an effect as the type that its function declares.
+
+    Raises:
+        FaultError: as `replayed`.
+
+    """
+    plain = replayed(record)
+    return plain if record.result is None else restore_result(record.result, kind)
+
+
+def in_doubt(step: str) -> EffectUnknownError:
+    """Return the error for a step of which it is not known whether it happened."""
     return EffectUnknownError(
-        f"It is not known whether step {step} happened, so it is not repeated",
+        f"It is not known whether step {step_text(step)} happened, so it is not repeated",
         suggestions=("Look up whether it happened where it would show",),
-        details={"step": step, "in_doubt": True},
+        details={"step": step_text(step), "in_doubt": True},
     )
 
 

@@ -356,7 +356,7 @@ class Agent:
                 check_retry_policy(read.retry_policy)
             capability = await self.find(type)
             name, key = capability.name, read.idempotency_key or id
-            ctx = Context(task=id, agent=self.name, capability=name, step=name, key=key)
+            ctx = Context(task=id, agent=self.name, capability=name, step_name=name, key=key)
             attempt = TaskEvent(
                 kind="attempt",
                 at=time.time(),
@@ -370,7 +370,7 @@ class Agent:
             with attempt_scope(attempt):
                 result = await self.perform(capability, read.payload, ctx, capability.timeout)
         except Question as asked:
-            wanted: dict[str, object] = {"step": ctx.step, "kind": "answer", "question": asked.question}
+            wanted: dict[str, object] = {"step": ctx.step_name, "kind": "answer", "question": asked.question}
             return Response(id=id, status=Status.INPUT_REQUIRED, input=wanted, metadata=metadata)
         except Exception as exc:  # noqa: BLE001 - a remote agent may raise anything while a capability is looked up
             fault = exc.fault if isinstance(exc, FaultError) else to_task_fault(exc, self.name, type)

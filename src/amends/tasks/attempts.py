@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.operation import Operation
+from amends.effects.steps import within_steps
 from amends.errors.base import FaultError
 from amends.errors.task import TaskGraphCycleError
 from amends.recovery.drivers import arecover
@@ -46,6 +47,7 @@ from amends.tasks.plan import Step, fill_results
 from amends.tasks.recovery import StepRecovery
 from amends.tasks.registry import Registry
 from amends.tasks.state import StepState
+from amends.tasks.steps import TaskSteps
 from amends.tasks.values import storable, to_json_value
 
 __all__ = ["Attempts", "operation_of"]
@@ -152,7 +154,7 @@ class Attempts:
         if repeatable:
             await self.journal.write_announced()
         else:
-            started = Started(at=began, step=ctx.step, attempt=ctx.attempt, version=agent.version)
+            started = Started(at=began, step=ctx.step_name, attempt=ctx.attempt, version=agent.version)
             await self.journal.write([started])
         limits = [each for each in (capability.timeout, left) if each is not None]
         event = TaskEvent(
@@ -161,17 +163,20 @@ class Attempts:
             task=ctx.task,
             agent=agent.name,
             capability=capability.name,
-            step=ctx.step,
+            step=ctx.step_name,
             attempt=ctx.attempt,
             trace=head.trace,
         )
         # An attempt that is made again has the same scope of effects, so that the effects inside it are recognised.
         with (
             attempt_scope(event),
-            within_scope(f"task/{ctx.task}/{ctx.step}"),
+            within_scope(f"task/{ctx.task}/{ctx.step_name}"),
+            within_steps(ctx.steps),
             handling(
                 head.trace,
-                outgoing_left(self._tries_left(self.journal.state.steps.get(ctx.step), capability), None),
+                outgoing_left(
+                    self._tries_left(self.journal.state.steps.get(ctx.step_name), capability), None
+                ),
             ),
         ):
             work = agent.perform(capability, payload, ctx, min(limits, default=None), guard.ensure)
@@ -192,7 +197,7 @@ class Attempts:
         key = f"{head.id}/{name}" if step.round == 1 else f"{head.id}/{name}/{step.round}"
         return Context(
             task=head.id,
-            step=name,
+            step_name=name,
             agent=agent.name,
             capability=capability.name,
             attempt=(0 if attempted is None else attempted.stepper.state.attempt) + 1,
@@ -323,7 +328,7 @@ class Attempts:
 
     async def once(self, ctx: Context, name: str, work: Callable[[Transaction], T]) -> T:
         """See `Context.once`."""
-        where, what = ctx.step, name
+        where, what = ctx.step_name, name
         if ">" in where and not ctx.undo:
             # A delegation is recorded when it is done. Until then its effects are recorded with the delegating step.
             where, what = where.partition(">")[0], f"{ctx.key}:{name}"
@@ -338,6 +343,10 @@ class Attempts:
 
         return await self.journal.commit(work, record)
 
+    def steps(self, ctx: Context) -> TaskSteps:
+        """See `Context.step`."""
+        return TaskSteps(self.journal, ctx, self.registry.clock)
+
     async def delegate(self, ctx: Context, type: str, payload: object, agent: str | None) -> object:
         """See `Context.delegate`."""
         found: Agent | None = None
@@ -345,7 +354,7 @@ class Attempts:
         try:
             found, capability = await self.registry.find(type, agent)
             name = ctx.child_name(found.name, type)
-            parent = self.journal.state.steps[ctx.step.partition(">")[0]]
+            parent = self.journal.state.steps[ctx.step_name.partition(">")[0]]
             if name in parent.delegations or await self._happened(name):
                 return self.journal.state.steps[name].result
             sent = storable(payload, "payload")
@@ -360,7 +369,7 @@ class Attempts:
                 task=ctx.task,
                 agent=called,
                 capability=type,
-                step=name or ctx.step,
+                step=name or ctx.step_name,
                 trace=self.journal.state.head.trace,
             )
             publish_failure(attempt, error.fault, at=self.registry.clock())
@@ -417,8 +426,10 @@ class Attempts:
 
         async def call() -> object:
             ctx.called = False
+            ctx.begin_again()
             work = agent.perform(capability, payload, ctx, capability.timeout, guard.ensure)
-            return await (work if capability.repeatable else guard.run(work))
+            with within_steps(ctx.steps):
+                return await (work if capability.repeatable else guard.run(work))
 
         if recorded:
             started = Started(
@@ -504,7 +515,8 @@ class Attempts:
             payload = payload if capability.check is None else capability.check(payload)
             hooks = self.recovery(agent, capability, step.plan, ctx.key, undo=True).hooks
             most = _STOP_SECONDS if stopping else None
-            await hooks.call(capability.undo, payload, step.result, ctx, most=most)
+            with within_steps(ctx.steps):
+                await hooks.call(capability.undo, payload, step.result, ctx, most=most)
         except Exception as exc:  # noqa: BLE001 - recovery decides about any exception
             fault = to_task_fault(exc, agent.name if agent else step.plan.agent or "", step.plan.type)
             ended, recovery = (

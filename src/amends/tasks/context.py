@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from datetime import timedelta
+from inspect import isawaitable
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
+from amends.effects.steps import StepJournal, Steps
 from amends.errors.task import AgentNotFoundError
 from amends.stores.contract import Transaction
 from amends.stores.errors import UnsupportedError
@@ -49,6 +52,9 @@ class TaskServices(Protocol):
     async def delegate(self, ctx: Context, type: str, payload: object, agent: str | None) -> object:
         """See `Context.delegate`."""
 
+    def steps(self, ctx: Context) -> StepJournal:
+        """Return where the durable steps of an attempt are stored."""
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Context:
@@ -69,7 +75,8 @@ class Context:
     task: str
     agent: str
     capability: str
-    step: str = ""
+    step_name: str = ""
+    """The name of the step of the task."""
     attempt: int = 1
     """The number of this attempt, from 1."""
     key: str = ""
@@ -93,6 +100,7 @@ class Context:
     """Whether this attempt only checks whether the step happened."""
     _asked: int = field(default=0, init=False, repr=False)
     _delegated: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _steps: Steps | None = field(default=None, init=False, repr=False)
 
     @property
     def time_left(self) -> float | None:
@@ -116,6 +124,75 @@ class Context:
         if self.services is None:
             raise UnsupportedError("ctx.once needs a store's transaction: submit the task to an Orchestrator")
         return await self.services.once(self, name, work)
+
+    @property
+    def steps(self) -> Steps:
+        """
+        The durable steps of this attempt.
+
+        Raises:
+            UnsupportedError: the attempt has no store.
+
+        """
+        if self._steps is None:
+            if self.services is None:
+                raise UnsupportedError("ctx.step needs a store: submit the task to an Orchestrator")
+            self._steps = Steps(self.services.steps(self))
+        return self._steps
+
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *args: Any,
+        key: str | int | None = None,
+        repeat: bool = False,
+        verify: Callable[..., Any] | None = None,
+        timeout: float | timedelta | None = None,  # noqa: ASYNC109 - it cancels nothing
+        retry: int = 1,
+    ) -> Any:
+        """
+        Call a function once, however often this step of the task is attempted, and return its result as it reads back from JSON.
+
+            receipt = await ctx.step("charge", charge, order, key=order["id"], verify=find_charge)
+
+        The same as `amends.arcp.Context.step`, for coroutine functions of agents. Declare the capability `idempotent=True` if all
+        that must not happen twice is in such steps: after a lost worker it is attempted again, and ended steps are not called. If
+        it is not known whether one happened, the task waits with `input_required`, and `amends tasks verify` answers.
+
+        Args:
+            name: the step. Several with one name are told apart by `key`, or by their order.
+            function: called with `args`; a coroutine function, or a plain one that does not block.
+            args: the arguments, whose digest is stored.
+            key: tells this step from others with its name, in any order.
+            repeat: whether it may be called again if the worker was lost during the call.
+            verify: called with `args` if it is not known whether the call happened: the result or True, False, or None.
+            timeout: seconds in which the call can have its effect; 60 without it.
+            retry: how often it is tried if it failed without effect and may succeed later.
+
+        Raises:
+            ReplayMismatchError: an earlier attempt called this step with other arguments. Nothing was called.
+            UnsupportedError: the attempt has no store.
+
+        """
+        if self.verifying:
+            result = function(*args)
+            return await result if isawaitable(result) else result
+        return await self.steps.run(
+            name, function, args, key=key, repeat=repeat, verify=verify, timeout=timeout, retry=retry
+        )
+
+    async def now(self) -> float:
+        """Return the time in seconds since 1970; the same in every attempt of this step."""
+        return await self.steps.now()
+
+    async def random(self) -> float:
+        """Return a random number from 0 to 1; the same in every attempt of this step."""
+        return await self.steps.random()
+
+    async def uuid(self) -> str:
+        """Return a random UUID; the same in every attempt of this step."""
+        return await self.steps.uuid()
 
     async def delegate(self, type: str, payload: object = None, *, agent: str | None = None) -> Any:
         """
@@ -151,11 +228,14 @@ class Context:
         """The name of the next delegation of this kind."""
         what = f"{_UNDO if self.undo else ''}{agent}/{type}".replace(">", "_")
         if self.verifying:
-            return (
-                f"{self.step}>{what}?{uuid4().hex}"  # each check is made again: its outcome may have changed
-            )
+            return f"{self.step_name}>{what}?{uuid4().hex}"  # each check is made again: its outcome may have changed
         self._delegated[what] = count = self._delegated.get(what, 0) + 1
-        return f"{self.step}>{what}#{count}"
+        return f"{self.step_name}>{what}#{count}"
+
+    def begin_again(self) -> None:
+        """Count questions, delegations and steps from the first one again, because the capability is called again."""
+        self._asked, self._steps = 0, None
+        self._delegated.clear()
 
     def for_verify(self) -> Context:
         """The context for `verify`, whose delegations are made again by each check."""

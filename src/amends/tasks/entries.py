@@ -13,6 +13,7 @@ import msgspec
 
 from amends.core.decision import Decision
 from amends.core.fault import Fault
+from amends.effects.steps import StepKind, StepRecord
 from amends.tasks.plan import Step
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Repaired",
     "Retried",
     "Started",
+    "Stepped",
     "Submitted",
     "Taken",
     "Undoing",
@@ -129,6 +131,16 @@ class Effect(_Record, frozen=True, kw_only=True):
     undo: bool = False
 
 
+class Stepped(_Record, frozen=True, kw_only=True):
+    """The begin or the end of a durable step inside a step of the task; see `amends.effects.steps`."""
+
+    step: str
+    identity: str
+    kind: StepKind
+    record: StepRecord
+    undo: bool = False
+
+
 class Delegated(_Record, frozen=True, kw_only=True):
     """A step delegated to another agent, which succeeded."""
 
@@ -171,6 +183,8 @@ class Doubted(_Record, frozen=True, kw_only=True):
     """A step was interrupted, and it is unknown whether it happened."""
 
     step: str
+    inner: str | None = None
+    """The durable step inside it of which that is unknown; None: the step itself."""
 
 
 class Verified(_Record, frozen=True, kw_only=True):
@@ -225,6 +239,7 @@ Record = (
     | Failed
     | Finished
     | Effect
+    | Stepped
     | Delegated
     | Parked
     | Asked

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 import amends.tasks.entries as log_entries
@@ -60,11 +61,11 @@ def _step(task: TaskState, name: str, undo: bool = False) -> StepState:
     if name not in task.copied:
         task.copied.add(name)
         step = task.steps[name] = copy(step)
-        step.answers, step.effects = list(step.answers), dict(step.effects)
+        step.answers, step.effects, step.inner = list(step.answers), dict(step.effects), dict(step.inner)
         step.delegations, step.redone = dict(step.delegations), dict(step.redone)
         if step.undo is not None:
             step.undo = copy(step.undo)
-            step.undo.effects = dict(step.undo.effects)
+            step.undo.effects, step.undo.inner = dict(step.undo.effects), dict(step.undo.inner)
     if not undo:
         return step
     if step.undo is None:
@@ -86,6 +87,7 @@ def _submitted(task: TaskState, record: log_entries.Submitted) -> None:
 def _taken(task: TaskState, record: log_entries.Taken) -> None:
     task.promises = task.promises if record.promises is None else record.promises
     task.message = task.head.id if record.message is None else record.message
+    task.takes += 1
     if record.takeover:
         task.takeovers += 1
         task.alone = record.alone
@@ -160,12 +162,13 @@ def _reset(step: StepState) -> None:
     if step.undo is not None and step.undo.state == "done":
         step.round += 1
         step.effects.clear()
+        step.inner.clear()
         step.delegations.clear()
         step.answers.clear()
     # What may have happened has to be verified before it is done again.
     step.open, step.doubtful = step.in_doubt, False
     step.state, step.stepper, step.due, step.undo = "ready", Stepper(), 0.0, None
-    step.result = step.degraded = step.ended = None
+    step.result = step.degraded = step.ended = step.doubt_of = None
 
 
 # Steps ----------------------------------------------------------------------------------------------------------
@@ -244,6 +247,11 @@ def _effect(task: TaskState, record: log_entries.Effect) -> None:
     _mark_running(task, record.at)
 
 
+def _stepped(task: TaskState, record: log_entries.Stepped) -> None:
+    _step(task, record.step, record.undo).inner[record.identity] = record.kind, record.record
+    _mark_running(task, record.at)
+
+
 def _parked(task: TaskState, record: log_entries.Parked) -> None:
     step = _step(task, record.step)
     step.due, step.open = record.until, False  # it was not called
@@ -271,14 +279,22 @@ def _answered(task: TaskState, record: log_entries.Answered) -> None:
 
 def _doubted(task: TaskState, record: log_entries.Doubted) -> None:
     step = _step(task, record.step)
-    step.state, step.open = "doubt", False
+    if record.inner is not None and record.inner not in step.inner:
+        raise ImpossibleRecord
+    step.state, step.open, step.doubt_of = "doubt", False, record.inner
     _mark_running(task, record.at)
 
 
 def _verified(task: TaskState, record: log_entries.Verified) -> None:
     step = _step(task, record.step)
     step.open = step.doubtful = False
-    if not record.happened:
+    if step.doubt_of is not None:
+        begun = step.inner[step.doubt_of][1]
+        result = msgspec.json.encode(record.result).decode() if record.happened else None
+        answered = replace(begun, result=result, author="")
+        step.inner[step.doubt_of] = "end" if record.happened else "freed", answered
+        step.state, step.due, step.doubt_of = "ready", record.at, None
+    elif not record.happened:
         step.state, step.due = "ready", record.at
     elif ">" in record.step:
         _delegation_done(task, record.step, step, record.result, record.at)
@@ -326,6 +342,7 @@ _RULES: dict[type[Record], Callable[[TaskState, Any], None]] = {
     log_entries.Failed: _failed,
     log_entries.Finished: _finished,
     log_entries.Effect: _effect,
+    log_entries.Stepped: _stepped,
     log_entries.Delegated: _delegated,
     log_entries.Parked: _parked,
     log_entries.Asked: _asked,

@@ -15,6 +15,7 @@ import amends.tasks.entries as log_entries
 from amends.core.fault import Fault
 from amends.core.text import truncate
 from amends.durable.index import IndexRow
+from amends.effects.steps import StepKind, StepRecord, step_text
 from amends.recovery.stepper import Stepper
 from amends.tasks.documents import ENDED, Metadata, Response, Status
 from amends.tasks.plan import Step
@@ -54,6 +55,10 @@ class StepState:
     schema: dict[str, object] | None = None
     answers: list[object] = field(default_factory=list)
     effects: dict[str, object] = field(default_factory=dict)
+    inner: dict[str, tuple[StepKind, StepRecord]] = field(default_factory=dict)
+    """The durable steps inside it, by identity, each with its newest record."""
+    doubt_of: str | None = None
+    """The one of them of which it is unknown whether it happened."""
     delegations: dict[str, object] = field(default_factory=dict)
     """The results of its delegations, by the delegation's name."""
     redone: dict[str, int] = field(default_factory=dict)
@@ -122,6 +127,8 @@ class TaskState:
     """Whether a worker has recorded that it runs the task, and has not released it since."""
     message: str = ""
     """The key of the message that the last worker held the task by. Only its delivery means that this worker was lost."""
+    takes: int = 0
+    """How often a worker took the task."""
     takeovers: int = 0
     """The number of workers that were lost since a step last finished."""
     alone: bool = False
@@ -171,7 +178,10 @@ class TaskState:
                 found: dict[str, object] = {"step": name, "kind": "answer", "question": step.question}
                 return {**found, "schema": step.schema} if step.schema else found
             if step.state == "doubt":
-                return {"step": name, "kind": "verify", "question": f"Did “{step.plan.type}” happen?"}
+                what = f"“{step.plan.type}”"
+                if step.doubt_of is not None:
+                    what = f"“{step_text(step.inner[step.doubt_of][1].step)}” of {what}"
+                return {"step": name, "kind": "verify", "question": f"Did {what} happen?"}
         return None
 
     def response(self) -> Response:

@@ -12,12 +12,15 @@ from amends.core.decision import REASONS
 from amends.core.enums import Action
 from amends.core.redaction import redact
 from amends.core.text import strip, truncate
+from amends.effects.steps import step_text
 from amends.tasks.documents import stamp
 from amends.tasks.entries import Record
 
 __all__ = ["Line", "timeline"]
 
 _BYTES = 160
+
+_STEPPED = {"begin": "began", "end": "ended", "freed": "did not happen", "waiting": "waits"}
 
 AttemptCounts = dict[tuple[str, bool], int]
 """The number of attempts so far, by step and by whether they undo it."""
@@ -69,6 +72,8 @@ def _line(record: Record, counts: AttemptCounts) -> Line:
             text = f"{name}, {_attempt(record, counts)}: done"
         case log_entries.Effect():
             text = f"{name}: {_plain(record.name)} committed"
+        case log_entries.Stepped():
+            text = f"{name}: {_plain(step_text(record.record.step))} {_STEPPED[record.kind]}"
         case log_entries.Delegated():
             text = f"{_plain(record.type)} delegated to {_plain(record.agent)}: done"
         case log_entries.Parked():
@@ -79,7 +84,8 @@ def _line(record: Record, counts: AttemptCounts) -> Line:
         case log_entries.Answered():
             text = f"{name} was answered"
         case log_entries.Doubted():
-            text = f"{name} was interrupted; verify whether it happened"
+            inner = "" if record.inner is None else " in a step of its own"
+            text = f"{name} was interrupted{inner}; verify whether it happened"
         case log_entries.Verified():
             text = f"{name} verified: it {'happened' if record.happened else 'did not happen'}"
         case log_entries.Released():

@@ -20,8 +20,8 @@ from amends.arcp.client.session import Session
 from amends.arcp.client.session_faults import connection_lost, result_gone
 from amends.arcp.client.settings import Settings
 from amends.arcp.inputs import encode_input
+from amends.arcp.wire import STEPS, new_id, text_of
 from amends.arcp.wire import messages as m
-from amends.arcp.wire import text_of
 from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 from amends.foreign.trust import trusted
@@ -333,6 +333,64 @@ class Client:
         """
         payload = m.Cancel(reason or "client_request")
         await self._request("job.cancel", payload, repeatable=True, job_id=job_id)
+
+    # -- signals, and the steps of jobs: an extension of amends
+
+    async def signal(self, job_id: str, name: str, value: object = None, *, id: str | None = None) -> bool:
+        """
+        Send a signal to a job of this principal, for which its agent waits with `ctx.signal`, now or later.
+
+            await client.signal(handle.job_id, "approved", {"by": "bea"})
+
+        Args:
+            job_id: the job; its owner may send it signals from any session.
+            name: the signal's name.
+            value: any JSON value.
+            id: identifies this signal: one that is sent again under its id counts once. Default: a new one.
+
+        Returns:
+            Whether it was new.
+
+        Raises:
+            FaultError: PERMISSION_DENIED for another principal's job, JOB_NOT_FOUND, INVALID_REQUEST for an ended job or a
+                runtime without this extension.
+
+        """
+        payload = m.AboutJob(job_id, signal=name, id=id or new_id("sig"), value=encode_input(value))
+        return bool((await self._about_job(payload)).counted)
+
+    async def answer(self, job_id: str, step: str, *, happened: bool, value: object = None) -> None:
+        """
+        Answer whether a step happened that a job ended in doubt about: the job continues in another run.
+
+        Args:
+            job_id: the job; only its owner may answer.
+            step: as `steps` names it.
+            happened: True: the step gets the result `value`. False: it is called again, after the time limit of the lost call.
+            value: the result of a step that happened.
+
+        Raises:
+            FaultError: as for `signal`; INVALID_REQUEST if this step is not in doubt.
+
+        """
+        await self._about_job(m.AboutJob(job_id, step=step, happened=happened, value=encode_input(value)))
+
+    async def steps(self, job_id: str) -> list[dict[str, Any]]:
+        """
+        Return the steps of a job: `step`, `state`, `attempts`, `since`, `until` and the `question` of one in doubt.
+
+        Raises:
+            FaultError: JOB_NOT_FOUND, or INVALID_REQUEST for a runtime without this extension.
+
+        """
+        return (await self._about_job(m.AboutJob(job_id))).steps
+
+    async def _about_job(self, payload: m.AboutJob) -> m.StepList:
+        self._require(STEPS)
+        answer: m.StepList = await self._request(
+            "x-vendor.amends.job", payload, repeatable=payload.step is None, job_id=payload.job_id
+        )
+        return answer
 
     async def _cancel(self, job: Job, reason: str | None) -> None:
         if job.outcome.finished:

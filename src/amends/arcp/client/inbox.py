@@ -188,6 +188,7 @@ _ANSWERS = {
     "session.jobs": "session.list_jobs",
     "job.subscribed": "job.subscribe",
     "job.cancelled": "job.cancel",
+    "x-vendor.amends.steps": "x-vendor.amends.job",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from amends.arcp.wire import FEATURES
+from amends.arcp.wire import FEATURES, STEPS
 from amends.core.backoff import Backoff
 from amends.core.policy import Policy
 
@@ -26,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The runtime is part of our own system: a server that calls it passes its failures on as they were raised."""
     name: str = "amends"
     """The client's name in `session.hello`."""
-    features: tuple[str, ...] = FEATURES
+    features: tuple[str, ...] = (*FEATURES, STEPS)
     """The features to offer; those that the runtime offers too are used."""
     connect_timeout: float = 10.0
     """From connecting to the welcome."""

@@ -17,6 +17,7 @@ from amends.arcp.runtime.agents import Offer
 __all__ = [
     "ACTIVE",
     "CANCELS",
+    "CONTINUED",
     "CONTROL",
     "CREDENTIALS",
     "FAMILIES",
@@ -25,6 +26,7 @@ __all__ = [
     "KEYS",
     "NODES",
     "SESSIONS",
+    "SIGNALS",
     "STREAMED",
     "Control",
     "JobEntry",
@@ -44,9 +46,13 @@ ACTIVE, JOBS, KEYS = "arcp.active", "arcp.jobs", "arcp.keys"
 SESSIONS, NODES, CREDENTIALS, CANCELS = "arcp.sessions", "arcp.nodes", "arcp.credentials", "arcp.cancels"
 CONTROL = "arcp.nodes/control"
 FAMILIES = "arcp.families"
+SIGNALS = "arcp.signals"
 
 FRAME_TYPES: dict[str, str] = {"event": "job.event", "result": "job.result", "error": "job.error"}
 """Message types of the entries that are sent to clients; entries of other kinds are internal."""
+
+CONTINUED = "continued"
+"""The label of the entry that begins a run which continues the steps of the one before, because a question was answered."""
 
 STREAMED = "streamed"
 """The label of the terminal entry of a run whose result was sent in chunks."""
@@ -109,7 +115,7 @@ class JobEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An entry of a job's log."""
 
     kind: str
-    """accepted, annulled, queued, requeued, started, child, event, result or error."""
+    """accepted, annulled, queued, requeued, started, child, event, result, error, or that of a step (`jobs.steps.KINDS`)."""
     run: int
     epoch: int
     node: str
@@ -117,7 +123,7 @@ class JobEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     at: float
     payload: msgspec.Raw = msgspec.Raw(b"null")
     label: str = ""
-    """The kind of an event (`log`, `metric`, …), or `STREAMED` for the end of a streamed result."""
+    """The kind of an event (`log`, `metric`, …), `STREAMED` for the end of a streamed result, or `CONTINUED`."""
 
     @property
     def ended(self) -> bool:
@@ -198,5 +204,7 @@ class NodeRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Control(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A request to the node that runs a job, written to the `CONTROL` log."""
 
-    cancel: str
+    cancel: str = ""
     reason: str | None = None
+    signal: str = ""
+    """The job to which a signal was sent."""

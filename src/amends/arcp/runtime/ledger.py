@@ -21,6 +21,7 @@ import msgspec
 from amends.arcp.runtime.entries import (
     ACTIVE,
     CANCELS,
+    CONTINUED,
     JOBS,
     KEYS,
     JobEntry,
@@ -220,15 +221,24 @@ class Ledger:
         await self.keys.release(key, job_id)
         return job_id
 
-    async def rerun(self, spec: JobSpec, tail: tuple[int, JobEntry], *, here: bool) -> JobEntry:
+    async def rerun(
+        self, spec: JobSpec, tail: tuple[int, JobEntry], *, here: bool, answered: bytes | None = None
+    ) -> JobEntry:
         """
         Write the start of another run of an ended job behind `tail`. Returns the new entry.
+
+        Args:
+            spec: what was submitted.
+            tail: the newest entry and its number.
+            here: whether this node runs it.
+            answered: the record of a step whose question was answered: the run continues the steps of the one before.
 
         Raises:
             ConflictError: another node did so first.
 
         """
-        return await self._assign(spec, tail, "started" if here else "queued", self.node if here else "")
+        kind, node = ("started", self.node) if here else ("queued", "")
+        return await self._assign(spec, tail, kind, node, answered)
 
     async def start(self, spec: JobSpec, tail: tuple[int, JobEntry]) -> JobEntry:
         """
@@ -250,10 +260,19 @@ class Ledger:
         """
         await self._assign(spec, tail, "requeued", "")
 
-    async def _assign(self, spec: JobSpec, tail: tuple[int, JobEntry], kind: str, node: str) -> JobEntry:
+    async def _assign(
+        self,
+        spec: JobSpec,
+        tail: tuple[int, JobEntry],
+        kind: str,
+        node: str,
+        answered: bytes | None = None,
+    ) -> JobEntry:
         """Write behind `tail` that a node or the queue ("") has the job: in the same run, or in the next if that ended."""
         last, before = tail
         entry = JobEntry(kind, before.run + before.ended, before.epoch + 1, node, time.time())
+        if answered is not None:
+            entry = msgspec.structs.replace(entry, payload=msgspec.Raw(answered), label=CONTINUED)
         steps = Batch()
         steps.append(job_log(spec.job_id), encode(entry), last=last)
         steps.put(*_active_row(spec, entry))

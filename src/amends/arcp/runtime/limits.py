@@ -68,6 +68,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The size of one chunk of a streamed result; larger writes are split."""
     streamed_bytes: int = 1024 * _MIB
     """The size of all chunks of one result."""
+    step_bytes: int = 512 * 1024
+    """The size of the result of one step; NATS has a limit of 1 MB for a message."""
+    signals_per_job: int = 1_000
+    """Signals of one job that are stored; further ones are refused."""
+    signals_for: float = 30 * 86_400.0
+    """How long a signal is stored."""
 
     # -- ended jobs
     finished_for: float = 3_600.0

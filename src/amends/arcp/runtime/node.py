@@ -19,10 +19,12 @@ from amends.arcp.runtime.cluster.takeover import Takeover
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.credentials.provider import CredentialProvider
 from amends.arcp.runtime.entries import NODES, NodeRow
+from amends.arcp.runtime.jobs.answers import Answers
 from amends.arcp.runtime.jobs.cancel import Cancellation, follow_control
 from amends.arcp.runtime.jobs.delegate import Delegation, Families
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.jobs.signals import Signals
 from amends.arcp.runtime.jobs.submit import Submissions
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
@@ -32,7 +34,7 @@ from amends.arcp.runtime.server.heartbeat import ping_sessions, renew_sessions
 from amends.arcp.runtime.server.job_listing import JobListing, MayObserve
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.runtime.tasks import Tasks
-from amends.arcp.wire import FEATURES, new_id
+from amends.arcp.wire import FEATURES, STEPS, new_id
 from amends.durable.workers import Workers
 from amends.stores import Store, StoreError, Traits
 
@@ -88,8 +90,12 @@ class Node:
         submissions = Submissions(jobs, members, quota, ended, runner, credentials, default_lease)
         listing = JobListing(jobs, credentials, may_observe)
         features = tuple(one for one in FEATURES if provider is not None or one != "provisioned_credentials")
+        features += (STEPS,)
         handshake = Handshake(name, limits, sessions, members, authenticate, features, anonymous)
-        self.server = Server(jobs, capacity, sessions, handshake, submissions, listing, cancel)
+        signals, answers = Signals(jobs), Answers(jobs)
+        self.server = Server(
+            jobs, capacity, sessions, handshake, submissions, listing, cancel, signals, answers
+        )
 
         self.dispatcher = Dispatcher(agents, jobs, capacity, quota, runner, cancel, credentials, every)
         self.takeover = Takeover(jobs, members, capacity, quota, ended, cancel, runner)

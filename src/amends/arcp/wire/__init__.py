@@ -20,7 +20,7 @@ from amends.arcp.wire.envelope import (
     read,
     write,
 )
-from amends.arcp.wire.features import FEATURES, negotiate
+from amends.arcp.wire.features import FEATURES, STEPS, negotiate
 from amends.arcp.wire.messages import MESSAGES, Message, read_payload
 from amends.arcp.wire.times import now_text, seconds_of, text_of
 
@@ -28,6 +28,7 @@ __all__ = [
     "FEATURES",
     "MAX_FRAME",
     "MESSAGES",
+    "STEPS",
     "VERSION",
     "Envelope",
     "Malformed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["FEATURES", "negotiate"]
+__all__ = ["FEATURES", "STEPS", "negotiate"]
 
 FEATURES = (
     "heartbeat",
@@ -20,6 +20,9 @@ FEATURES = (
     "agent_versions",
 )
 """All features. A runtime without a credential provider does not offer `provisioned_credentials`."""
+
+STEPS = "x-vendor.amends.steps"
+"""An extension of amends: signals, and the steps of jobs with their questions and answers (`x-vendor.amends.job`)."""
 
 
 def negotiate(ours: Iterable[str], theirs: Iterable[str]) -> frozenset[str]:

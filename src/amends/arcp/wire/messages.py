@@ -24,6 +24,7 @@ from amends.core.wire import TOO_DEEP, Unreadable
 
 __all__ = [
     "MESSAGES",
+    "AboutJob",
     "Accepted",
     "Ack",
     "Agent",
@@ -45,6 +46,7 @@ __all__ = [
     "Pong",
     "Result",
     "Resume",
+    "StepList",
     "Submit",
     "Subscribe",
     "Subscribed",
@@ -341,6 +343,29 @@ class Unsubscribe(Message):
     job_id: str
 
 
+class AboutJob(Message):
+    """x-vendor.amends.job, an extension of amends: a signal to a job, the answer to its question, or a request for its steps."""
+
+    job_id: str
+    signal: str | None = None
+    id: str | None = None
+    """The id of the signal: one that is sent again counts once."""
+    value: object = None
+    """The signal's value, or the result of a step that happened."""
+    step: str | None = None
+    happened: bool | None = None
+
+
+class StepList(Message):
+    """x-vendor.amends.steps: the answer, with the steps that the job has so far."""
+
+    job_id: str
+    request_id: str | None = None
+    steps: list[dict[str, object]] = []
+    counted: bool | None = None
+    """Whether the signal was new."""
+
+
 MESSAGES: dict[str, type[Message]] = {
     "session.hello": Hello,
     "session.resume": Resume,
@@ -364,8 +389,10 @@ MESSAGES: dict[str, type[Message]] = {
     "job.subscribe": Subscribe,
     "job.subscribed": Subscribed,
     "job.unsubscribe": Unsubscribe,
+    "x-vendor.amends.job": AboutJob,
+    "x-vendor.amends.steps": StepList,
 }
-"""Every message type of v1.0 and v1.1."""
+"""Every message type of v1.0 and v1.1, and the extension of amends."""
 
 _DECODERS = {type: msgspec.json.Decoder(struct, strict=False).decode for type, struct in MESSAGES.items()}
 

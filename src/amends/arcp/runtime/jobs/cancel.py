@@ -160,8 +160,10 @@ async def _follow(jobs: RunningJobs, log: Log, signal: Signal, every: float) -> 
             for stored in await log.read(position):
                 position = stored.seq + 1
                 request = _read_control(stored.value)
-                job = jobs.get(request.cancel)
-                if job is not None:
+                job = jobs.get(request.cancel or request.signal)
+                if job is not None and request.signal:
+                    job.signalled.notify()
+                elif job is not None:
                     job.stop(cancellation(request.reason))
                 if stored.seq % _CONTROL_KEPT == 0:
                     await log.trim(stored.seq - _CONTROL_KEPT)

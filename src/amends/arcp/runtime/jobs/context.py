@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
@@ -11,9 +12,10 @@ from amends.arcp.runtime.jobs.amounts import is_cost, number_on_wire
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.outcome import encode_error
 from amends.arcp.runtime.jobs.result_stream import ResultStream
+from amends.arcp.runtime.jobs.signals import receive
 from amends.arcp.wire import new_id
 from amends.core.json_value import json_value
-from amends.effects.steps import Steps
+from amends.effects.steps import DAY, Steps
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, is_retryable_by_default
 from amends.foreign import from_exception
@@ -60,7 +62,7 @@ class Context:
         self._delegate = delegate
         self._calls: dict[str, None] = {}
         self._stream: ResultStream | None = None
-        self.steps = Steps(job.steps)
+        self.steps = Steps(job.steps, largest=job.host.limits.step_bytes)
         """The durable steps of this run; for the runtime's own parts."""
         self.deadline = deadline
         """Time on the event loop's clock at which the run is stopped; None if it has no limit."""
@@ -322,8 +324,8 @@ class Context:
 
     @property
     def attempt(self) -> int:
-        """How often this run was started, this time included: more than 1 after another node took it over."""
-        return (self._job.epoch + 1) // 2
+        """How often this run was started, this time included: more than 1 after another node took it over, or an answer."""
+        return self._job.steps.attempt
 
     @property
     def replaying(self) -> bool:
@@ -375,6 +377,33 @@ class Context:
     async def sleep(self, duration: float | timedelta, *, key: str | int | None = None) -> None:
         """Wait so many seconds, counted from the first start of this wait."""
         await self.steps.sleep(duration, key)
+
+    async def signal(
+        self,
+        name: str,
+        *,
+        timeout: float | timedelta = DAY,  # noqa: ASYNC109 - of the wait, which is stored
+        key: str | int | None = None,
+    ) -> Any:
+        """
+        Wait for a signal of the job's owner, and return its value; the same when the run is started again.
+
+            if await ctx.signal("approved", timeout=86_400):
+                receipt = await ctx.step("charge", charge, order)
+
+        `client.signal` and `amends runtime signal` send it, also before the agent waits. Each call receives another signal, the
+        oldest first.
+
+        Args:
+            name: the signal's name.
+            timeout: seconds, counted from the first start of this wait; a day without it.
+            key: tells this wait from others with its name, in any order.
+
+        Raises:
+            TimeoutError: there was none in time (`amends.errors.TimeoutError`); again in every start.
+
+        """
+        return await self.steps.signal(name, partial(receive, self._job), timeout, key)
 
     async def now(self) -> float:
         """Return the time in seconds since 1970; the same when the run is started again."""

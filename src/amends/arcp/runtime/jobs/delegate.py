@@ -48,6 +48,7 @@ from amends.errors.arcp import (
     InvalidRequestError,
     PermissionDeniedError,
 )
+from amends.serving.effect_unknown import EffectUnknownError
 from amends.stores import ConflictError
 
 __all__ = ["Delegation", "Families", "check_not_stopping"]
@@ -195,6 +196,10 @@ class Delegation:
         try:
             result = await self._outcome(spec, end)
         except FaultError as error:
+            if _is_in_doubt(error):
+                # The child continues when its question is answered, and then this job can get its outcome and its cost.
+                await job.steps.write("begin", StepRecord(step, called))
+                raise
             failed = json_value(error.fault)
             record = StepRecord(step, called, failed=failed if isinstance(failed, dict) else {})
             await job.steps.write("end", record, *costs)
@@ -278,6 +283,15 @@ def _identify(context: Context, agent: str, key: str | None) -> tuple[str, str]:
 
 def _called(agent: str, input: object) -> str:
     return digest(canonical([agent.partition("@")[0], input]))
+
+
+def _is_in_doubt(error: FaultError) -> bool:
+    details = error.fault.details
+    if not isinstance(details, dict):
+        return False
+    origin = details.get("translated_from")
+    unknown = isinstance(origin, dict) and origin.get("code") == EffectUnknownError.code
+    return details.get("in_doubt") is True or unknown
 
 
 class _Started(NamedTuple):

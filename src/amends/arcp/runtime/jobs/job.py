@@ -29,6 +29,7 @@ from amends.arcp.wire.messages import Event
 from amends.errors.arcp import ARCPError, InvalidRequestError
 from amends.logs import logger
 from amends.stores import ConflictError, StoreError, StoreUnavailableError
+from amends.stores.signal import Signal
 
 __all__ = ["ENDED", "ENDING", "RUNNING", "Follower", "Host", "Job"]
 
@@ -79,6 +80,8 @@ class Job:
         """The durable steps of this run."""
         self.credentials: list[dict[str, object]] | None = None
         self.waiters: list[asyncio.Future[JobEntry]] = []
+        self.signalled = Signal()
+        """Notified when a signal was sent to the job."""
         self._flushing = False
         self._outbox_bytes = 0
         self._written = asyncio.Event()
@@ -159,6 +162,16 @@ class Job:
             await self._next_write()
         if self.phase is ENDED:
             raise asyncio.CancelledError
+
+    def note_step(self, entry: JobEntry) -> None:
+        """Write an entry soon, without waiting."""
+        if self.phase is RUNNING:
+            self._put(entry)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the node."""
+        return self.host.tasks.loop
 
     def _put(self, entry: JobEntry) -> None:
         self.outbox.append(entry)

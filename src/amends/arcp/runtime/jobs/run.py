@@ -20,6 +20,7 @@ from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.outcome import error_of, error_outcome, is_typed, result_outcome
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.core import recording
+from amends.effects.steps import within_steps
 from amends.errors import FaultError
 from amends.errors import arcp as errors
 from amends.logs import logger
@@ -71,7 +72,7 @@ class Runner:
         try:
             # A job that runs again under its key has the same id, so that its effects are recognised.
             enter_scope(f"arcp/{job.spec.job_id}")
-            with handling(traceparent(job.spec.trace), job.spec.left):
+            with handling(traceparent(job.spec.trace), job.spec.left), within_steps(context.steps):
                 if job.agent.streams:
                     await context.stream_from(job.agent.function(job.spec.input, context))
                 else:

@@ -9,13 +9,14 @@ from amends.arcp.leases import Budget
 from amends.arcp.runtime.agents import Agent
 from amends.arcp.runtime.cluster.membership import Membership
 from amends.arcp.runtime.cluster.quota import Capacity, Quota
-from amends.arcp.runtime.entries import JobEntry, JobSpec
+from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
 from amends.arcp.runtime.jobs.amounts import spend
 from amends.arcp.runtime.jobs.job import Follower, Job
 from amends.arcp.runtime.jobs.steps import load_entries
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
+from amends.effects.steps import StepRecord
 from amends.errors.arcp import InternalError
 
 __all__ = ["RunningJobs", "restore"]
@@ -110,6 +111,19 @@ class RunningJobs:
         self._record_queued(spec)
         return None
 
+    async def continue_run(self, spec: JobSpec, tail: tuple[int, JobEntry], answered: StepRecord) -> None:
+        """
+        Queue a run that continues the steps of the ended one, of which a question was answered.
+
+        Raises:
+            ConflictError: another node did so first.
+
+        """
+        rerun = self.ledger.rerun(spec, tail, here=False, answered=encode(answered))
+        await self._capacity.write(spec.job_id, rerun, here=False)
+        self._record_queued(spec)
+        self._capacity.queue_wakeup.set()
+
     def _record_queued(self, spec: JobSpec) -> None:
         self._quota.job_queued(spec.principal)
         self._capacity.add_to_backlog(spec.agent)
@@ -162,10 +176,10 @@ class RunningJobs:
 async def restore(ledger: Ledger, job: Job) -> None:
     """Set the budget, the clock and the steps of a job that ran before, from its log."""
     budget, latest = Budget(job.lease.budget.left), job.spec.created
-    for entry in await load_entries(ledger, job):
+    entries = await load_entries(ledger, job)
+    for entry in entries:
         latest = max(latest, entry.at)
         budget = spend(budget, entry)
-        if entry.run == job.run:
-            job.steps.load(entry)
+    job.steps.load(entries)
     job.budget = budget
     job.set_clock(latest)

@@ -17,9 +17,11 @@ from typing import Any
 import msgspec
 
 from amends.arcp.runtime.cluster.quota import Capacity
+from amends.arcp.runtime.jobs.answers import Answers, read_steps
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.outcome import refusal
 from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.jobs.signals import Signals
 from amends.arcp.runtime.jobs.submit import Submissions
 from amends.arcp.runtime.server.handshake import Handshake, Handshakes
 from amends.arcp.runtime.server.job_listing import JobListing
@@ -27,8 +29,8 @@ from amends.arcp.runtime.server.peers import Refusal, use_specified_code
 from amends.arcp.runtime.server.session import SUBMITTED, Session
 from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.transports import Connection, ConnectionLost
-from amends.arcp.wire import Envelope, Malformed, envelope, new_id, now_text, read, read_payload, write
-from amends.arcp.wire.messages import Ack, Bye, Cancel, Cancelled, Ping, Pong
+from amends.arcp.wire import STEPS, Envelope, Malformed, envelope, new_id, now_text, read, read_payload, write
+from amends.arcp.wire.messages import AboutJob, Ack, Bye, Cancel, Cancelled, Ping, Pong, StepList
 from amends.errors import FaultError
 from amends.errors.arcp import (
     ARCPError,
@@ -42,6 +44,7 @@ from amends.logs import logger
 __all__ = ["Handler", "Server"]
 
 _log = logger("amends.arcp")
+_audit = logger("amends.arcp.audit")
 _POLICY, _TRY_LATER = 1008, 1013
 
 
@@ -56,6 +59,8 @@ class Server:
     _submissions: Submissions
     _listing: JobListing
     _cancellation: Cancellation
+    _signals: Signals
+    _answers: Answers
 
     def __post_init__(self) -> None:
         self.handshakes = Handshakes(self._jobs.limits, self._jobs.tasks)
@@ -69,6 +74,7 @@ class Server:
             "job.cancel": self._cancel,
             "job.subscribe": _requires("subscribe", self._listing.subscribe),
             "job.unsubscribe": _requires("subscribe", self._listing.unsubscribe),
+            "x-vendor.amends.job": _requires(STEPS, self._about_job),
         }
         """By message type; `job.submit` gets a task. Unknown types, also of later versions, are ignored (section 5)."""
 
@@ -168,6 +174,37 @@ class Server:
         await self._cancellation.cancel(spec, request.reason)
         session.send_message(
             "job.cancelled", Cancelled(spec.job_id, message.id), job_id=spec.job_id, trace=spec.trace
+        )
+
+    async def _about_job(self, session: Session, message: Envelope, request: AboutJob) -> None:
+        """Serve a signal, an answer, or a request for the steps of a job. Signals and answers need the job's owner."""
+        ledger = self._jobs.ledger
+        spec = await ledger.spec(request.job_id)
+        if spec is None or not await self._listing.may_observe(session.principal, spec.principal):
+            raise JobNotFoundError
+        counted = None
+        if request.signal is not None or request.step is not None:
+            if spec.principal != session.principal:
+                raise PermissionDeniedError(
+                    "Only the owner of a job may send it signals and answers", details={"job_id": spec.job_id}
+                )
+            author = session.principal
+            if request.signal is not None:
+                counted = await self._signals.send(
+                    spec, request.id or message.id, request.signal, request.value, author
+                )
+            else:
+                if request.happened is None:
+                    raise InvalidRequestError(
+                        "The answer says whether it happened", details={"field": "happened"}
+                    )
+                await self._answers.answer(spec, request.step or "", request.happened, request.value, author)
+            _audit.info(
+                "%s by %s to %s", "signal" if request.signal is not None else "answer", author, spec.job_id
+            )
+        steps = [msgspec.to_builtins(step) for step in await read_steps(ledger, spec.job_id)]
+        session.send_message(
+            "x-vendor.amends.steps", StepList(spec.job_id, message.id, steps, counted), trace=spec.trace
         )
 
 

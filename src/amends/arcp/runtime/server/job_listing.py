@@ -137,9 +137,19 @@ class JobListing:
             raise PermissionDeniedError if self._policy is not None else JobNotFoundError
         history = bool(request.history)
         start = (request.from_event_seq or 0) + 1 if history else tail[0] + 1
+        if history and tail[1].run > 1:
+            # The end of an earlier run would be taken for the end of the job.
+            start = max(start, await self._first_of_run(spec.job_id, tail[1].run))
         # A client that claims to have seen entries beyond the end still gets the end.
         start = max(1, min(start, tail[0] if tail[1].ended and history else tail[0] + 1))
         await self._send_subscribed(session, message, spec, tail[1], start, history=history)
+
+    async def _first_of_run(self, job_id: str, run: int) -> int:
+        """Return the number of the entry that begins a run."""
+        async for number, entry in self._jobs.ledger.history(job_id):
+            if entry.run == run:
+                return number
+        return 1
 
     async def _send_subscribed(
         self,
