@@ -1,10 +1,12 @@
 """ARCP jobs on the page: delegations as a tree, what is left of budgets, and cancel."""
 
 import asyncio
+import contextlib
 import re
 
 import amends
 from amends.arcp import Limits, Runtime, connect
+from amends.errors import FaultError
 from tests.page.test_app import client
 
 
@@ -82,3 +84,36 @@ async def test_jobs_are_cancelled_by_their_store(tmp_path):
                     await asyncio.sleep(0.02)
             answer = await browser.post(f"/jobs/{first.job_id}/cancel", data={"csrf": csrf})
             assert answer.status_code == 409
+
+
+async def test_the_steps_of_a_job(tmp_path):
+    """Their states, the question about one in doubt and how to answer it, without results."""
+    runtime = Runtime(f"sqlite:///{tmp_path}/jobs.db", tokens={"secret": "alice"}, limits=Limits(drain=0.0))
+
+    @runtime.register_agent("plan", repeatable=True)
+    async def plan(input, ctx):
+        async def pay(order):
+            raise TimeoutError
+
+        await ctx.step("look <b>", lambda: "s3cret")
+        await ctx.step("pay", pay, 5, key="order-5")
+
+    async with runtime, connect(runtime, token="secret") as session:
+        job = await session.submit("plan")
+        await asyncio.wait_for(_end(job), 30)
+        page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", jobs=runtime)
+        async with client(page) as browser:
+            text = (await browser.get(f"/jobs/{job.job_id}")).text
+            assert f'jobs/{job.job_id}"' in (await browser.get("/jobs")).text
+            assert (await browser.get("/jobs/none")).status_code == 404
+    assert "pay/order-5" in text
+    assert "amends runtime answer URL JOB pay/order-5 --happened" in text
+    assert ">doubt<" in text
+    assert ">done<" in text
+    assert "look &lt;b&gt;#1" in text
+    assert "s3cret" not in text
+
+
+async def _end(job):
+    with contextlib.suppress(FaultError):
+        await job.done

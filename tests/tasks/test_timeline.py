@@ -7,6 +7,7 @@ import pytest
 from amends import Fault
 from amends.core.decision import REASONS, Decision
 from amends.core.enums import Action
+from amends.effects.steps import StepRecord
 from amends.tasks import Step, entries
 from amends.tasks import fold as fold_module
 from amends.tasks.entries import decode, encode
@@ -37,6 +38,16 @@ RECORDS = [
     (entries.Asked(at=6, step="a", question="Which?"), "a asks: Which?"),
     (entries.Answered(at=7, step="a", answer="s3cret"), "a was answered"),
     (entries.Effect(at=8, step="a", name="order", result="s3cret"), "order committed"),
+    (
+        entries.Stepped(
+            at=8,
+            step="a",
+            identity='["charge","17"]',
+            kind="begin",
+            record=StepRecord('["charge","17"]', "d", result='"s3cret"'),
+        ),
+        "a: charge/17 began",
+    ),
     (
         entries.Delegated(at=8, step="a>x/y#1", agent="x", type="y", payload="s3cret", began=8),
         "y delegated to x: done",

@@ -18,7 +18,7 @@ from amends.core.redaction import redact
 from amends.errors.base import FaultError
 from amends.logs import logger
 from amends.page.access import COOKIE, Access, is_local, same_origin, terminal
-from amends.page.jobs import JobSource, cancel_job, list_jobs
+from amends.page.jobs import JobSource, cancel_job, list_jobs, read_job
 from amends.page.live import Fragments, LiveFeeds
 from amends.page.models import UpstreamFigures
 from amends.page.overview import (
@@ -175,6 +175,7 @@ class Page:
             self._sections.append(("jobs", "Jobs"))
             routes += [
                 Route("/jobs", self._list_jobs),
+                Route("/jobs/{id}", self._show_job),
                 Route("/jobs/{id}/cancel", self._cancel_job, methods=["POST"]),
             ]
         self._app = Starlette(routes=[*routes, *self._public], exception_handlers={404: self._not_found})
@@ -355,6 +356,13 @@ class Page:
         assert self._jobs is not None
         jobs = await list_jobs(await self._jobs.get())
         return page_response("jobs.html", self._frame(request, jobs=jobs))
+
+    async def _show_job(self, request: Request) -> Response:
+        assert self._jobs is not None
+        job = await read_job(await self._jobs.get(), request.path_params["id"])
+        if job is None:
+            return self._message(request, 404, "Not found", "There is no such job.")
+        return page_response("job.html", self._frame(request, job=job))
 
     async def _cancel_job(self, request: Request) -> Response:
         assert self._jobs is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from amends.core.redaction import redact
 from amends.page.sources import Opened
 from amends.recorder.traces import stamp
 from amends.stores.contract import Store
@@ -14,10 +15,11 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.ledger import Ledger
     from amends.arcp.runtime.runtime import Runtime
 
-__all__ = ["JobSource", "cancel_job", "list_jobs"]
+__all__ = ["JobSource", "cancel_job", "list_jobs", "read_job"]
 
 _LISTED = 200
 _TONES = {"success": "good", "error": "bad", "timed_out": "bad", "cancelled": "doubt"}
+_STEP_TONES = {"done": "good", "failed": "bad", "doubt": "doubt"}
 _DEEPEST = 4
 
 
@@ -109,6 +111,32 @@ async def _budget(ledger: Ledger, summary: Summary) -> str:
     whole = Lease(spec.grants).budget.left
     left = (await remaining_budget(ledger, spec)).left
     return ", ".join(f"{amount:g} of {whole[name]:g} {name}" for name, amount in left.items())
+
+
+async def read_job(ledger: Ledger, id: str) -> dict[str, object] | None:
+    """Return a job with its steps, without their values; None if there is none."""
+    from amends.arcp.runtime.jobs.answers import read_steps
+    from amends.arcp.runtime.jobs.outcome import status_of
+
+    spec, tail = await ledger.spec_and_tail(id)
+    if spec is None or tail is None:
+        return None
+    status = status_of(tail[1]) if tail[1].ended else "running" if tail[1].node else "pending"
+    steps = [
+        {
+            "step": redact(step.step),
+            "state": step.state,
+            "tone": _STEP_TONES.get(step.state, "wait"),
+            "attempts": step.attempts,
+            "since": stamp(step.since),
+            "until": None if step.until is None else stamp(step.until),
+            "question": None if step.question is None else redact(step.question),
+            "author": step.author,
+        }
+        for step in await read_steps(ledger, id)
+    ]
+    tone = _TONES.get(status, "wait")
+    return {"id": id, "agent": spec.agent, "status": status, "tone": tone, "run": tail[1].run, "steps": steps}
 
 
 async def cancel_job(source: JobSource, id: str) -> bool:

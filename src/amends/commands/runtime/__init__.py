@@ -1,4 +1,4 @@
-"""`amends runtime serve | worker | submit | tail | cancel | jobs | status`: run ARCP agents, or use a runtime as a client."""
+"""`amends runtime serve | worker | submit | tail | cancel | jobs | status | signal | answer`: run ARCP agents, or use a runtime as a client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ ACTIONS = {
     "tail": ("tail", "print the events of a job of another session, from the first one"),
     "cancel": ("cancel", "cancel a job that was started with `submit --detach`"),
     "jobs": ("jobs", "list the jobs that you may see"),
-    "status": ("status", "show nodes, queues and errors of the runtimes that share a store"),
+    "status": (
+        "status",
+        "show nodes, queues and errors of the runtimes that share a store, or the steps of a job",
+    ),
+    "signal": ("signal", "send a value to a job that waits for it"),
+    "answer": ("answer", "say whether a step happened that a job ended in doubt about; the job continues"),
 }
 
 
@@ -41,7 +46,7 @@ def add(subparsers: Subparsers) -> None:
     runtime = subparsers.add_parser("runtime", help=summary, description=as_sentence(summary))
     actions = runtime.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (module, summary) in ACTIONS.items():
-        completes = ["jobs"] if name in {"tail", "cancel"} else []
+        completes = ["jobs"] if name in {"tail", "cancel", "signal", "answer"} else []
         action = actions.add_parser(name, help=summary, description=as_sentence(summary), completes=completes)
         action.set_defaults(run=run)
         import_module(f"amends.commands.runtime.{module}").options(action)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,10 +12,12 @@ from amends.commands.console import wants_json
 from amends.commands.runtime import add_token_options, open_client
 from amends.commands.runtime.job_view import print_json_line
 from amends.commands.view import counted, painter
+from amends.core.redaction import redact
 from amends.core.text import strip
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.status import NodeStatus, QueueStatus, Status
+    from amends.stores import Store
 
 __all__ = ["options", "work"]
 
@@ -31,6 +33,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="wss://host/arcp, or ws: on this machine: what this token may see",
     )
+    parser.add_argument("job_id", metavar="JOB", nargs="?", help="a job: its steps, and what is in doubt")
     parser.add_argument(
         "--store", metavar="URL", help="nats://host:port/name or sqlite:///file: all nodes and jobs"
     )
@@ -44,6 +47,9 @@ async def work(args: argparse.Namespace) -> int:
     from amends.commands.store import store_failures
     from amends.errors.cli import ValidationError
 
+    if args.store is not None and args.url is not None and args.job_id is None:
+        # The only argument beside --store is a job.
+        args.url, args.job_id = None, args.url
     if (args.url is None) == (args.store is None):
         raise ValidationError(
             "Name the URL of a runtime, or its store with --store",
@@ -53,15 +59,69 @@ async def work(args: argparse.Namespace) -> int:
             ],
         )
     if args.url is not None:
-        return await _show_runtime(args)
+        return await (_show_runtime(args) if args.job_id is None else _show_job(args))
     with store_failures("--store"):
         async with await stores.open(args.store) as store:
+            if args.job_id is not None:
+                return await _show_stored_job(args, store)
             status = await read_status(store)
     if wants_json(args):
         print_json_line(msgspec.to_builtins(status))
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _lines(status)))
     return 0
+
+
+async def _show_job(args: argparse.Namespace) -> int:
+    """Print the steps of a job as its runtime tells them."""
+    async with open_client(args) as client:
+        steps = await client.steps(args.job_id)
+        listed = [job for job in await client.jobs(limit=_LISTED) if job.job_id == args.job_id]
+    return _print_steps(args, listed[0].status if listed else None, steps)
+
+
+async def _show_stored_job(args: argparse.Namespace, store: Store) -> int:
+    """Print the steps of a job from its log."""
+    from amends.arcp.runtime.jobs.answers import read_steps
+    from amends.arcp.runtime.jobs.outcome import status_of
+    from amends.arcp.runtime.ledger import Ledger
+    from amends.arcp.runtime.limits import Limits
+    from amends.errors.arcp import JobNotFoundError
+
+    ledger = Ledger(store, "", Limits())
+    tail = await ledger.tail(args.job_id)
+    if tail is None:
+        raise JobNotFoundError
+    entry = tail[1]
+    status = status_of(entry) if entry.ended else "running" if entry.node else "pending"
+    steps = [msgspec.to_builtins(step) for step in await read_steps(ledger, args.job_id)]
+    return _print_steps(args, status, steps)
+
+
+def _print_steps(args: argparse.Namespace, status: str | None, steps: list[dict[str, Any]]) -> int:
+    from amends.effects.records import instant
+
+    if wants_json(args):
+        print_json_line({"job_id": args.job_id, "status": status, "steps": steps})
+        return 0
+    lines = [f"{strip(args.job_id)} {strip(status or '')}: {counted(len(steps), 'step')}"]
+    for step in steps:
+        state = strip(str(step.get("state")))
+        if step.get("until") is not None:
+            state += f" until {instant(float(step['until']))}"
+        tries = step.get("attempts") or 0
+        begun = f"  begun {tries} times" if tries > 1 else ""
+        author = f"  answered by {_plain(step['author'])}" if step.get("author") else ""
+        lines.append(f"  {_plain(step.get('step')):<40} {state}{begun}{author}")
+        if step.get("question"):
+            lines.append(f"    {_plain(step['question'])}")
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def _plain(text: object) -> str:
+    """Return a text of an agent without control characters, and without what looks like a secret."""
+    return redact(strip(str(text)))
 
 
 async def _show_runtime(args: argparse.Namespace) -> int:
