@@ -34,6 +34,7 @@ from amends.durable.keys import CALL_LIMIT
 from amends.effects.arguments import NoCanonicalForm, canonical, digest
 from amends.effects.durations import seconds
 from amends.effects.outcomes import LARGEST, encode_result, restore_result
+from amends.errors import InternalError
 from amends.errors import TimeoutError as LateError
 from amends.errors.base import FaultError
 from amends.logs import logger
@@ -102,7 +103,7 @@ def step_text(step: str) -> str:
     return f"{name}/{key}" if isinstance(key, str) else f"{name}#{key}"
 
 
-class ReplayMismatchError(FaultError):
+class ReplayMismatchError(InternalError):
     """
     The agent made another call than before it was restarted
 
@@ -251,7 +252,7 @@ class Steps:
                 f"the arguments of step {name!r} cannot be compared after a restart: {error}"
             ) from None
         if step in self._running:
-            raise RuntimeError(f"step {step} is running already: give one of the two another key")
+            raise RuntimeError(f"step {step_text(step)} is running already: give one of the two another key")
         self._running.add(step)
         token = _IN_STEP.set(step)
         try:
@@ -315,8 +316,8 @@ class Steps:
         """
         if record.called != called:
             error = ReplayMismatchError(
-                f"Step {record.step} was called with other arguments before the agent was restarted",
-                details={"step": record.step, "before": record.called[:16], "now": called[:16]},
+                f"Step {step_text(record.step)} was called with other arguments before the agent was restarted",
+                details={"step": step_text(record.step), "before": record.called[:16], "now": called[:16]},
             )
             error.step = record.step
             raise error
@@ -465,7 +466,7 @@ class Steps:
         length = seconds("timeout", timeout, least=0.0)
         step = self.identity(_SIGNAL + name, key)
         if step in self._running:
-            raise RuntimeError(f"step {step} is running already: give one of the two another key")
+            raise RuntimeError(f"step {step_text(step)} is running already: give one of the two another key")
         self._running.add(step)
         try:
             due = await self._due(f"signal {name}", step, length)
@@ -582,7 +583,8 @@ def replayed(record: StepRecord) -> Any:
         raise FaultError.from_fault(msgspec.convert(record.failed, Fault))
     if record.unstored:
         raise EffectUnknownError(
-            f"Step {record.step} happened, but its result could not be stored", executed=Executed.YES
+            f"Step {step_text(record.step)} happened, but its result could not be stored",
+            executed=Executed.YES,
         )
     return None if record.result is None else msgspec.json.decode(record.result)
 
