@@ -45,7 +45,8 @@ FAULTS = (
     "killed inside",
     "killed after",
 )
-SHAPES = ("one tool", "parallel tools", "equal calls", "handoff")
+SHAPES = ("one tool", "parallel tools", "equal calls", "handoff", "check")
+"""In the last one the verification cannot say at first, and the model calls the tool that finds out."""
 PLANS: dict[str, dict[str, object]] = {
     "same": {"order": 17},
     "default written out": {"order": 17, "currency": "EUR"},
@@ -122,8 +123,9 @@ class Model:
         if calls is not None:
             return calls
         said = statement(read)
-        if said == "not paid" and self._case.refused and not self._corrected:
-            # The framework refused the arguments, and said why.
+        may_call = self._case.refused or "did not happen" in "".join(read[-1:])
+        if said == "not paid" and may_call and not self._corrected:
+            # The framework refused the arguments, and said why; or the call did not happen.
             self._corrected = True
             return [Call("pay", PLANS["same"])]
         self._case.record(read=read, said=said)
@@ -155,6 +157,8 @@ class Case:
         ledger: Callable[[], Any],
     ) -> None:
         self.cell, self._folder, self.alone, self._ledger = cell, folder, alone, ledger
+        self.checks = cell.shape == "check"
+        """Whether the agent gets the tool that finds out, in frameworks where the program adds it."""
         self._returned_error = driver.returned_error
         self.refused = cell.plan in driver.REFUSED
         """Whether the framework refuses the arguments of the second call."""
@@ -170,7 +174,10 @@ class Case:
             first = [Call("pay", {}), *first[1:]]
         planned = [Call("pay", PLANS[cell.plan])]
         steps = [first, planned]
-        if cell.two_conversations:
+        if cell.shape == "check":
+            find_out = [Call("check_pay", PLANS[cell.plan])]
+            steps = [[Call("pay", PLANS["same"])], find_out] if second or not cell.killed else [first]
+        elif cell.two_conversations:
             steps = [planned if second else first]
         self.helper: Model | None = None
         """The model of the agent that the first one hands over to."""
@@ -211,6 +218,8 @@ class Case:
 
     def find_payment(self, order: int, **_: object) -> object:
         """Return the receipt of a payment, or False."""
+        if self.cell.shape == "check" and self._first_time("verified"):
+            return None
         return f"receipt {order}" if any(each["order"] == order for each in self.lines("paid")) else False
 
     def _pay(self, order: int, currency: str) -> str:
@@ -265,6 +274,12 @@ def cells(driver: Any) -> Iterator[Cell]:
     shapes = [each for each in SHAPES if each not in getattr(driver, "WITHOUT", ())]
     forks = getattr(driver, "FORKS", True)
     for shape in shapes:
+        if shape == "check":
+            for fault in ("call lost", "answer lost", "killed before", "killed inside"):
+                for plan in ("same", "default written out"):
+                    if forks or not fault.startswith("killed"):
+                        yield Cell(fault, plan, shape, verified=True)
+            continue
         for fault in FAULTS:
             for plan in PLANS:
                 if not forks and fault.startswith("killed") and (shape, plan) not in _STARTED:

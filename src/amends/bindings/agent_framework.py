@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Unpack
+from weakref import WeakSet
 
 try:
-    from agent_framework import FunctionInvocationContext, FunctionMiddleware
+    from agent_framework import FunctionInvocationContext, FunctionMiddleware, FunctionTool
     from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
 except ImportError as missing:
     raise ImportError(
@@ -23,7 +24,16 @@ except ImportError as missing:
     ) from missing
 
 from amends.bindings.tool_arguments import by_function, by_schema, lacks_required
-from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import (
+    AGAIN,
+    CHECK,
+    Caller,
+    Options,
+    Run,
+    ToolCalls,
+    ToolFailure,
+    check_description,
+)
 from amends.errors import ValidationError
 
 __all__ = ["Failures"]
@@ -38,12 +48,20 @@ class Failures(FunctionMiddleware):
 
     def __init__(self, **options: Unpack[Options]) -> None:
         self.calls = ToolCalls(**options)
+        self._checking: WeakSet[Callable[..., object]] = WeakSet()
 
     async def process(
         self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
     ) -> None:
         """Call a tool."""
+        if getattr(context.function, "func", None) in self._checking:
+            await call_next()
+            return
         received = _received(context)
+        run, name = self._run(context), context.function.name
+        offers = context.tools is not None and self.calls.can_check(name)
+        if offers:
+            self.calls.offer_check(name)
 
         async def call() -> object:
             try:
@@ -57,8 +75,8 @@ class Failures(FunctionMiddleware):
                 raise
             return _plain(context.result)
 
-        result = await self._run(context).acall(
-            context.function.name,
+        result = await run.acall(
+            name,
             received,
             call,
             takes_again=AGAIN in received,
@@ -67,6 +85,29 @@ class Failures(FunctionMiddleware):
             asking=(UserInputRequiredException,),
         )
         context.result = result.text if isinstance(result, ToolFailure) else result
+        if offers and run.in_doubt(name):
+            self._offer(context, run)
+
+    def _offer(self, context: FunctionInvocationContext, run: Run) -> None:
+        """Give the model a tool that finds out about calls of this one, from its next request on."""
+        checked = context.function
+        if context.tools is None or any(
+            getattr(each, "name", "") == CHECK + checked.name for each in context.tools
+        ):
+            return
+
+        async def find_out(**arguments: object) -> str:
+            return await run.acheck(checked.name, _fitted(checked, arguments))
+
+        self._checking.add(find_out)
+        tool = FunctionTool(
+            name=CHECK + checked.name,
+            description=check_description(checked.name),
+            func=find_out,
+            input_model=checked.parameters(),
+            approval_mode="never_require",
+        )
+        context.tools.append(tool)
 
     def _run(self, context: FunctionInvocationContext) -> Run:
         tools = context.tools  # one list for all calls of a run
@@ -89,12 +130,15 @@ def _arguments(given: object) -> dict[str, object]:
 
 def _received(context: FunctionInvocationContext) -> dict[str, object]:
     """Return the arguments that the tool receives; those of the framework are none of the model's."""
-    arguments = _arguments(context.arguments)
-    schema = _schema(context)
+    return _fitted(context.function, _arguments(context.arguments))
+
+
+def _fitted(tool: FunctionTool, arguments: dict[str, object]) -> dict[str, object]:
+    schema = tool.parameters()
     if not isinstance(schema, Mapping):
         return arguments
     received = by_schema(schema, arguments)
-    function = getattr(context.function, "func", None)
+    function = getattr(tool, "func", None)
     if not callable(function):
         return received
     names = schema.get("properties", {})

@@ -29,7 +29,7 @@ except ImportError as missing:
     ) from missing
 
 from amends.bindings.tool_arguments import by_schema
-from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, ToolFailure
+from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, ToolFailure, check_description
 
 __all__ = ["Failures"]
 
@@ -59,6 +59,22 @@ class Failures(OneRun):
             return {"content": [{"type": "text", "text": result.text}], "is_error": True}
 
         return dataclasses.replace(tool, handler=guarded)
+
+    def check(self, tool: SdkMcpTool[object]) -> SdkMcpTool[object]:
+        """
+        Return a tool that finds out whether an earlier call of `tool` happened: `tools=[pay, failures.check(pay)]`.
+
+        The effect of the tool is declared with a verification.
+        """
+        name = self.calls.offer_check(tool.name)
+
+        async def find_out(arguments: object) -> object:
+            given = arguments if isinstance(arguments, Mapping) else {}
+            received = by_schema(_schema(tool.input_schema), given)
+            return _restored(await self.calls.run(self.key).acheck(tool.name, received))
+
+        described = check_description(tool.name)
+        return dataclasses.replace(tool, name=name, description=described, handler=find_out)
 
 
 _NAMES = {int: "integer", float: "number", bool: "boolean", str: "string"}

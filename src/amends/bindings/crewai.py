@@ -24,7 +24,7 @@ except ImportError as missing:
     raise ImportError("amends.bindings.crewai needs CrewAI: pip install 'crewai>=1.15'") from missing
 
 from amends.bindings.tool_arguments import by_model
-from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure
+from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure, check_description
 
 __all__ = ["Failures"]
 
@@ -35,6 +35,44 @@ class Failures(OneRun):
     def guard(self, tool: BaseTool) -> BaseTool:
         """Return the tool as one that returns its failures."""
         return _Guarded.around(tool, self)
+
+    def check(self, tool: BaseTool) -> BaseTool:
+        """
+        Return a tool that finds out whether an earlier call of `tool` happened: `tools=[pay, failures.check(pay)]`.
+
+        The effect of the tool is declared with a verification.
+        """
+        return _Check.of(tool, self)
+
+
+class _Check(BaseTool):
+    """A tool that finds out whether an earlier call of another one happened."""
+
+    _checked: str = PrivateAttr()
+    _failures: Failures = PrivateAttr()
+
+    @classmethod
+    def of(cls, tool: BaseTool, failures: Failures) -> _Check:
+        checking = cls(
+            name=failures.calls.offer_check(tool.name),
+            description=check_description(tool.name),
+            args_schema=tool.args_schema,
+            cache_function=_never_cached,
+        )
+        checking._checked, checking._failures = tool.name, failures
+        return checking
+
+    def _run(self, **arguments: object) -> object:
+        run = self._failures.calls.run(self._failures.key)
+        return run.check(self._checked, by_model(self.args_schema, arguments))
+
+    async def _arun(self, **arguments: object) -> object:
+        run = self._failures.calls.run(self._failures.key)
+        return await run.acheck(self._checked, by_model(self.args_schema, arguments))
+
+
+def _never_cached(arguments: object = None, result: object = None) -> bool:
+    return False
 
 
 class _Guarded(BaseTool):

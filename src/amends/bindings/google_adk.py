@@ -20,6 +20,8 @@ from typing import Unpack
 from weakref import WeakKeyDictionary, WeakSet
 
 try:
+    from google.adk.agents.callback_context import CallbackContext
+    from google.adk.models.llm_request import LlmRequest
     from google.adk.plugins.base_plugin import BasePlugin
     from google.adk.tools.agent_tool import AgentTool
     from google.adk.tools.base_tool import BaseTool
@@ -30,7 +32,17 @@ except ImportError as missing:
     raise ImportError("amends.bindings.google_adk needs Google ADK: pip install google-adk") from missing
 
 from amends.bindings.tool_arguments import by_function, by_schema
-from amends.bindings.tool_calls import AGAIN, Caller, Options, ReturnedError, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import (
+    AGAIN,
+    CHECK,
+    Caller,
+    Options,
+    ReturnedError,
+    Run,
+    ToolCalls,
+    ToolFailure,
+    check_description,
+)
 
 __all__ = ["Failures"]
 
@@ -57,6 +69,24 @@ class Failures(BasePlugin):
         """Cover the call that may follow. It answers nothing, so every callback after it is asked, too."""
         if not _is_left_to_adk(tool):
             _CoveredRun.of(tool).plugins[tool_context] = self
+
+    async def before_model_callback(
+        self, *, callback_context: CallbackContext, llm_request: LlmRequest
+    ) -> None:
+        """Offer the model the tools that find out about calls in doubt. It answers nothing."""
+        tools = [each for name, each in llm_request.tools_dict.items() if self.calls.can_check(name)]
+        if not tools:
+            return
+        run, added = self._run(callback_context), []
+        for tool in tools:
+            check = self.calls.offer_check(tool.name)
+            if run.in_doubt(tool.name) and check not in llm_request.tools_dict:
+                added.append(_Check(tool, self))
+        llm_request.append_tools([*added])
+
+    async def check_tool(self, tool: BaseTool, arguments: dict[str, object], context: ToolContext) -> str:
+        """Find out whether an earlier call of a tool happened, and return a text for the model."""
+        return await self._run(context).acheck(tool.name, _received(tool, arguments))
 
     async def run_tool(
         self,
@@ -109,12 +139,29 @@ class Failures(BasePlugin):
             return None  # no such tool: ADK answers with the names of the tools
         return _answer(self._run(tool_context).failed(tool.name, tool_args, error))
 
-    def _run(self, tool_context: ToolContext) -> Run:
+    def _run(self, tool_context: ToolContext | CallbackContext) -> Run:
         session = tool_context.session
         caller = Caller(
             run=tool_context.invocation_id, session=f"{session.app_name}/{session.id}", user=session.user_id
         )
         return self.calls.run(tool_context.invocation_id, caller=caller)
+
+
+class _Check(BaseTool):
+    """A tool that finds out whether an earlier call of another one happened."""
+
+    def __init__(self, tool: BaseTool, plugin: Failures) -> None:
+        super().__init__(name=CHECK + tool.name, description=check_description(tool.name))
+        self._tool, self._plugin = tool, plugin
+
+    def _get_declaration(self) -> object:
+        declared = self._tool._get_declaration()  # noqa: SLF001 - how ADK's tools of tools describe themselves
+        if declared is None:
+            return None
+        return declared.model_copy(update={"name": self.name, "description": self.description})
+
+    async def run_async(self, *, args: dict[str, object], tool_context: ToolContext) -> object:
+        return {"result": await self._plugin.check_tool(self._tool, args, tool_context)}
 
 
 class _CoveredRun:
@@ -196,6 +243,8 @@ def _only_reads(tool: BaseTool) -> bool:
 
 def _is_left_to_adk(tool: BaseTool) -> bool:
     """Return whether the tool directs the run: it has no effect outside, and ADK has to see each of its calls."""
+    if isinstance(tool, _Check):
+        return True
     return bool(getattr(tool, "is_long_running", False)) or getattr(tool, "func", None) in {
         transfer_to_agent,
         exit_loop,

@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Unpack
 
 try:
-    from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ToolCallRequest
     from langchain_core.messages import HumanMessage, ToolMessage
+    from langchain_core.tools import BaseTool, StructuredTool
+    from langgraph.config import get_config
     from langgraph.errors import GraphBubbleUp
     from langgraph.types import Command
 except ImportError as missing:
@@ -28,7 +31,17 @@ except ImportError as missing:
     ) from missing
 
 from amends.bindings.tool_arguments import by_model, by_schema, refuses
-from amends.bindings.tool_calls import AGAIN, Caller, Options, ReturnedError, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import (
+    AGAIN,
+    CHECK,
+    Caller,
+    Options,
+    ReturnedError,
+    Run,
+    ToolCalls,
+    ToolFailure,
+    check_description,
+)
 from amends.dialects import encode
 
 __all__ = ["Failures"]
@@ -45,12 +58,18 @@ class Failures(AgentMiddleware[object, object]):
     def __init__(self, **options: Unpack[Options]) -> None:
         super().__init__()
         self.calls = ToolCalls(**options, names_conversations=True)
+        self._verified: dict[str, BaseTool] = {}
+        """The tools whose effects can be verified."""
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], object]
     ) -> object:
         """Call a tool."""
         call = request.tool_call
+        checked = self._checks(request)
+        if checked is not None:
+            text = self._run(request).check(checked, self._fitted(checked, call["args"]))
+            return ToolMessage(content=text, tool_call_id=call["id"], name=call["name"])
         received = _received(request.tool, call["args"])
         try:
             result = self._run(request).call(
@@ -73,6 +92,10 @@ class Failures(AgentMiddleware[object, object]):
     ) -> object:
         """Call a tool in an event loop."""
         call = request.tool_call
+        checked = self._checks(request)
+        if checked is not None:
+            text = await self._run(request).acheck(checked, self._fitted(checked, call["args"]))
+            return ToolMessage(content=text, tool_call_id=call["id"], name=call["name"])
         received = _received(request.tool, call["args"])
 
         async def handle() -> object:
@@ -94,13 +117,56 @@ class Failures(AgentMiddleware[object, object]):
             return handed.command
         return _message(result, call)
 
+    def wrap_model_call(
+        self, request: ModelRequest[object], handler: Callable[[ModelRequest[object]], object]
+    ) -> object:
+        """Call the model, with the tools that find out about calls in doubt."""
+        return handler(self._with_checks(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[object], handler: Callable[[ModelRequest[object]], Awaitable[object]]
+    ) -> object:
+        """Do the same in an event loop."""
+        return await handler(self._with_checks(request))
+
+    def _with_checks(self, request: ModelRequest[object]) -> ModelRequest[object]:
+        """Return the request with a tool for each one that is in doubt in this run and can be verified."""
+        tools = [
+            each for each in request.tools if isinstance(each, BaseTool) and self.calls.can_check(each.name)
+        ]
+        if not tools:
+            return request
+        run, added = self._run(request), []
+        for tool in tools:
+            name = self.calls.offer_check(tool.name)
+            self._verified[tool.name] = tool
+            if run.in_doubt(tool.name):
+                schema = tool.tool_call_schema
+                added.append(
+                    StructuredTool.from_function(
+                        _never, name=name, description=check_description(tool.name), args_schema=schema
+                    )
+                )
+        return request.override(tools=[*request.tools, *added]) if added else request
+
+    def _fitted(self, name: str, arguments: Mapping[str, object]) -> dict[str, object]:
+        return _received(self._verified.get(name), arguments)
+
+    def _checks(self, request: ToolCallRequest) -> str | None:
+        """Return the tool about which a call of the model wants to find out, if it is such a call."""
+        name = request.tool_call["name"]
+        if request.tool is not None or not name.startswith(CHECK):
+            return None
+        checked = name.removeprefix(CHECK)
+        return checked if self.calls.can_check(checked) else None
+
     def _checked(self, name: str, result: object) -> object:
         """Return a result. Raises the Command with which an undeclared tool hands over to another node: it is done anew each time."""
         if isinstance(result, Command) and result.goto and name not in self.calls.declared:
             raise _HandedOver(result)
         return result
 
-    def _run(self, request: ToolCallRequest) -> Run:
+    def _run(self, request: ToolCallRequest | ModelRequest[object]) -> Run:
         """Return the run: everything since the last message of a person."""
         state = request.state
         messages = state.get("messages", ()) if isinstance(state, Mapping) else getattr(state, "messages", ())
@@ -130,13 +196,21 @@ def _stored(result: object) -> object:
     return "\n".join(texts)
 
 
-def _configurable(request: ToolCallRequest) -> Mapping[str, object]:
-    config = getattr(request.runtime, "config", None)
+def _never(**_: object) -> str:
+    """Do nothing: the middleware answers the calls of this tool."""
+    return ""
+
+
+def _configurable(request: ToolCallRequest | ModelRequest[object]) -> Mapping[str, object]:
+    config: object = getattr(request.runtime, "config", None)
+    if config is None:
+        with suppress(RuntimeError):
+            config = get_config()
     members = config.get("configurable") if isinstance(config, Mapping) else None
     return members if isinstance(members, Mapping) else {}
 
 
-def _thread(request: ToolCallRequest) -> str | None:
+def _thread(request: ToolCallRequest | ModelRequest[object]) -> str | None:
     """Return the id of the thread, which the application gives and a checkpointer keeps."""
     thread = _configurable(request).get("thread_id")
     return None if thread is None else str(thread)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 try:
-    from llama_index.core.tools import FunctionTool, ToolOutput
+    from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
     from llama_index.core.workflow import Context
 except ImportError as missing:
     raise ImportError(
@@ -24,7 +24,7 @@ except ImportError as missing:
     ) from missing
 
 from amends.bindings.tool_arguments import accepts, by_model, lacks_required
-from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure
+from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure, check_description
 from amends.dialects import encode
 from amends.errors import ValidationError
 
@@ -38,6 +38,28 @@ class Failures(OneRun):
         """Return a function or a FunctionTool as a tool that returns the text of its failures."""
         made = tool if isinstance(tool, FunctionTool) else FunctionTool.from_defaults(fn=tool)
         return _Guarded(made, self)
+
+    def check(self, tool: FunctionTool) -> FunctionTool:
+        """
+        Return a tool that finds out whether an earlier call of `tool` happened: `tools=[pay, failures.check(pay)]`.
+
+        The effect of the tool is declared with a verification.
+        """
+        name = str(tool.metadata.get_name())
+        metadata = ToolMetadata(
+            name=self.calls.offer_check(name),
+            description=check_description(name),
+            fn_schema=tool.metadata.fn_schema,
+        )
+
+        async def find_out(**arguments: object) -> str:
+            received = by_model(tool.metadata.fn_schema, _named(arguments))
+            return await self.run(arguments).acheck(name, received)
+
+        def find_out_plain(**arguments: object) -> str:
+            return self.run(arguments).check(name, by_model(tool.metadata.fn_schema, _named(arguments)))
+
+        return FunctionTool(fn=find_out_plain, metadata=metadata, async_fn=find_out)
 
     def run(self, arguments: Mapping[str, object]) -> Run:
         """Return the run of a call."""
@@ -113,8 +135,7 @@ class _Guarded(FunctionTool):
 
     @staticmethod
     def _arguments(args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
-        named = {name: value for name, value in kwargs.items() if not isinstance(value, Context)}
-        return {**named, **({"args": list(args)} if args else {})}
+        return {**_named(kwargs), **({"args": list(args)} if args else {})}
 
     def _restored(self, value: object, given: dict[str, object]) -> ToolOutput:
         """Return the output of a call whose outcome the ledger has: a stored output, or a value that a person gave."""
@@ -133,6 +154,10 @@ class _Guarded(FunctionTool):
             raw_output=encode(result.fault, "envelope"),
             is_error=True,
         )
+
+
+def _named(arguments: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in arguments.items() if not isinstance(value, Context)}
 
 
 def _returned_error(output: object) -> Exception | None:

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Unpack, overload
 
 try:
-    from agents import FunctionTool, default_tool_error_function
+    from agents import FunctionTool, RunContextWrapper, default_tool_error_function
     from agents import function_tool as sdk_function_tool
     from agents.exceptions import AgentsException, ModelBehaviorError
     from agents.tool import (
@@ -38,7 +38,7 @@ except ImportError as missing:
     ) from missing
 
 from amends.bindings.tool_arguments import by_function, by_schema
-from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure, check_description
 from amends.errors import ValidationError
 from amends.serving.server_errors import modules_of
 
@@ -89,6 +89,31 @@ class Failures:
         """
         return self._guarded(tool, lambda arguments: by_schema(tool.params_json_schema, arguments))
 
+    def check(self, tool: FunctionTool) -> FunctionTool:
+        """
+        Return a tool that finds out whether an earlier call of `tool` happened: `Agent(tools=[pay, failures.check(pay)])`.
+
+        The model sees it while a call is in doubt. The effect of the tool is declared with a verification.
+        """
+        name, schema = self.calls.offer_check(tool.name), tool.params_json_schema
+
+        async def find_out(context: ToolContext, arguments: str) -> str:
+            return await self._run(context).acheck(tool.name, by_schema(schema, _arguments(arguments)))
+
+        return FunctionTool(
+            name=name,
+            description=check_description(tool.name),
+            params_json_schema=schema,
+            on_invoke_tool=find_out,
+            strict_json_schema=tool.strict_json_schema,
+            is_enabled=lambda context, agent: self._is_in_doubt(context, tool.name),
+        )
+
+    def _is_in_doubt(self, context: RunContextWrapper[object], name: str) -> bool:
+        usage = getattr(context, "usage", None)
+        run = self.calls.find(id(usage), owner=usage)
+        return run is not None and run.in_doubt(name)
+
     def _guarded(
         self, tool: FunctionTool, received: Callable[[dict[str, object]], dict[str, object]]
     ) -> FunctionTool:
@@ -130,7 +155,7 @@ class Failures:
         name = str(getattr(context, "tool_name", "tool"))
         return self._run(context).failed(name, _arguments(getattr(context, "tool_arguments", "")), error).text
 
-    def _run(self, context: ToolContext) -> Run:
+    def _run(self, context: RunContextWrapper[object]) -> Run:
         usage = getattr(context, "usage", None)  # one object for all calls of a run
         config = getattr(context, "run_config", None)
         group = getattr(config, "group_id", None)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn, Unpack
 
 if TYPE_CHECKING:
@@ -46,7 +46,16 @@ except ImportError as missing:
     ) from missing
 
 from amends.bindings.tool_arguments import by_schema
-from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import (
+    AGAIN,
+    CHECK,
+    Caller,
+    Options,
+    Run,
+    ToolCalls,
+    ToolFailure,
+    check_description,
+)
 from amends.carriers.extraction import extract
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
@@ -137,6 +146,20 @@ class _Guarded(WrapperToolset[object]):
 
     calls: ToolCalls
 
+    async def get_tools(self, ctx: RunContext[object]) -> dict[str, ToolsetTool[object]]:
+        """Return the tools, with those that find out about calls in doubt."""
+        tools = await super().get_tools(ctx)
+        added = {}
+        for name, tool in tools.items():
+            if self.calls.can_check(name):
+                check = self.calls.offer_check(name)
+                if _run(self.calls, ctx).in_doubt(name) and check not in tools:
+                    described = check_description(name)
+                    added[check] = replace(
+                        tool, toolset=self, tool_def=replace(tool.tool_def, name=check, description=described)
+                    )
+        return {**tools, **added}
+
     async def call_tool(
         self,
         name: str,
@@ -151,6 +174,10 @@ class _Guarded(WrapperToolset[object]):
             ModelRetry, ToolFailed: with the text of a failure.
 
         """
+        checked = name.removeprefix(CHECK)
+        if checked != name and tool.toolset is self and self.calls.can_check(checked):
+            asked = by_schema(tool.tool_def.parameters_json_schema, tool_args)
+            return await _run(self.calls, ctx).acheck(checked, asked)
 
         async def call() -> object:
             try:

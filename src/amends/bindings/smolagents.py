@@ -14,6 +14,8 @@ belongs to: use one `Failures` for each run, or give it the run's key with `run=
 from __future__ import annotations
 
 import copy
+import functools
+from collections.abc import Callable
 
 try:
     from smolagents import Tool
@@ -21,7 +23,7 @@ except ImportError as missing:
     raise ImportError("amends.bindings.smolagents needs smolagents: pip install smolagents") from missing
 
 from amends.bindings.tool_arguments import by_function, by_schema
-from amends.bindings.tool_calls import AGAIN, OneRun, ToolFailure
+from amends.bindings.tool_calls import AGAIN, OneRun, ToolFailure, check_description
 
 __all__ = ["Failures"]
 
@@ -36,9 +38,9 @@ class Failures(OneRun):
         """Return the tool as one that returns the text of its failures."""
         guarded, forward = copy.copy(tool), tool.forward
 
+        @functools.wraps(forward)
         def call(*args: object, **kwargs: object) -> object:
-            given = {**dict(zip(tool.inputs, args, strict=False)), **kwargs}
-            received = by_function(forward, by_schema({"properties": tool.inputs}, given))
+            received = _received(tool, forward, args, kwargs)
             result = self.calls.run(self.key).call(
                 tool.name, received, lambda: forward(*args, **kwargs), takes_again=AGAIN in received
             )
@@ -50,3 +52,28 @@ class Failures(OneRun):
 
         guarded.forward = call
         return guarded
+
+    def check(self, tool: Tool) -> Tool:
+        """
+        Return a tool that finds out whether an earlier call of `tool` happened: `tools=[pay, failures.check(pay)]`.
+
+        The effect of the tool is declared with a verification.
+        """
+        checking, forward = copy.copy(tool), tool.forward
+        checking.name = self.calls.offer_check(tool.name)
+        checking.description, checking.output_type = check_description(tool.name), "string"
+
+        def find_out(*args: object, **kwargs: object) -> str:
+            received = _received(tool, forward, args, kwargs)
+            return self.calls.run(self.key).check(tool.name, received)
+
+        checking.forward = find_out
+        return checking
+
+
+def _received(
+    tool: Tool, forward: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> dict[str, object]:
+    """Return the arguments that the tool receives."""
+    named = {**dict(zip(tool.inputs, args, strict=False)), **kwargs}
+    return by_function(forward, by_schema({"properties": tool.inputs}, named))

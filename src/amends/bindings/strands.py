@@ -17,7 +17,14 @@ from typing import Unpack
 
 try:
     from strands import Agent
-    from strands.middleware import ExecuteToolContext, ExecuteToolStage, ToolResultEvent, TypedEvent
+    from strands.middleware import (
+        ExecuteToolContext,
+        ExecuteToolStage,
+        InvokeModelContext,
+        InvokeModelStage,
+        ToolResultEvent,
+        TypedEvent,
+    )
     from strands.plugins import Plugin
 except ImportError as missing:
     raise ImportError(
@@ -25,7 +32,16 @@ except ImportError as missing:
     ) from missing
 
 from amends.bindings.tool_arguments import by_schema
-from amends.bindings.tool_calls import AGAIN, Options, ReturnedError, Run, ToolCalls, ToolFailure
+from amends.bindings.tool_calls import (
+    AGAIN,
+    CHECK,
+    Options,
+    ReturnedError,
+    Run,
+    ToolCalls,
+    ToolFailure,
+    check_description,
+)
 from amends.errors import ValidationError
 from amends.serving.server_errors import modules_of
 
@@ -51,6 +67,26 @@ class Failures(Plugin):
     def init_agent(self, agent: Agent) -> None:
         """Add the middleware to an agent."""
         agent.add_middleware(ExecuteToolStage, self._call_tool)
+        if self.calls.declared:
+            agent.add_middleware(InvokeModelStage, self._call_model)
+
+    async def _call_model(
+        self,
+        context: InvokeModelContext,
+        call_next: Callable[[InvokeModelContext], AsyncIterator[TypedEvent]],
+    ) -> AsyncIterator[TypedEvent]:
+        """Call the model, with the tools that find out about calls in doubt."""
+        run, added = self._run(context), []
+        for tool in context.tool_specs:
+            name = tool["name"]
+            if self.calls.can_check(name):
+                check = self.calls.offer_check(name)
+                if run.in_doubt(name):
+                    added.append({**tool, "name": check, "description": check_description(name)})
+        if added:
+            context = context.replace(tool_specs=[*context.tool_specs, *added])
+        async for event in call_next(context):
+            yield event
 
     async def _call_tool(
         self,
@@ -59,6 +95,13 @@ class Failures(Plugin):
     ) -> AsyncIterator[TypedEvent]:
         """Yield the events of a call; the result is one of them."""
         asked = context.tool_use
+        checked = asked["name"].removeprefix(CHECK)
+        if context.tool is None and checked != asked["name"] and self.calls.can_check(checked):
+            declared = context.agent.tool_registry.registry.get(checked)
+            received = _received(declared, asked.get("input") or {})
+            text = await self._run(context).acheck(checked, received)
+            yield ToolResultEvent(_tool_result(text, asked.get("toolUseId")))
+            return
         events: list[TypedEvent] = []
 
         async def call() -> object:
@@ -87,7 +130,7 @@ class Failures(Plugin):
         if result is not None:
             yield ToolResultEvent(_tool_result(result, asked.get("toolUseId")), exception=_error(result))
 
-    def _run(self, context: ExecuteToolContext) -> Run:
+    def _run(self, context: ExecuteToolContext | InvokeModelContext) -> Run:
         return self.calls.run(context.invocation_state.setdefault(_RUN, object()))
 
 

@@ -31,7 +31,7 @@ from amends.core.fault import Fault
 from amends.core.fence import fenced_result
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.errors import CancelledError, InternalError, ValidationError
+from amends.errors import CancelledError, InternalError, NotFoundError, ValidationError
 from amends.logs import logger
 from amends.recovery import arecover, recover
 from amends.recovery.async_library import within
@@ -44,7 +44,18 @@ from amends.tools import log_and_describe, tool_fault
 if TYPE_CHECKING:
     from amends.effects import Effects
 
-__all__ = ["Caller", "OneRun", "Options", "ReturnedError", "Run", "ToolCalls", "ToolEffect", "ToolFailure"]
+__all__ = [
+    "CHECK",
+    "Caller",
+    "OneRun",
+    "Options",
+    "ReturnedError",
+    "Run",
+    "ToolCalls",
+    "ToolEffect",
+    "ToolFailure",
+    "check_description",
+]
 
 LOG = logger("amends.tools")
 
@@ -60,7 +71,15 @@ _CONTENTS = ("content", "raw_output", "return_value")
 """Members of the frameworks' results that hold what the model reads."""
 AGAIN, _ASKING = "again", frozenset({"ALREADY_DONE", "SIMILAR_CALL"})
 """The argument with which a model answers the ledger, and the codes of its questions."""
-_IN_DOUBT = "Do not call it again, and say that it is not known whether it happened"
+CHECK = "check_"
+"""What the name of a tool begins with that finds out whether an earlier call happened."""
+
+
+def check_description(name: str) -> str:
+    """Return the description of the tool with which a model finds out whether a call of another one happened."""
+    return f"Find out whether an earlier call of {name} happened. Takes the same arguments, and does nothing else."
+
+
 _SHOWN = 85
 """Characters of a tool's name and a code that fit into a text of 160 bytes."""
 _NOTHING = object()
@@ -106,6 +125,8 @@ class ToolEffect(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments that identify the effect, in all scopes. Without it, the key is made of the scope and all arguments."""
     verify: Callable[..., object] | None = None
     """Called with the arguments if the outcome is not known; as in `Effects.once`."""
+    check: str | None = None
+    """The name of a tool of the agent with which the model can look up whether the effect happened."""
     similar: float | None = None
     """Ask before a call that is nearly identical to one of the last so many seconds."""
     expires_in: float = 172800.0
@@ -235,10 +256,44 @@ class ToolCalls:
         self.read_only, self.timeout = frozenset(read_only), timeout
         self.policy = TOOL if policy is None else policy
         self.on_failure = on_failure
+        self.offered: set[str] = set()
+        """Tools for which the agent has a tool that finds out whether an earlier call happened."""
         self.logged: set[str] = set()
         """Tools that the ledger covers without a declaration."""
         self.clock: Callable[[], float] = time.monotonic
         self._runs: OrderedDict[Hashable, Run] = OrderedDict()
+
+    def can_check(self, name: str) -> bool:
+        """Return whether the outcome of a tool can be looked up: its effect is declared with a verification."""
+        effect = self.declared.get(name)
+        return effect is not None and effect.verify is not None
+
+    def check_of(self, name: str) -> str | None:
+        """Return the name of the tool with which the model can find out whether a call happened, if the agent has one."""
+        effect = self.declared.get(name)
+        if effect is not None and effect.check is not None:
+            return effect.check
+        return CHECK + name if name in self.offered and self.can_check(name) else None
+
+    def offer_check(self, name: str) -> str:
+        """
+        Return the name of the tool that finds out whether a call happened; the agent has it from now on.
+
+        Raises:
+            ValueError: the effect of the tool is not declared with a verification.
+
+        """
+        if not self.can_check(name):
+            raise ValueError(
+                f"{name!r} has no verification: declare it with effects={{{name!r}: ToolEffect(verify=...)}}"
+            )
+        self.offered.add(name)
+        return CHECK + name
+
+    def find(self, key: Hashable, owner: object = None) -> Run | None:
+        """Return the run of a key if a tool was called in it."""
+        run = self._runs.get(key)
+        return run if run is not None and run.owner is owner else None
 
     def run(self, key: Hashable, owner: object = None, caller: Caller | None = None) -> Run:
         """
@@ -295,6 +350,8 @@ class Run:
         self.caller = Caller(run=key) if caller is None else caller
         self._failed: OrderedDict[tuple[str, str, str], _Count] = OrderedDict()
         """The failures in a row, by tool, code and arguments; an outage has no arguments."""
+        self._doubts: set[str] = set()
+        """Tools of which a call is in doubt."""
         self._asked: OrderedDict[tuple[str, str], None] = OrderedDict()
         """The calls about which the ledger asked for a reason: their argument `again` is the answer."""
 
@@ -404,6 +461,58 @@ class Run:
         if calls.effects is None or not asked.covered:
             return once()
         return calls.effects.call(asked.name, once, asked.arguments, **self._options(asked))
+
+    def in_doubt(self, name: str) -> bool:
+        """Return whether a call of the tool is in doubt in this run, so that a tool that finds out is offered."""
+        return name in self._doubts
+
+    async def acheck(self, name: str, arguments: Mapping[str, object]) -> str:
+        """Find out whether an earlier call of a tool happened, without making it, and return a text for the model."""
+        effects = self._calls.effects
+        if effects is None or not self._calls.can_check(name):
+            return _NOT_CHECKED
+        asked = self._asked_for(name, arguments, False, False, False)
+
+        async def not_made() -> object:
+            raise _NotDone("It was not called")
+
+        try:
+            outcome = await effects.acall(name, not_made, asked.arguments, **self._options(asked))
+        except Exception as error:  # noqa: BLE001 - each end is a text
+            return self._checked(asked, error)
+        return self._done_text(name, outcome)
+
+    def check(self, name: str, arguments: Mapping[str, object]) -> str:
+        """Do the same as `acheck`, for a plain function."""
+        effects = self._calls.effects
+        if effects is None or not self._calls.can_check(name):
+            return _NOT_CHECKED
+        asked = self._asked_for(name, arguments, False, False, False)
+
+        def not_made() -> object:
+            raise _NotDone("It was not called")
+
+        try:
+            outcome = effects.call(name, not_made, asked.arguments, **self._options(asked))
+        except Exception as error:  # noqa: BLE001 - each end is a text
+            return self._checked(asked, error)
+        return self._done_text(name, outcome)
+
+    def _checked(self, asked: _Asked, error: Exception) -> str:
+        fault = tool_fault(error)
+        if isinstance(error, _NotDone):
+            self._doubts.discard(asked.name)
+            return f"{asked.name} did not happen: no such call had its effect. It may be called."
+        if fault.code == "ALREADY_DONE":
+            return self._done_text(asked.name, getattr(error, "outcome", None))
+        if fault.code == "EFFECT_UNKNOWN":
+            return f"It is still not known whether {asked.name} happened. Do not call it again, and say so."
+        return log_and_describe(error, CHECK + asked.name, fault=fault, hosts=self._calls.hosts)
+
+    def _done_text(self, name: str, outcome: object) -> str:
+        self._doubts.discard(name)
+        result = "" if outcome is None else f"\n{fenced_result(_shown(outcome))}"
+        return f"{name} happened. Do not call it again.{result}"
 
     def _options(self, asked: _Asked) -> dict[str, Any]:
         """Return the options of the ledger for a call."""
@@ -544,6 +653,10 @@ class Run:
         )
         if fault.code == "ALREADY_DONE":
             text += _first_result(error)
+        if asked.covered and fault.code == "EFFECT_UNKNOWN":
+            self._doubts.add(name)
+            # The program's fault has the command that answers the doubt; a model has no shell.
+            text = _doubt_text(self._calls.check_of(name))
         closed = count.times >= CLOSED_AFTER
         if closed:
             text = _closed_text(name, fault)
@@ -565,6 +678,7 @@ class Run:
         return count
 
     def _succeeded(self, asked: _Asked) -> None:
+        self._doubts.discard(asked.name)
         for key in [each for each in self._failed if each[0] == asked.name and each[2] in {"", asked.digest}]:
             del self._failed[key]
 
@@ -611,6 +725,15 @@ class _Asked:
         """Whether it goes through the ledger."""
         self.scope: str | None = None
         self.again: str | None = None
+
+
+_NOT_CHECKED = "It cannot be found out here whether the call happened. Say that it is not known."
+
+
+class _NotDone(NotFoundError):
+    """There is no effect of this call."""
+
+    executed = "no"
 
 
 class _Count:
@@ -699,10 +822,17 @@ def _for_the_model(fault: Fault, asked: _Asked) -> Fault:
     if fault.code == "ALREADY_DONE" and not asked.takes_again:
         # The tool has no argument with which the model could ask for it once more.
         return replace(fault, message="already done", field=None, suggestions=fault.suggestions[:1])
-    if fault.code == "EFFECT_UNKNOWN" and asked.scope is not None:
-        # The program's fault has the command that answers the doubt; a model has no shell.
-        return replace(fault, recovery=Recovery.TERMINAL, suggestions=(_IN_DOUBT,))
     return fault
+
+
+def _doubt_text(check: str | None) -> str:
+    """Return the text of an effect that is not known, with the one step that the model can take."""
+    step = (
+        "Do not call it again: ask a person, and say that it is not known whether it happened."
+        if check is None
+        else f"Call {check} to find out, with the same arguments."
+    )
+    return f"Failed: EFFECT_UNKNOWN. It may have had its effect, so it is not repeated. {step}"
 
 
 def _first_result(error: Exception) -> str:

@@ -40,11 +40,13 @@ def run(case: Case) -> None:
         answer = case.pay(arguments["order"], arguments.get("currency", "EUR"))
         return answer if isinstance(answer, dict) else {"content": [{"type": "text", "text": answer}]}
 
+    tools = [pay]
     if not case.alone:
-        pay = Failures(**case.options(f"{case.user}/{case.session}")).guard(pay)
+        failures = Failures(**case.options(f"{case.user}/{case.session}"))
+        tools = [failures.guard(pay), *([failures.check(pay)] if case.checks else [])]
 
     async def work() -> None:
-        server: Any = create_sdk_mcp_server("shop", tools=[pay])["instance"]
+        server: Any = create_sdk_mcp_server("shop", tools=tools)["instance"]
         async with Client(server) as client:
             if await drive(case.model, client) and case.helper is not None:
                 async with Client(server) as another:

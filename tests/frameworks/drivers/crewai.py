@@ -62,12 +62,20 @@ def run(case: Case) -> None:
         return case.pay(order, currency)
 
     pay_tool = tool("pay")(pay)
+    checks: list[Any] = []
     if not case.alone:
-        pay_tool = Failures(**case.options(f"{case.user}/{case.session}")).guard(pay_tool)
+        failures = Failures(**case.options(f"{case.user}/{case.session}"))
+        checks = [failures.check(pay_tool)] if case.checks else []
+        pay_tool = failures.guard(pay_tool)
 
     def agent(role: str, model: Model, **options: Any) -> Agent:
         return Agent(
-            role=role, goal="pay", backstory="none", llm=Scripted.of(model), tools=[pay_tool], **options
+            role=role,
+            goal="pay",
+            backstory="none",
+            llm=Scripted.of(model),
+            tools=[pay_tool, *checks],
+            **options,
         )
 
     first = agent("first", case.model, allow_delegation=case.helper is not None)

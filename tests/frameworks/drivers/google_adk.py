@@ -26,7 +26,7 @@ class Scripted(BaseLlm):
             part.function_response.response
             for content in llm_request.contents
             for part in content.parts
-            if part.function_response and part.function_response.name == "pay"
+            if part.function_response and part.function_response.name != "transfer_to_agent"
         ]
         read = [str(answer.get("error") or answer.get("result")) for answer in answers]
         step = self.scripted.step(read)

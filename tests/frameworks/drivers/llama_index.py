@@ -94,9 +94,14 @@ class Returning(FunctionTool):
 def run(case: Case) -> None:
     plain = FunctionTool.from_defaults(fn=case.pay, name="pay")
     pay: FunctionTool = Returning(fn=case.pay, metadata=plain.metadata)
+    checks: list[FunctionTool] = []
     if not case.alone:
-        pay = Failures(**case.options(f"{case.user}/{case.session}")).guard(pay)
-    agents = [FunctionAgent(name="first", description="Pays", tools=[pay], llm=Scripted(model=case.model))]
+        failures = Failures(**case.options(f"{case.user}/{case.session}"))
+        checks = [failures.check(pay)] if case.checks else []
+        pay = failures.guard(pay)
+    agents = [
+        FunctionAgent(name="first", description="Pays", tools=[pay, *checks], llm=Scripted(model=case.model))
+    ]
     if case.helper is not None:
         helper = FunctionAgent(
             name="helper", description="Helps", tools=[pay], llm=Scripted(model=case.helper)

@@ -61,9 +61,12 @@ def returned_error() -> object:
 
 def run(case: Case) -> None:
     pay: FunctionTool = function_tool(case.pay, name_override="pay", strict_mode=False)
+    checks: list[FunctionTool] = []
     if not case.alone:
-        pay = Failures(**case.options(lambda caller: caller.thread)).guard(pay)
+        failures = Failures(**case.options(lambda caller: caller.thread))
+        checks = [failures.check(pay)] if case.checks else []
+        pay = failures.guard(pay)
     helper = [] if case.helper is None else [Agent(name="helper", tools=[pay], model=Scripted(case.helper))]
-    agent = Agent(name="first", tools=[pay], model=Scripted(case.model), handoffs=[*helper])
+    agent = Agent(name="first", tools=[pay, *checks], model=Scripted(case.model), handoffs=[*helper])
     config = RunConfig(group_id=f"{case.user}/{case.session}")
     asyncio.run(Runner.run(agent, "pay order 17", run_config=config))

@@ -70,8 +70,11 @@ def returned_error() -> object:
 
 def run(case: Case) -> None:
     pay: Tool = Pay(case.pay)
+    checks: list[Tool] = []
     if not case.alone:
-        pay = Failures(**case.options(f"{case.user}/{case.session}")).guard(pay)
+        failures = Failures(**case.options(f"{case.user}/{case.session}"))
+        pay = failures.guard(pay)
+        checks = [failures.check(pay)] if case.checks else []
     helpers = []
     if case.helper is not None:
         helpers.append(
@@ -84,6 +87,6 @@ def run(case: Case) -> None:
             )
         )
     agent = ToolCallingAgent(
-        tools=[pay], model=Scripted(case.model), managed_agents=helpers, verbosity_level=LogLevel.OFF
+        tools=[pay, *checks], model=Scripted(case.model), managed_agents=helpers, verbosity_level=LogLevel.OFF
     )
     agent.run("pay order 17")
