@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from typing import Unpack
 
 try:
     import aiohttp
@@ -24,13 +25,11 @@ except ImportError as missing:
     raise ImportError("amends.bindings.aiohttp needs aiohttp: pip install aiohttp") from missing
 
 from amends.bindings.aiohttp_responses import GuardedContent, peek, raise_for_failure, recover_whole_body
-from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http.call_bodies import LIMIT, BodyReading
-from amends.http.calls import Call, CallOptions, mistakes_pass, raise_if_mistake
+from amends.http.calls import Call, CallOptions, ClientOptions, mistakes_pass, raise_if_mistake
 from amends.http.redirects import is_credential, same_party
-from amends.recovery.origins import PER_ORIGIN, PerOrigin
-from amends.recovery.upstream import Upstream
+from amends.recovery.failover import Failover
 
 __all__ = ["recovering"]
 
@@ -39,38 +38,19 @@ Middleware = Callable[[aiohttp.ClientRequest, Handler], Awaitable[aiohttp.Client
 
 
 def recovering(
-    *,
-    policy: Policy = DEFAULT,
-    upstream: Upstream | PerOrigin | None = PER_ORIGIN,
-    own: bool = False,
-    keys: bool = True,
-    keyed: bool | None = None,
-    reuse_keys: bool = False,
-    raises: str = "fault",
-    headers: Callable[[], Mapping[str, str]] | None = None,
-    refresh: Callable[..., object] | None = None,
-    verify: Callable[..., object] | None = None,
-    vendor: str | None = None,
+    **named: Unpack[ClientOptions],
 ) -> Middleware:
     """
-    Return a client middleware that sends with recovery; takes the arguments of `httpx.AsyncTransport` here.
+    Return a client middleware that sends with recovery; takes the options of all HTTP clients (`amends.http.calls.ClientOptions`).
 
         async with aiohttp.ClientSession(middlewares=[recovering()]) as session:
             ...
     """
-    options = CallOptions(
-        policy=policy,
-        upstream=upstream,
-        own=own,
-        keys=keys,
-        keyed=keyed,
-        reuse_keys=reuse_keys,
-        raises=raises,
-        headers=headers,
-        refresh=refresh,
-        verify=verify,
-        vendor=vendor,
-    )
+    options = CallOptions.of(**named)
+    if isinstance(options.upstream, Failover):
+        raise TypeError(
+            "a middleware cannot change the address of its request: use Failover with httpx or requests, or in arecover"
+        )
 
     async def middleware(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
         first = _first_origin(request)

@@ -14,11 +14,11 @@ With `raises="nothing"` the last response is returned instead, with `raises="ori
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 if TYPE_CHECKING:
     import httpx2 as library
@@ -46,7 +46,6 @@ from amends.bindings.httpx_responses import (
     peek,
     raise_for_failure,
 )
-from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http import call_bodies
 from amends.http.call_bodies import broken_body_error, is_effect_unknown
@@ -56,6 +55,7 @@ from amends.http.calls import (
     UNSAFE,
     Call,
     CallOptions,
+    ClientOptions,
     mistakes_pass,
     raise_if_mistake,
 )
@@ -63,9 +63,8 @@ from amends.http.key_support import KeySupport, shared_proofs
 from amends.http.raising import return_or_raise
 from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import arecover, recover
-from amends.recovery.origins import PER_ORIGIN, PerOrigin
+from amends.recovery.failover import Target
 from amends.recovery.scope import time_left
-from amends.recovery.upstream import Upstream
 
 __all__ = ["AsyncTransport", "Transport"]
 
@@ -82,64 +81,23 @@ class _Base:
         self,
         transport: Any = None,
         *,
-        policy: Policy = DEFAULT,
-        upstream: Upstream | PerOrigin | None = PER_ORIGIN,
-        own: bool = False,
-        keys: bool = True,
-        keyed: bool | None = None,
-        reuse_keys: bool = False,
-        raises: str = "fault",
-        headers: Callable[[], Mapping[str, str]] | None = None,
-        refresh: Callable[..., object] | None = None,
-        verify: Callable[..., object] | None = None,
-        vendor: str | None = None,
         on_response: Callable[[Any], object] | None = None,
         auth: Any = None,
+        **named: Unpack[ClientOptions],
     ) -> None:
         """
         Args:
             transport: the transport that sends; by default the library's own.
-            policy: the bounds of recovery.
-            upstream: the state that all callers of the same service share. By default one per origin, with a scope per
-                credential and route; None turns it off.
-            own: the service is part of our own system: a server that calls it passes its failures on as they were read.
-            keys: send an `Idempotency-Key` with POST and PATCH; False sends none.
-            keyed: whether the service honours keys, so that a POST or PATCH that may have had its effect is repeated.
-                None: it is unknown, until a vendor table or an answer of the service proves it.
-            reuse_keys: give a request the key of an earlier one that was the same (address, headers, body, trace) and whose
-                outcome is not known, so that calling again after a give-up does not do it twice. It ends with the first
-                known outcome.
-            raises: what is raised when recovery gives up: "fault", our typed error; "original", the library's exception
-                with the fault attached; "nothing", the last response is returned.
-            headers: returns headers, called for every attempt: credentials that `refresh` renews. They are sent to the
-                first origin that is called, and to no other that it redirects to.
-            refresh: renews credentials after they were refused, as in `recover`.
-            verify: finds out whether a call that may have had its effect did, as in `recover`; returns a response if so.
-            vendor: whose error format to expect, such as "openai"; by default the Upstream's vendor, else that of the host.
-                For a known vendor and GraphQL, failures inside successful answers are read, and routes that only compute
-                are repeated without a key.
             on_response: called with every answer that the client's own event hooks do not see: those that were followed by
                 a further attempt. A client runs its hooks on the one answer that its transport returns. What it raises is
                 raised as it is. May be async in an `AsyncTransport`.
             auth: an auth flow of the library (`httpx2.Auth`) that reads the bodies of failed answers; it is run in every
                 attempt. A client's own flow gets failed answers, too, but reading the body of one raises its error.
+            named: the options of all HTTP clients, which `amends.http.calls.ClientOptions` describes.
 
         """
         self._inner = transport
-        self._options = CallOptions(
-            policy=policy,
-            upstream=upstream,
-            own=own,
-            keys=keys,
-            keyed=keyed,
-            reuse_keys=reuse_keys,
-            raises=raises,
-            headers=headers,
-            refresh=refresh,
-            verify=verify,
-            vendor=vendor,
-            support=shared_proofs() if transport is None else KeySupport(),
-        )
+        self._options = CallOptions.of(shared_proofs() if transport is None else KeySupport(), **named)
         self._on_response = on_response
         self._auth = auth
 
@@ -474,6 +432,9 @@ def _attempt_request(request: library.Request, call: Call, classes: Library) -> 
 
     The caller's request stays as it is. The library copies its headers when it follows a redirect, so ours would follow.
     """
+    moved = None if call.failover is None else call.move(str(request.url))
+    if moved is not None:
+        request = _moved_request(request, *moved, classes)
     added = call.attempt_headers()
     sent: library.Request = classes.request(
         request.method,
@@ -495,6 +456,33 @@ def _attempt_request(request: library.Request, call: Call, classes: Library) -> 
     if call.replayable:
         sent.read()  # transports for tests look at `request.content`
     return sent
+
+
+def _moved_request(
+    request: library.Request, target: Target, address: str, classes: Library
+) -> library.Request:
+    """Return the request for a target of a Failover. Only its own `rewrite` gives credentials to another origin."""
+    if address == str(request.url) and target.rewrite is None:
+        return request
+    moved: library.Request = classes.request(
+        request.method, address, headers=request.headers, stream=request.stream, extensions=request.extensions
+    )
+    headers = moved.headers
+    headers["host"] = moved.url.netloc.decode("latin-1")
+    if not same_party(str(request.url), address):
+        for name in [name for name in headers if is_credential(name) or name.lower() == "cookie"]:
+            del headers[name]
+    if target.rewrite is None:
+        return moved
+    moved.read()
+    result: object = target.rewrite(moved)
+    if not isinstance(result, classes.request):
+        raise TypeError(f"rewrite of {target.name} returns a request, not {type(result).__name__}")
+    rewritten: library.Request = result
+    body = rewritten.read()
+    if "transfer-encoding" not in rewritten.headers and (body or "content-length" in rewritten.headers):
+        rewritten.headers["content-length"] = str(len(body))  # it may have been copied
+    return rewritten
 
 
 def _unread(response: library.Response) -> library.Response:

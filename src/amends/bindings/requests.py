@@ -12,7 +12,6 @@ Works like `amends.bindings.httpx`, on top of requests' own adapter, whose own r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -33,14 +32,11 @@ from amends.bindings.requests_responses import (
     read_whole,
     run_hooks,
 )
-from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading
-from amends.http.calls import Call, CallOptions, mistakes_pass, raise_if_mistake
+from amends.http.calls import Call, CallOptions, ClientOptions, mistakes_pass, raise_if_mistake
 from amends.http.redirects import is_credential, same_party
-from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.scope import time_left
-from amends.recovery.upstream import Upstream
 
 __all__ = ["Adapter"]
 
@@ -60,35 +56,12 @@ class Adapter(HTTPAdapter):
 
     def __init__(
         self,
-        *,
-        policy: Policy = DEFAULT,
-        upstream: Upstream | PerOrigin | None = PER_ORIGIN,
-        own: bool = False,
-        keys: bool = True,
-        keyed: bool | None = None,
-        reuse_keys: bool = False,
-        raises: str = "fault",
-        headers: Callable[[], Mapping[str, str]] | None = None,
-        refresh: Callable[..., object] | None = None,
-        verify: Callable[..., object] | None = None,
-        vendor: str | None = None,
         **options: Any,
     ) -> None:
-        """Take the arguments of `amends.bindings.httpx.Transport`; `options` are those of HTTPAdapter."""
+        """Take the options of all HTTP clients (`amends.http.calls.ClientOptions`) and those of HTTPAdapter."""
+        named = {name: options.pop(name) for name in ClientOptions.__annotations__ if name in options}
         super().__init__(**options)
-        self._options = CallOptions(
-            policy=policy,
-            upstream=upstream,
-            own=own,
-            keys=keys,
-            keyed=keyed,
-            reuse_keys=reuse_keys,
-            raises=raises,
-            headers=headers,
-            refresh=refresh,
-            verify=verify,
-            vendor=vendor,
-        )
+        self._options = CallOptions.of(**named)
 
     def send(  # type: ignore[override]
         self,
@@ -131,7 +104,7 @@ class Adapter(HTTPAdapter):
             show(call.take_failed())
             call.release()
             try:
-                sent = request.copy()
+                sent = _moved_request(request, call)
                 sent.headers.update(call.attempt_headers())
                 found = super(Adapter, self).send(
                     sent, stream=stream, timeout=_limit_timeout(timeout), **arguments
@@ -170,6 +143,31 @@ class Adapter(HTTPAdapter):
         if response.is_redirect and not same_party(request.url or "", _target(response)):
             request.headers = _OneHopHeaders(request.headers)
         return response
+
+
+def _moved_request(request: requests.PreparedRequest, call: Call) -> requests.PreparedRequest:
+    """
+    Return a copy of the request, for the present target of a Failover if there is one.
+
+    Only the target's own `rewrite` gives credentials to another origin.
+    """
+    sent = request.copy()
+    moved = None if call.failover is None else call.move(request.url or "")
+    if moved is None:
+        return sent
+    target, sent.url = moved
+    if not same_party(request.url or "", sent.url):
+        for name in [
+            name for name in sent.headers if is_credential(name) or name.lower() in {"cookie", "host"}
+        ]:
+            del sent.headers[name]
+    if target.rewrite is None:
+        return sent
+    rewritten: object = target.rewrite(sent)
+    if not isinstance(rewritten, requests.PreparedRequest):
+        raise TypeError(f"rewrite of {target.name} returns a request, not {type(rewritten).__name__}")
+    rewritten.prepare_content_length(rewritten.body)
+    return rewritten
 
 
 class _OneHopHeaders(CaseInsensitiveDict[str | bytes]):

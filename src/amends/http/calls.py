@@ -21,7 +21,7 @@ from inspect import isawaitable
 from itertools import count
 from threading import Lock
 from time import time
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -44,9 +44,11 @@ from amends.proof import Claim, Proof, rests_on
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import acall_first, arun_flow, call_first, run_flow
 from amends.recovery.effect_context import check_time_limit, request_key
+from amends.recovery.events import EventHook
+from amends.recovery.failover import Failover, Target, current_target
 from amends.recovery.incoming import HEADER, new_left
 from amends.recovery.origins import CREDENTIALS, PER_ORIGIN, PerOrigin, forgotten, route_scope, upstream_for
-from amends.recovery.plan import hook_arguments, plan_for
+from amends.recovery.plan import Options, hook_arguments, plan_for
 from amends.recovery.scope import SCOPE, time_left, tries_left
 from amends.recovery.upstream import Upstream
 from amends.serving.effect_unknown import EFFECT_UNKNOWN
@@ -61,6 +63,7 @@ __all__ = [
     "UNSAFE",
     "Call",
     "CallOptions",
+    "ClientOptions",
     "accept_header",
     "mistakes_pass",
     "raise_if_mistake",
@@ -96,7 +99,13 @@ class Routes:
         self._known: dict[tuple[object, ...], tuple[Upstream | None, Service, float]] = {}
 
     def facts(
-        self, options: CallOptions, method: str, origin: str, path: str, headers: Mapping[str, str]
+        self,
+        options: CallOptions,
+        method: str,
+        origin: str,
+        path: str,
+        headers: Mapping[str, str],
+        given: Upstream | PerOrigin | None,
     ) -> tuple[Upstream | None, Service]:
         """
         Return the Upstream of a request, the one given or that of the origin, and what is known about its service.
@@ -107,15 +116,16 @@ class Routes:
             origin: the scheme, host and port that it goes to.
             path: the path of its address.
             headers: its headers, looked up without regard to case, or with names in lower case.
+            given: the option `upstream`, or the Upstream of the present target of a Failover.
 
         """
         # A hash, so that nothing keeps credentials. Bindings for other libraries give headers whose names vary in case.
         caller = 0 if CREDENTIALS.isdisjoint(headers) else hash(tuple(map(headers.get, _CREDENTIALS)))
-        place, now = (method, origin, path, caller), CLOCK.now()
+        place, now = (method, origin, path, caller, id(given)), CLOCK.now()
         known = self._known.get(place) if type(headers) is dict else None
         if known is not None and forgotten.before < known[2] <= now < known[2] + _REMEMBERED:
             return known[:2]
-        upstream = options.upstream
+        upstream = given
         if upstream is PER_ORIGIN:
             # Credentials of the transport's own are not among the headers of the request.
             anonymous = options.refresh is None and options.headers is None
@@ -161,16 +171,60 @@ class UnsettledKeys:
         return self
 
 
-class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ClientOptions(TypedDict, total=False):
     """
-    The options of the calls through one transport, with the same names as those of `recover`.
+    The options that all HTTP clients take, with the same names as those of `recover`.
 
-    Every binding repeats these options in its own signature, because that is what `help` and editors show.
+    policy: the bounds of recovery.
+    upstream: the state that all callers of the same service share, or a `Failover` of Upstreams with base addresses. By default one
+        per origin, with a scope per credential and route; None turns it off.
+    own: the service is part of our own system: a server that calls it passes its failures on as they were read.
+    keys: send an `Idempotency-Key` with POST and PATCH; False sends none.
+    keyed: whether the service honours keys, so that a POST or PATCH that may have had its effect is repeated. None: it is
+        unknown, until a vendor table or an answer of the service proves it.
+    reuse_keys: give a request the key of an earlier one that was the same (address, headers, body, trace) and whose outcome is not
+        known, so that calling again after a give-up does not do it twice. It ends with the first known outcome.
+    raises: what is raised when recovery gives up: "fault", our typed error; "original", the library's exception with the fault
+        attached; "nothing", the last response is returned.
+    headers: returns headers, called for every attempt: credentials that `refresh` renews. They are sent to the first origin that
+        is called, and to no other that it redirects to.
+    refresh: renews credentials after they were refused, as in `recover`.
+    verify: finds out whether a call that may have had its effect did, as in `recover`; returns a response if so.
+    vendor: whose error format to expect, such as "openai"; by default the Upstream's vendor, else that of the host. For a known
+        vendor and GraphQL, failures inside successful answers are read, and routes that only compute are repeated without a key.
+    options: `policy`, `upstream`, `operation`, `read_only`, `refresh`, `verify`, `raises` and `on_event` as one value; one of these that is
+        given beside it counts instead.
     """
+
+    policy: Policy
+    upstream: Upstream | PerOrigin | Failover | None
+    own: bool
+    keys: bool
+    keyed: bool | None
+    reuse_keys: bool
+    raises: str
+    headers: Callable[[], Mapping[str, str]] | None
+    refresh: Callable[..., object] | None
+    verify: Callable[..., object] | None
+    vendor: str | None
+    options: Options | None
+
+
+_SHARED = frozenset(
+    {"policy", "upstream", "operation", "read_only", "refresh", "verify", "raises", "on_event"}
+)
+"""The options of `recover` that the calls of a client have as well."""
+
+
+class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the calls through one transport: those of `ClientOptions`, and what it remembers."""
 
     policy: Policy = DEFAULT
-    upstream: Upstream | PerOrigin | None = PER_ORIGIN
+    upstream: Upstream | PerOrigin | Failover | None = PER_ORIGIN
     """PER_ORIGIN: the process's Upstream of the called origin, with a scope per credential and route."""
+    operation: Operation | None = None
+    """Says what all requests have in common: that they only compute or read, and their priority."""
+    on_event: EventHook | None = None
     own: bool = False
     """The service is part of our own system: a server that calls it passes its failures on as they were read (M9)."""
     keys: bool = True
@@ -200,6 +254,37 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     support: KeySupport = msgspec.field(default_factory=shared_proofs)
     """The addresses that have proved that they honour keys: the process's, or those of one transport."""
 
+    @classmethod
+    def of(
+        cls, support: KeySupport | None = None, options: Options | None = None, **named: Any
+    ) -> CallOptions:
+        """
+        Return the options that a client was given, as in `ClientOptions`.
+
+        Raises:
+            TypeError, ValueError: an option is unknown, or has the wrong type or value; the message says what to do.
+
+        """
+        for name in named:
+            if name not in ClientOptions.__annotations__:
+                raise TypeError(
+                    f"a client has no option {name!r}: it has {', '.join(ClientOptions.__annotations__)}"
+                )
+        if options is not None:
+            check_kind("options", options, Options, "Options(read_only=True, policy=Policy(attempts=3))")
+            shared = options.given()
+            for name in shared:
+                if name not in _SHARED:
+                    raise TypeError(
+                        f"{name} is no option of a client: give it to recover, with the call of the client in it"
+                    )
+            if shared.pop("read_only", False):
+                shared["operation"] = replace(shared.get("operation") or Operation(), read_only=True)
+            named = {**shared, **named}
+        if support is not None:
+            named["support"] = support
+        return cls(**named)
+
     def __post_init__(self) -> None:
         check_raises(self.raises)
         check_kind("policy", self.policy, Policy, "Policy(attempts=3)")
@@ -208,9 +293,17 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
         check_flag("reuse_keys", self.reuse_keys)
         if self.keyed is not None:
             check_flag("keyed", self.keyed)
-        if self.upstream is not None and not isinstance(self.upstream, PerOrigin):
+        if isinstance(self.upstream, Failover):
+            for number, target in enumerate(self.upstream.targets):
+                if target.call is not None or target.upstream.address is None:
+                    raise ValueError(
+                        f"target {number} of a client's Failover needs a base address: Upstream('second', address='https://…')"
+                    )
+        elif self.upstream is not None and not isinstance(self.upstream, PerOrigin):
             check_kind("upstream", self.upstream, Upstream, 'Upstream("payments")')
-        for name in ("headers", "refresh", "verify"):
+        if self.operation is not None:
+            check_kind("operation", self.operation, Operation, "Operation(computes=True)")
+        for name in ("headers", "refresh", "verify", "on_event"):
             hook: object = getattr(self, name)
             if hook is not None and not callable(hook):
                 raise TypeError(f"{name} is a function, not {type(hook).__name__}")
@@ -275,23 +368,30 @@ class Call:
         """Closes failed responses whose bodies may be returned. The next attempt closes them."""
         self.replayable = replayable
         self.redirected = redirected
-        self.upstream, self.service = options.routes.facts(options, method, origin, path, headers)
+        given = options.upstream
+        if isinstance(given, Failover):
+            # Where another origin redirected to is none of the targets.
+            self.failover = None if redirected else given
+            given = PER_ORIGIN if redirected else given.targets[0].upstream
+        self.upstream, self.service = options.routes.facts(options, method, origin, path, headers, given)
         scope = SCOPE.get()
         self._around = around = None if scope is None else scope.operation
-        given = headers.get(self.service.key_field) or None  # an empty header counts as none
-        self._by_hand = given is not None
-        if given is None and method in UNSAFE and options.keys:
+        own_key = headers.get(self.service.key_field) or None  # an empty header counts as none
+        self._by_hand = own_key is not None
+        if own_key is None and method in UNSAFE and options.keys:
             if around is not None and around.key is not None and not redirected:
-                given, self._by_hand = around.key, True
+                own_key, self._by_hand = around.key, True
             elif (effect := request_key(method, f"{origin}{path}")) is not None:
-                given = effect
+                own_key = effect
             elif replayable and key is None:
                 if options.reuse_keys and content is not None:
                     self._place = self._identify(*content())
-                    given = options.unsettled.get(self._place)
-                given = given or str(uuid4())
-        self.key = key or given
+                    own_key = options.unsettled.get(self._place)
+                own_key = own_key or str(uuid4())
+        self.key = key or own_key
 
+    failover: Failover | None = None
+    """The services that can do the same, if there are several."""
     call_id: str | None = None
     """The id that the last attempt sent, by which a failure is signed."""
     made = 0
@@ -329,9 +429,20 @@ class Call:
             url=f"{self.origin}{self.path}",
             trace_id=self.trace_id,
         )
-        if around is not None and (around.read_only or around.idempotent):
+        if around is not None and (around.read_only or around.idempotent or around.computes):
             # The surrounding operation decides over the method, for example for a POST that only searches.
-            declared = replace(declared, read_only=around.read_only, idempotent=around.idempotent)
+            declared = replace(
+                declared, read_only=around.read_only, idempotent=around.idempotent, computes=around.computes
+            )
+        own = self.options.operation
+        if own is not None:
+            declared = replace(
+                declared,
+                read_only=declared.read_only or own.read_only,
+                idempotent=declared.idempotent or own.idempotent,
+                computes=declared.computes or own.computes,
+                priority=own.priority,
+            )
         if self.service.computes and self._only_computes():
             declared = replace(declared, read_only=True)
         if self.key is None or declared.repeatable:
@@ -395,7 +506,11 @@ class Call:
     def run(self, attempt: Callable[[], T]) -> T:
         """Make the attempts of the request, as `recover` does with the options of the call."""
         upstream, first = self.upstream, None
-        if self.options.policy.deadline is None and (upstream is None or upstream.open):
+        if (
+            self.options.policy.deadline is None
+            and (upstream is None or upstream.open)
+            and self.failover is None
+        ):
             response, first = call_first(upstream, attempt, (), {})
             if first is None:
                 if self._place is not None:
@@ -408,7 +523,11 @@ class Call:
     async def arun(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Same as `run`, for async functions."""
         upstream, first = self.upstream, None
-        if self.options.policy.deadline is None and (upstream is None or upstream.open):
+        if (
+            self.options.policy.deadline is None
+            and (upstream is None or upstream.open)
+            and self.failover is None
+        ):
             response, first = await acall_first(upstream, attempt, (), {})
             if first is None:
                 if self._place is not None:
@@ -433,11 +552,35 @@ class Call:
             policy = replace(policy, deadline=max(left, 0.001))
         return {
             "policy": policy,
-            "upstream": self.upstream,
+            "upstream": self.failover or self.upstream,
             "operation": self.operation,
+            "on_event": options.on_event,
             "refresh": options.refresh if replayable else None,
             "verify": None if options.verify is None else self._verify,
         }
+
+    def move(self, address: str) -> tuple[Target, str] | None:
+        """
+        Begin an attempt at the present target of a Failover. Return it and the address there, or None without a Failover.
+
+        Args:
+            address: the request's whole address.
+
+        Raises:
+            ValueError: the address is none of a target.
+
+        """
+        target = current_target()
+        if self.failover is None or target is None:
+            return None
+        number = self.failover.targets.index(target)
+        moved = self.failover.address_for(number, address)
+        parts = urlsplit(moved)
+        self.origin, self.path = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", parts.path
+        self.upstream, self.service = self.options.routes.facts(
+            self.options, self.method, self.origin, self.path, self.headers, target.upstream
+        )
+        return target, moved
 
     def _verify(self, fault: Fault) -> object:
         """Call the user's `verify`. After EFFECT_UNKNOWN `resolve` calls it, because the repeat needs a new key."""

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from threading import Lock
 
 import msgspec
+from msgspec.structs import replace
 
 from amends.core import recording
 from amends.core.enums import Recovery
@@ -311,6 +312,7 @@ def publish(
     *,
     upstream: object = None,
     trace: str = "",
+    target: str = "",
 ) -> AbstractContextManager[object]:
     """
     Send an event to every hook. Return a context that holds the context managers they returned open.
@@ -325,10 +327,13 @@ def publish(
         own: the hook of this operation; it is called first.
         upstream: the Upstream of the operation, for the recorder.
         trace: the trace id for the recorder, if neither the operation nor the failure has one.
+        target: the target that was called last, if it is not that of the last failure.
 
     """
     hooks = _current() if own is None else (own, *_current())
     event = make_event(kind, stepper, now) if hooks else None
+    if event is not None and target:
+        event = replace(event, target=target)
     if recording.active():
         _record(kind, stepper, now, upstream, trace)
     if event is None:

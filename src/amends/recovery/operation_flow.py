@@ -589,6 +589,7 @@ class Flow:
             self.plan.on_event,
             upstream=self.upstream,
             trace=self.trace,
+            target=self._target_name if kind == "recovered" else "",
         )
 
     @property

@@ -110,6 +110,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     on_event: EventHook | None = None
     """Gets the events of the operation."""
 
+    def given(self) -> dict[str, Any]:
+        """
+        Return the options that are not the default, by name.
+
+        >>> Options(read_only=True).given()
+        {'read_only': True}
+        """
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in values.items() if value is not getattr(_DEFAULTS, name)}
+
 
 _DEFAULTS = Options()
 
