@@ -5,6 +5,7 @@ import logging
 import re
 import sys
 
+import httpx
 import mcp
 import pytest
 from mcp.client.stdio import StdioServerParameters
@@ -12,8 +13,10 @@ from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, Implementation, ListToolsResult, TextContent, Tool, ToolAnnotations
 
-from amends import extract
-from amends.bindings.mcp import guard
+from amends import FaultError, Policy, extract
+from amends.bindings.httpx import AsyncTransport
+from amends.bindings.mcp import Client, guard
+from amends.chain import relay
 from amends.dialects.adcp import KEY
 from amends.errors import RateLimitedError
 from tests.bindings.apps.mcp_shop import SECRET, Shop, low_level, official
@@ -519,3 +522,47 @@ def test_a_missing_extra_names_the_install_line():
     code = "import sys; sys.modules['mcp'] = None\nimport amends.bindings.mcp"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "amends[mcp]" in done.stderr
+
+
+@pytest.mark.parametrize("declared", ["nothing", "wrapper", "relay"])
+async def test_a_tool_that_makes_one_call_and_nothing_else(declared, caplog):
+    """A refused call may be repeated only if the tool declares that it did nothing before; the log says how, once."""
+    caplog.set_level("INFO", "amends.mcp")
+    answers = {"limited": (429, {"retry-after": "2"}), "lost": None}
+
+    def answer(request):
+        found = answers[request.url.path[1:]]
+        if found is None:
+            raise httpx.ReadTimeout("no answer")
+        return httpx.Response(found[0], headers=found[1])
+
+    server = guard(MCPServer("shop"), wrapper=["buy"] if declared == "wrapper" else ())
+
+    @server.tool()
+    async def buy(how: str) -> str:
+        transport = AsyncTransport(httpx.MockTransport(answer), policy=Policy(attempts=1))
+        async with httpx.AsyncClient(transport=transport) as http:
+            try:
+                await http.post(f"http://till.example/{how}")
+            except FaultError as error:
+                raise relay(error) if declared == "relay" else error from None
+        return "bought"
+
+    async with Client(server, policy=Policy(attempts=1)) as client:
+        for _ in range(2):
+            with pytest.raises(FaultError) as limited:
+                await client.call_tool("buy", {"how": "limited"})
+            assert (limited.value.fault.code, limited.value.fault.retry_after) == ("RATE_LIMITED", 2)
+            assert limited.value.fault.executed.value == ("maybe" if declared == "nothing" else "no")
+        with pytest.raises(FaultError) as lost:
+            await client.call_tool("buy", {"how": "lost"})
+        assert lost.value.fault.executed.value == "maybe"
+        assert lost.value.fault.recovery.value == "terminal"
+    advice = [record.getMessage() for record in caplog.records if "wrapper=" in record.getMessage()]
+    assert len(advice) == (declared == "nothing")
+    assert not advice or "guard(server, wrapper=['buy'])" in advice[0]
+
+
+def test_wrapper_is_a_list_of_names():
+    with pytest.raises(TypeError, match="wrapper is a list of tool names"):
+        guard(MCPServer("shop"), wrapper="buy")

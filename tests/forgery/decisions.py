@@ -55,6 +55,9 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
         "tests/dialects/test_record.py",
         "tests/foreign/test_trust.py::test_the_users_word",
     ),
+    "amends.serving.server_errors:_is_of_one_call": (
+        "tests/bindings/test_mcp_guard.py::test_a_tool_that_makes_one_call_and_nothing_else",
+    ),
     "amends.foreign.in_doubt:_may_be_repeated": ("tests/foreign/test_in_doubt.py",),
     "amends.foreign.trust:believed": ("tests/foreign/test_trust.py",),
     "amends.foreign.trust:trusted": ("tests/foreign/test_trust.py",),

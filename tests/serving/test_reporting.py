@@ -63,11 +63,11 @@ def test_the_id_that_an_upstream_gave_is_logged(caplog):
     assert "upstream" not in caplog.text
 
 
-def test_the_current_span_has_the_code_and_gives_the_trace_id(caplog):
+def test_the_current_span_has_the_code(caplog):
     """T10: the standard message of the code, never the text of the exception or the fault."""
     span = TracerProvider().get_tracer("t").start_span("s")
     with trace.use_span(span):
-        fault = report(failure(expected=False), log=LOG, what="a task", traceparent=TRACEPARENT)
+        fault = report(failure(expected=False), log=LOG, what="a task", traceparent=None)
     assert fault.trace_id == f"{span.get_span_context().trace_id:032x}"
     assert span.attributes["error.type"] == "SERVICE_UNAVAILABLE"
     assert "hunter2" not in str(span.attributes)

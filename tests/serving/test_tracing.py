@@ -7,13 +7,13 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from amends import Fault
-from amends.serving.tracing import current_span, mark, trace_id
+from amends.serving.tracing import current_span, further_traces, mark, trace_id
 
 ID, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 def test_the_traceparent_gives_the_id():
-    """P5: if there is no span."""
+    """P5."""
     assert trace_id(f"00-{ID}-{PARENT}-01") == ID
     assert trace_id(f"01-{ID}-{PARENT}-01-later-versions-may-add-fields") == ID
 
@@ -29,13 +29,18 @@ def test_an_invalid_traceparent_is_ignored(invalid):
     assert all(re.fullmatch("[0-9a-f]{32}", id) for id in ids)
 
 
-def test_the_current_span_comes_first():
-    """Its trace id is used, also if the request has a traceparent."""
+def test_the_callers_trace_comes_first():
+    """It is the id that the caller knows. Without one the id is that of the span. A log line has both."""
     assert current_span() is None
     span = TracerProvider().get_tracer("t").start_span("s")
+    own = f"{span.get_span_context().trace_id:032x}"
     with trace.use_span(span):
         assert current_span() is span
-        assert trace_id(f"00-{ID}-{PARENT}-01") == f"{span.get_span_context().trace_id:032x}"
+        assert trace_id(f"00-{ID}-{PARENT}-01") == ID
+        assert trace_id(None) == trace_id("none") == own
+    assert further_traces(ID, None, span) == f" [span_trace_id={own}]"
+    assert further_traces(ID, own, span) == f" [upstream_trace_id={own}]"
+    assert further_traces(own, own, span) == ""
 
 
 def test_the_status_of_a_span_is_set_for_server_failures_only():

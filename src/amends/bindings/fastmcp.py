@@ -50,7 +50,7 @@ from amends.bindings.mcp.guard import Context, FindMissing, Guard  # noqa: E402
 from amends.bindings.mcp.handler_errors import Translate, absent_arguments, is_not_found, not_found  # noqa: E402
 from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
 from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task  # noqa: E402
-from amends.bindings.mcp.tool_effects import ToolEffects  # noqa: E402
+from amends.bindings.mcp.tool_effects import ToolEffects, check_tools  # noqa: E402
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of  # noqa: E402
 from amends.bindings.mcp.transport import default_http_client  # noqa: E402
 from amends.core.fault import Fault  # noqa: E402
@@ -94,6 +94,7 @@ def guard(
     effects: Effects | None = None,
     tools: Collection[str] | None = None,
     scope: Callable[[Context], str] | None = None,
+    wrapper: Collection[str] = (),
 ) -> S:
     """
     Guard a FastMCP server and return it. Tools may be registered before or after.
@@ -110,6 +111,8 @@ def guard(
         effects: the ledger that runs tools once per key, as in `amends.bindings.mcp.guard`.
         tools: the names of further tools that it covers.
         scope: returns the scope of derived keys for a request context.
+        wrapper: the names of tools that make one call of another service and do nothing else, as in
+            `amends.bindings.mcp.guard`.
 
     """
     if not isinstance(server, fastmcp.FastMCP):
@@ -122,6 +125,7 @@ def guard(
         get_tool=server.get_tool,
         ledger=None if effects is None else ToolEffects(effects, tools, scope),
         change={GET_TASK: without_exception_text},
+        wrapper=check_tools(wrapper, "wrapper"),
     )
     if guarded.install():
         guarded.wrap(server, "call_tool", find_missing=_find_missing_tool, error=ToolError)

@@ -63,7 +63,7 @@ def _answering(guard: Guard, tool: Tool, function: Callable[..., object]) -> Cal
             if isinstance(first, MCPError) and not raised_by_client(first):
                 # The author chose this answer.
                 raise first from None
-            failure = with_executed(guard.classify(exc), read_only=is_read_only(tool))
+            failure = guard.told(guard.classify(exc), tool.name, read_only=is_read_only(tool))
             # A task exists only in protocol versions whose clients accept an error beside an output schema.
             fault = report(failure, "background tool", tool, None)
             result = tool_result(fault, ERRORS_BESIDE_SCHEMA)

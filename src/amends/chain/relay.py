@@ -81,5 +81,5 @@ def _error(fault: Fault, cause: object) -> FaultError:
     # Nothing else was done (M3): `executed` stays what the upstream said.
     error.relayed = True
     if isinstance(cause, BaseException):
-        error.__cause__ = cause
+        error.__cause__ = error.passed_on = cause
     return error

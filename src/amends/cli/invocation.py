@@ -255,7 +255,9 @@ def _meta(retry: CommandRetry, started: float, fault: Fault | None) -> dict[str,
         "attempt": made,
         "max_attempts": allowed,
         "duration_ms": round((time.monotonic() - started) * 1000),
-        "trace_id": (fault.trace_id if fault is not None else None) or _trace_id(),
+        "trace_id": _callers_trace()
+        or (fault.trace_id if fault is not None else None)
+        or os.urandom(16).hex(),
     }
 
 
@@ -268,8 +270,8 @@ def _caller() -> AbstractContextManager[object]:
     return from_environment(os.environ)
 
 
-def _trace_id() -> str:
-    """Return the caller's trace id (W3C traceparent in the environment), or a new one."""
+def _callers_trace() -> str | None:
+    """Return the caller's trace id (W3C traceparent in the environment), or None."""
     parts = os.environ.get("TRACEPARENT", "").split("-")
     if (
         len(parts) >= 4
@@ -278,7 +280,7 @@ def _trace_id() -> str:
         and int(parts[1], 16)
     ):
         return parts[1]
-    return os.urandom(16).hex()
+    return None
 
 
 def _option_error(options: CommonOptions) -> BaseException:

@@ -176,6 +176,8 @@ def choose(
     if recovery is Recovery.CORRECTABLE:
         return _fix(fault, policy) if policy.fallback else _FIX
     if recovery is Recovery.TERMINAL:
+        if fault.in_doubt and not operation.repeatable:
+            return _VERIFY
         return _give_up(policy, _terminal(fault))
     if fault.executed is not Executed.NO and not operation.repeatable:
         if state.unrepeatable is not None:

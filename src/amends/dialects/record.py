@@ -334,11 +334,9 @@ def is_record(value: object) -> bool:
     return isinstance(value, dict) and count(value.get("v")) == VERSION
 
 
-def join_details(fault: Fault, details: dict[str, Any] | None, format: str) -> dict[str, Any] | None:
+def join_details(details: dict[str, Any] | None, record: dict[str, Any]) -> dict[str, Any]:
     """Return the details of a task's or ARCP's error with the record, unless the producer has an `amends` of its own."""
-    if details is not None and MEMBER in details:
-        return details
-    return {**(details or {}), MEMBER: record_of(fault, format)}
+    return {MEMBER: record} if details is None else {MEMBER: record, **details}
 
 
 def says_more(fault: Fault, standard: Fault | None) -> bool:

@@ -26,6 +26,7 @@ from amends.dialects.record import (
     add_corrections,
     attach,
     join_details,
+    record_of,
     says_more,
     split_details,
 )
@@ -108,7 +109,7 @@ def encode_beside(fault: Fault) -> dict[str, Any]:
     """
     error = encode_with_field(fault)
     if says_more(fault, decode(encode(replace(fault, origin=_BARE)))):
-        return _with_details(error, join_details(fault, error.get("details"), NAME))
+        return _with_details(error, join_details(error.get("details"), record_of(fault, NAME)))
     return error
 
 

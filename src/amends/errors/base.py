@@ -68,6 +68,8 @@ class FaultError(Exception):
     """The number of items that `recover_stream` had yielded before the failure."""
     relayed: bool = False
     """Whether an upstream's failure was passed on with `chain.relay`, which declares that nothing else was done."""
+    passed_on: BaseException | None = None
+    """The exception that `chain.relay` was given."""
     own: bool = False
     """Whether a client with `own=True` raised it: the failing service is part of our system."""
     headers: tuple[tuple[str, str], ...] = ()

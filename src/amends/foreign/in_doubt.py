@@ -61,8 +61,8 @@ def lost_call(exc: BaseException) -> Fault | None:
 def _lost(exc: BaseException) -> Fault | None:
     fault = exc.fault if isinstance(exc, FaultError) else from_exception(exc)
     if isinstance(exc, FaultError) and not is_about_a_call(exc):
-        # `chain.relay` keeps the exception that it passes on.
-        cause = exc.__cause__ if exc.relayed else None
+        # `chain.relay` keeps the exception that it passes on, also for `raise relay(error) from None`.
+        cause = (exc.passed_on or exc.__cause__) if exc.relayed else None
         return None if cause is None else _lost(cause)
     if not (fault.in_doubt or _is_unanswered(exc, fault)):
         return None

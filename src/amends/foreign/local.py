@@ -38,7 +38,8 @@ def is_local(exc: BaseException) -> bool:
     """
     Return whether an exception comes from the code that ran, and not from a service that it called.
 
-    A typed error and an exception of a registered class are neither: their author gave them a meaning.
+    A typed error and an exception of a registered class are neither: their author gave them a meaning. The error that recovery
+    raises is what it made of the exception.
 
     >>> is_local(FileNotFoundError()), is_local(ConnectionRefusedError())
     (True, True)
@@ -46,6 +47,8 @@ def is_local(exc: BaseException) -> bool:
     >>> is_local(NotFoundError())
     False
     """
+    if isinstance(exc, FaultError) and exc.decision is not None and exc.__cause__ is not None:
+        exc = exc.__cause__
     if issubclass(type(exc), FaultError) or registered_fault(type(exc)) is not None:
         return False
     read = from_exception(exc)

@@ -29,7 +29,7 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
-from amends.dialects.record import restored
+from amends.dialects.record import record_of, restored
 from amends.errors.base import FaultError
 from amends.logs import logger
 from amends.proof import Claim, Proof, rests_on
@@ -43,6 +43,7 @@ __all__ = [
     "is_system_call",
     "new_call",
     "own",
+    "record_for",
     "signed",
     "trusted",
 ]
@@ -220,6 +221,24 @@ def signed(record: dict[str, Any], call: object) -> dict[str, Any]:
     if secret is None or id is None:
         return record
     return {**record, "sig": _signature(secret, record, id)}
+
+
+def record_for(fault: Fault, format: str, call: object) -> dict[str, Any]:
+    """
+    Return the record of a fault for a caller: signed for one with the secret of the system, brief for others.
+
+    Without a secret in this process, every caller gets the whole record.
+
+    Args:
+        fault: what is sent.
+        format: the format that it is sent in.
+        call: the id that the caller sent.
+
+    """
+    system = is_system_call(call)
+    if system is None:
+        return record_of(fault, format)
+    return signed(record_of(fault, format, brief=not system), call)
 
 
 def _signature(secret: bytes, record: Mapping[str, Any], id: str) -> str:

@@ -23,9 +23,9 @@ from amends.core.fault import Fault
 from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import EFFECT_UNKNOWN, MEDIA_TYPE, document
-from amends.dialects.record import MEMBER, record_of
+from amends.dialects.record import MEMBER
 from amends.foreign.registry import Known, known_errors
-from amends.foreign.trust import is_system_call, signed
+from amends.foreign.trust import is_system_call, record_for
 from amends.http.pages import html_document, page, page_url, unknown_page
 from amends.http.request_info import CONTENT_TYPES, HTML, JSON, RequestInfo, preferred_form
 from amends.logs import logger
@@ -150,8 +150,8 @@ def problem_document(
     call = left_in(request.left, 0.0).call
     system = is_system_call(call)
     if system is not None and (system or MEMBER in problem):
-        problem[MEMBER] = signed(record_of(fault, "problem", brief=not system), call)
-    _log(fault, problem["status"], request, cause, span)
+        problem[MEMBER] = record_for(fault, "problem", call)
+    _log(fault, problem["status"], request, cause, span, clean.trace_id)
     if recording.active():
         name = f"{request.method} {quote_path(request.root + request.path)}"
         recording.emit(
@@ -340,7 +340,12 @@ def _page_response(request: RequestInfo, settings: Settings) -> RawResponse | No
 
 
 def _log(
-    fault: Fault, status: int, request: RequestInfo, cause: BaseException | None, span: Span | None
+    fault: Fault,
+    status: int,
+    request: RequestInfo,
+    cause: BaseException | None,
+    span: Span | None,
+    upstream: str | None,
 ) -> None:
     """Write one log line with the trace id, and record the failure on the span."""
     if span is not None:
@@ -349,12 +354,13 @@ def _log(
     if LOG.isEnabledFor(level):
         LOG.log(
             level,
-            "%s %s answered %s %s trace_id=%s",
+            "%s %s answered %s %s trace_id=%s%s",
             request.method,
             quote_path(request.root + request.path),
             status,
             fault.code,
             fault.trace_id,
+            tracing.further_traces(fault.trace_id, upstream, span),
             exc_info=cause,
             extra={"trace_id": fault.trace_id, "code": fault.code, "status": status},
         )

@@ -144,15 +144,16 @@ class handling:  # noqa: N801 - used as a verb
 
     __slots__ = ("_handled", "_token")
 
-    def __init__(self, traceparent: object, given: object = None) -> None:
+    def __init__(self, traceparent: object, given: object = None, *, waited: float = 0.0) -> None:
         """
         Args:
             traceparent: the caller's trace (W3C Trace Context).
-            given: what the caller has left, as it was received now.
+            given: what the caller has left, as it was received.
+            waited: the seconds since it was received.
 
         """
         known = str(traceparent) if id_of(traceparent) is not None else None
-        stated = NOTHING if given is None else left_in(given, CLOCK.now())
+        stated = NOTHING if given is None else left_in(given, CLOCK.now() - waited)
         self._handled = None if known is None and stated is NOTHING else _Handled(known, stated)
         self._token: Token[_Handled | None] | None = None
 

@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from amends.core import recording
 from amends.core.fault import Fault
-from amends.core.text import strip, truncate
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.dialects import record
-from amends.foreign.trust import is_system_call, signed
+from amends.foreign.trust import record_for
 from amends.recovery.incoming import left
 from amends.serving.server_errors import Failure
-from amends.serving.tracing import current_span, mark, trace_id_of
+from amends.serving.tracing import current_span, further_traces, mark, trace_id_of
 
 __all__ = ["record_beside", "report"]
 
@@ -25,11 +24,7 @@ def record_beside(fault: Fault) -> dict[str, object]:
 
     Without a secret in this process, every caller gets the whole record.
     """
-    call = left().call
-    system = is_system_call(call)
-    if system is None:
-        return record.beside(fault)
-    return {record.KEY: signed(record.record_of(fault, "adcp", brief=not system), call)}
+    return {record.KEY: record_for(fault, "adcp", left().call)}
 
 
 def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str | None = None) -> Fault:
@@ -59,7 +54,7 @@ def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str
         what,
         fault.code,
         trace,
-        f" [upstream_trace_id={truncate(strip(upstream), 128)}]" if upstream else "",
+        further_traces(trace, upstream, span),
         exc_info=None if failure.expected else failure.cause,
         extra={"trace_id": trace, "code": fault.code},
     )

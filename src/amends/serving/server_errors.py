@@ -29,10 +29,11 @@ from amends.foreign import from_upstream
 from amends.foreign.bugs import bug_fault, is_bug
 from amends.foreign.groups import join, joined, parts_of, single
 from amends.foreign.in_doubt import in_doubt, lost_call
-from amends.foreign.local import is_local
+from amends.foreign.local import is_client_error, is_local
 from amends.foreign.registry import Known, known_errors, registered_fault
 from amends.foreign.rules import RULES, Rule
 from amends.foreign.safe_attr import attribute
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = [
     "PLAIN",
@@ -43,6 +44,7 @@ __all__ = [
     "classify_safely",
     "fault_for",
     "find_fault_error",
+    "hides_that_nothing_happened",
     "is_about_a_part",
     "joined_failure",
     "modules_of",
@@ -187,6 +189,23 @@ def is_about_a_part(exc: BaseException, fault: Fault) -> bool:
     return came_from_a_call(exc) and (fault.retryable or (not is_bug(exc) and _is_local(exc)))
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.USER)
+def _is_of_one_call(exc: BaseException) -> bool:
+    """Return whether an exception is the failure of a call, so that it says all about a handler that makes only that call."""
+    found = single(exc)
+    return is_about_a_call(found) if isinstance(found, FaultError) else is_client_error(found)
+
+
+def hides_that_nothing_happened(failure: Failure, sent: Fault) -> bool:
+    """Return whether a call that had no effect became one that may have had it, because the handler may do more than it."""
+    return (
+        failure.fault.executed is Executed.NO
+        and sent.executed is Executed.MAYBE
+        and failure.fault.retryable
+        and _is_of_one_call(failure.cause)
+    )
+
+
 def _is_local(exc: BaseException) -> bool:
     """Same as `is_local`, for any exception of a group, and for exceptions whose attributes may raise."""
     try:
@@ -195,13 +214,14 @@ def _is_local(exc: BaseException) -> bool:
         return True
 
 
-def with_executed(failure: Failure, *, read_only: bool) -> Failure:
+def with_executed(failure: Failure, *, read_only: bool, wrapper: bool = False) -> Failure:
     """
     Return the failure with the `executed` that our own caller gets (M3, "Failures from inside a handler").
 
     Args:
         failure: the failure.
         read_only: the handler is declared to change nothing.
+        wrapper: it is declared to make one call of another service and to do nothing else, as `chain.relay` declares.
 
     """
     fault = failure.fault
@@ -210,7 +230,7 @@ def with_executed(failure: Failure, *, read_only: bool) -> Failure:
     lost = None if read_only or fault.origin is not None else lost_call(failure.cause)
     if lost is not None:
         return failure._replace(fault=in_doubt(lost, VOCABULARY.name))
-    if not is_about_a_part(failure.cause, fault):
+    if not is_about_a_part(failure.cause, fault) or (wrapper and _is_of_one_call(failure.cause)):
         return failure
     executed = Executed.NO if read_only else Executed.MAYBE
     return failure._replace(fault=replace(fault, executed=executed))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
+from amends.core.text import strip, truncate
 from amends.dialects.outgoing import outgoing
 from amends.logs import logger
 from amends.recovery.incoming import (
@@ -39,6 +40,7 @@ __all__ = [
     "add_source",
     "continued_trace",
     "current_span",
+    "further_traces",
     "handling",
     "id_of",
     "incoming",
@@ -56,11 +58,31 @@ def trace_id(traceparent: str | None = None) -> str:
 
 
 def trace_id_of(span: Span | None, traceparent: str | None) -> str:
-    """Same as `trace_id`, for a span that the caller has looked up."""
-    if span is not None:
-        return f"{span.get_span_context().trace_id:032x}"
+    """
+    Same as `trace_id`, for a span that the caller has looked up.
+
+    The caller's id comes first: it is the one that the caller knows. A server whose span begins a trace of its own logs both.
+    """
     # A server passes its request's own header, so its request is not asked again.
-    return id_of(traceparent) or handled_trace() or urandom(16).hex()
+    known = id_of(traceparent) or handled_trace()
+    if known is not None:
+        return known
+    return urandom(16).hex() if span is None else f"{span.get_span_context().trace_id:032x}"
+
+
+def further_traces(trace: str | None, upstream: str | None, span: Span | None) -> str:
+    """
+    Return what a log line adds to its trace id: other ids, of the service below and of the own span; usually nothing.
+
+    >>> further_traces("4bf92f3577b34da6a3ce929d0e0e4736", None, None)
+    ''
+    """
+    found = ""
+    if upstream is not None and upstream != trace:
+        found = f" [upstream_trace_id={truncate(strip(upstream), 128)}]"
+    if span is not None and (own := f"{span.get_span_context().trace_id:032x}") not in {trace, upstream}:
+        found += f" [span_trace_id={own}]"
+    return found
 
 
 def mark(span: Span, fault: Fault, status: int, message: str) -> None:

@@ -22,6 +22,7 @@ from amends.arcp.client.settings import Settings
 from amends.arcp.inputs import encode_input
 from amends.arcp.wire import STEPS, new_id, text_of
 from amends.arcp.wire import messages as m
+from amends.core.policy import DEFAULT, Policy
 from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 from amends.foreign.trust import trusted
@@ -179,11 +180,37 @@ class Client:
                 is sent, for an input that JSON cannot carry: NaN, infinity, unpaired surrogates.
 
         """
+        return await self._submit(
+            agent,
+            input,
+            None,
+            idempotency_key=idempotency_key,
+            max_runtime_sec=max_runtime_sec,
+            lease=lease,
+            expires_at=expires_at,
+            trace_id=trace_id,
+            parent_job_id=parent_job_id,
+        )
+
+    async def _submit(
+        self,
+        agent: str,
+        input: object,
+        attempts: int | None,
+        *,
+        idempotency_key: str | None = None,
+        max_runtime_sec: float | None = None,
+        lease: Mapping[str, Sequence[str]] | None = None,
+        expires_at: str | float | None = None,
+        trace_id: str | None = None,
+        parent_job_id: str | None = None,
+    ) -> Handle:
+        """Same as `submit`, for a caller that allows so many attempts."""
         check_time_limit()
         constraints = None
         if expires_at is not None:
             constraints = {"expires_at": _time(expires_at, "lease_constraints.expires_at")}
-        stated, call = new_left(tries_left(None), time_left())
+        stated, call = new_left(tries_left(attempts), time_left())
         payload = m.Submit(
             agent=agent,
             input=None if input is None else encode_input(input),
@@ -197,7 +224,7 @@ class Client:
         trace, keyed = trace_id or current_trace_id(), idempotency_key is not None
         handle: Handle = await self._request("job.submit", payload, repeatable=keyed, trace_id=trace)
         if (job := self._jobs.get(handle.job_id)) is not None:
-            job.outcome.call = call
+            job.outcome.calls.append(call)
         if keyed and handle.accepted.request_id is None:
             await self._find_job_of_key(handle.job_id)
         return handle
@@ -228,10 +255,12 @@ class Client:
         is over. See `amends.arcp.client.recovery.submit_with_recovery` for the options.
         """
         upstreams = self._upstreams
+        policy = options.get("policy", DEFAULT)
+        attempts = policy.attempts if isinstance(policy, Policy) else None
 
         async def attempt(key: str, **job: Any) -> Any:
             await self._renew()
-            handle = await self.submit(agent, input, idempotency_key=key, **job)
+            handle = await self._submit(agent, input, attempts, idempotency_key=key, **job)
             return await handle.done
 
         return await submit_with_recovery(attempt, agent, lambda: upstreams.of(agent), **options)

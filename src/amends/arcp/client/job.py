@@ -184,8 +184,8 @@ class Outcome:
 
     def __init__(self, *, own: bool = False) -> None:
         self.own = own
-        self.call: str | None = None
-        """The id that was sent with the submission."""
+        self.calls: list[str | None] = []
+        """The ids that were sent with the submissions: those of one key are one job, which is signed for the first."""
         self.value: object = None
         self.fault: Fault | None = None
         self.finished = False
@@ -215,5 +215,9 @@ class Outcome:
             self._waiters.append(waiter)
             yield from waiter
         if self.fault is not None:
-            raise trusted(error_of(self.fault), own=self.own, call=self.call)
+            error = error_of(self.fault)
+            for call in self.calls or [None]:
+                if not error.own:
+                    error = trusted(error, own=self.own, call=call)
+            raise error
         return self.value

@@ -47,13 +47,20 @@ from amends.bindings.mcp.tool_declarations import (
     listed_by,
     tool_of,
 )
-from amends.bindings.mcp.tool_effects import ToolEffects
+from amends.bindings.mcp.tool_effects import ToolEffects, check_tools
 from amends.core.fault import Fault
 from amends.recovery.clock import CLOCK
 from amends.recovery.incoming import MEMBER as LEFT
 from amends.recovery.scope import tool_call
 from amends.serving import tracing
-from amends.serving.server_errors import Failure, OwnErrors, classify_safely, fault_for, with_executed
+from amends.serving.server_errors import (
+    Failure,
+    OwnErrors,
+    classify_safely,
+    fault_for,
+    hides_that_nothing_happened,
+    with_executed,
+)
 
 if TYPE_CHECKING:
     from amends.effects import Effects
@@ -73,6 +80,8 @@ something unknown, else None.
 
 TOOL = "tools/call"
 _MARK = "_amends_guard"
+_MOST_ADVICE = 100
+_LONGEST_NAME = 64
 _UNGUARDED = frozenset({"ping", "server/discover", "subscriptions/listen"})
 """Methods that the protocol itself answers."""
 
@@ -87,6 +96,7 @@ def guard(
     effects: Effects | None = None,
     tools: Collection[str] | None = None,
     scope: Callable[[Context], str] | None = None,
+    wrapper: Collection[str] = (),
 ) -> S:
     """
     Guard a server and return it. Tools may be registered before or after.
@@ -105,6 +115,8 @@ def guard(
         tools: the names of further tools that it covers.
         scope: returns the scope of derived keys for a request context; by default the authenticated client, else the
             session.
+        wrapper: the names of tools that make one call of another service and do nothing else. What that service says about the
+            effect of the call is passed on, so that callers may repeat one that did not happen.
 
     Raises:
         TypeError: `server` is neither.
@@ -117,6 +129,7 @@ def guard(
             "tools and scope belong to a ledger: guard(server, effects=Effects(...), tools=[...])"
         )
     ledger = None if effects is None else ToolEffects(effects, tools, scope)
+    wrapping = check_tools(wrapper, "wrapper")
     if isinstance(server, MCPServer):
         guarded = Guard(
             lowlevel_server(server),
@@ -125,13 +138,16 @@ def guard(
             own_errors=own_errors,
             get_tool=tool_of(server),
             ledger=ledger,
+            wrapper=wrapping,
         )
         if guarded.install():
             guarded.wrap(server, "call_tool", find_missing=_find_missing_tool(server))
             guarded.wrap(server, "read_resource")
             guarded.wrap(server, "get_prompt", find_missing=_find_missing_prompt(server))
     elif isinstance(server, Server):
-        Guard(server, show=show, translate=translate, own_errors=own_errors, ledger=ledger).install()
+        Guard(
+            server, show=show, translate=translate, own_errors=own_errors, ledger=ledger, wrapper=wrapping
+        ).install()
     else:
         raise TypeError(f"guard takes an MCPServer or a low-level Server, not {type(server).__name__}")
     return server
@@ -175,6 +191,7 @@ class Guard:
         get_tool: GetTool | None = None,
         ledger: ToolEffects | None = None,
         change: Mapping[str, Callable[[Guard, HandlerResult], HandlerResult]] | None = None,
+        wrapper: Collection[str] = (),
     ) -> None:
         """
         Args:
@@ -185,8 +202,11 @@ class Guard:
             get_tool: finds a tool by its name; by default the handler of tools/list does.
             ledger: runs covered tools once per key.
             change: functions that change the results of further methods, by method.
+            wrapper: the names of tools that make one call and do nothing else.
 
         """
+        self._wrapper = frozenset(wrapper)
+        self._advised: set[str] = set()
         self._server = server
         self._change = change or {}
         self._get_tool = get_tool
@@ -298,10 +318,33 @@ class Guard:
                 report(with_executed(failure, read_only=True), method, params, ctx.meta), params
             )
             raise MCPError(number, message, data) from None
-        tool = await self._find_tool(getattr(params, "name", None), ctx)
-        fault = report(with_executed(failure, read_only=tool.read_only), method, params, ctx.meta)
+        name = getattr(params, "name", None)
+        tool = await self._find_tool(name, ctx)
+        told = self.told(failure, name, read_only=tool.read_only)
+        fault = report(told, method, params, ctx.meta)
         structured = not tool.has_output_schema or may_be_structured(ctx.protocol_version, client_of(ctx))
         return CallToolResult.model_validate(tool_result(fault, ctx.protocol_version, structured=structured))
+
+    def told(self, failure: Failure, tool: object, *, read_only: bool) -> Failure:
+        """Return the failure of a tool as its caller gets it, by what is declared about the tool."""
+        sent = with_executed(failure, read_only=read_only, wrapper=tool in self._wrapper)
+        if isinstance(tool, str) and hides_that_nothing_happened(failure, sent.fault):
+            self._advise(tool)
+        return sent
+
+    def _advise(self, name: str) -> None:
+        """Say once per tool how to declare that a call that did not happen may be repeated."""
+        if name in self._advised or len(self._advised) >= _MOST_ADVICE:
+            return
+        self._advised.add(name)
+        shown = repr(name[:_LONGEST_NAME])
+        LOG.info(
+            "tool %s: a call that it made did not happen, but the tool may have done something before, so its caller must not "
+            "repeat it. If the tool makes this call and does nothing else, say guard(server, wrapper=[%s]), or raise "
+            "amends.chain.relay(error)",
+            shown,
+            shown,
+        )
 
     async def _find_tool(self, name: object, ctx: Context) -> Declaration:
         """Return what the server's listing says about a tool."""

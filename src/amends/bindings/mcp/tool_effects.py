@@ -42,9 +42,9 @@ def changes_something(tool: object) -> bool:
     )
 
 
-def check_tools(tools: Collection[str] | None) -> frozenset[str]:
+def check_tools(tools: Collection[str] | None, option: str = "tools") -> frozenset[str]:
     """
-    Return the names of the tools that a ledger covers beside those that say that they change something.
+    Return the names of tools that an option holds; for `tools`, those that a ledger covers beside those that say that they change something.
 
     Raises:
         TypeError: they are no collection of names.
@@ -52,9 +52,13 @@ def check_tools(tools: Collection[str] | None) -> frozenset[str]:
     """
     if tools is None:
         return frozenset()
-    given: Collection[object] = tools
-    if isinstance(given, str) or not all(isinstance(each, str) for each in given):
-        raise TypeError('tools is a list of tool names: tools=["pay", "order"]')
+    given: object = tools
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Collection)
+        or not all(isinstance(each, str) for each in given)
+    ):
+        raise TypeError(f'{option} is a list of tool names: {option}=["pay", "order"]')
     return frozenset(tools)
 
 

@@ -24,6 +24,7 @@ from amends.foreign.groups import join, parts_of, single
 from amends.foreign.in_doubt import in_doubt as told_in_doubt
 from amends.foreign.in_doubt import lost_call
 from amends.foreign.own_service import as_own_service, is_from_own_service
+from amends.foreign.trust import record_for
 from amends.foreign.upstream import from_upstream, refusal_of_stranger
 from amends.logs import logger
 from amends.serving.server_errors import came_from_a_call
@@ -95,13 +96,13 @@ def result_outcome(
     return Outcome("result", payload, "success")
 
 
-def encode_error(fault: Fault) -> dict[str, Any]:
-    """Return the error payload of a job or tool error, with the record in `details.amends`."""
+def encode_error(fault: Fault, call: str | None = None) -> dict[str, Any]:
+    """Return the error payload of a job or tool error, with the record in `details.amends`, for the call of the submitter."""
     if fault.vocabulary != "arcp":
         fault, _ = translate(fault, to="arcp")
     error = dialect.encode(fault)
     if says_more(fault, dialect.decode(error)):
-        error["details"] = join_details(fault, error.get("details"), dialect.NAME)
+        error["details"] = join_details(error.get("details"), record_for(fault, dialect.NAME, call))
     return error
 
 
@@ -139,14 +140,23 @@ def _fault_of(exc: BaseException) -> Fault:
     return InternalError().fault
 
 
-def error_outcome(error: FaultError, run: int, limit: int) -> Outcome:
-    """Return the outcome of a run that failed (R2, R4); `limit` is the most bytes of the payload."""
+def error_outcome(error: FaultError, run: int, limit: int, call: str | None = None) -> Outcome:
+    """
+    Return the outcome of a run that failed (R2, R4).
+
+    Args:
+        error: why it failed.
+        run: its number.
+        limit: the most bytes of the payload.
+        call: the id that the submitter sent.
+
+    """
     error = error_of(error)
     fault = error.fault
     if fault.retryable and came_from_a_call(error):
         # The agent may have done something before the call that failed (M3).
         fault = replace(fault, executed=Executed.MAYBE)
-    encoded = encode_error(fault)
+    encoded = encode_error(fault, call)
     code = encoded["code"]
     status = _FINAL.get(code, "error")
     encoded |= {"final_status": status, "completed_at": now_text()}

@@ -25,7 +25,7 @@ from amends.errors import FaultError
 from amends.errors import arcp as errors
 from amends.logs import logger
 from amends.recovery.effect_context import enter_scope
-from amends.recovery.incoming import handling, traceparent
+from amends.recovery.incoming import handling, left_in, traceparent
 
 __all__ = ["Runner"]
 
@@ -72,7 +72,9 @@ class Runner:
         try:
             # A job that runs again under its key has the same id, so that its effects are recognised.
             enter_scope(f"arcp/{job.spec.job_id}")
-            with handling(traceparent(job.spec.trace), job.spec.left), within_steps(context.steps):
+            waited = max(0.0, job.now() - job.spec.created)
+            handled = handling(traceparent(job.spec.trace), job.spec.left, waited=waited)
+            with handled, within_steps(context.steps):
                 if job.agent.streams:
                     await context.stream_from(job.agent.function(job.spec.input, context))
                 else:
@@ -117,7 +119,8 @@ class Runner:
         """End a job: write its terminal entry, send it to subscribers, and release the job's resources."""
         limits = self._jobs.limits
         if error is not None:
-            outcome = error_outcome(error, job.run, limits.event_bytes)
+            call = left_in(job.spec.left, 0.0).call
+            outcome = error_outcome(error, job.run, limits.event_bytes, call)
         else:
             outcome = result_outcome(job.spec.job_id, job.run, value, streamed, limits)
         if await job.end(outcome):
