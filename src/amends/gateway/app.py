@@ -85,9 +85,14 @@ class Gateway:
     def _load(self, config: GatewayConfig) -> None:
         before = {upstream.config.name: upstream for upstream in self.upstreams}
         routes = []
-        for each in config.upstreams:
+        made: dict[str, HttpUpstream] = {}
+        for each in sorted(config.upstreams, key=lambda each: each.kind == "route"):
             known = before.get(each.name)
-            upstream = known if known is not None and known.config == each else _new_upstream(each)
+            targets = [made[name] for name in each.to]
+            same = (
+                known is not None and known.config == each and list(getattr(known, "targets", ())) == targets
+            )
+            upstream = made[each.name] = known if known is not None and same else _new_upstream(each, targets)
             prefix = each.prefix.rstrip("/").encode()
             routes.append((prefix, prefix + b"/", upstream))
         self._routes = tuple(sorted(routes, key=lambda route: -len(route[0])))
@@ -222,7 +227,11 @@ def _is_own(path: bytes) -> bool:
     return path.startswith(_OWN) and path[len(_OWN) : len(_OWN) + 1] in {b"", b"/"}
 
 
-def _new_upstream(config: UpstreamConfig) -> HttpUpstream:
+def _new_upstream(config: UpstreamConfig, targets: list[HttpUpstream]) -> HttpUpstream:
+    if config.kind == "route":
+        from amends.gateway.route import RouteUpstream
+
+        return RouteUpstream(config, targets)
     if config.kind == "stdio":
         from amends.gateway.stdio import StdioUpstream
 

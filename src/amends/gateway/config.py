@@ -21,7 +21,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str = "http"
-    """http · mcp · a2a · stdio"""
+    """http · mcp · a2a · stdio · route"""
     url: str = ""
     """The address that the rest of a request's path is added to. For MCP and A2A it is the address of the endpoint."""
     command: tuple[str, ...] = ()
@@ -47,6 +47,18 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which a failure is held back for repeats, if neither the caller nor the service names a time."""
     max_body: int = 1_000_000_000
     """Bytes of a request's body."""
+    model: dict[str, str] = {}
+    """The model that the caller names → its name at this upstream."""
+    credentials: dict[str, str] = {}
+    """Header → the environment variable with its value: sent instead of the caller's own credentials."""
+    health: str = ""
+    """A path that answers below 400 while the upstream works; empty: only calls show it."""
+    to: tuple[str, ...] = ()
+    """For a route: the names of its upstreams, the preferred first."""
+    session: str = ""
+    """For a route: the header whose value keeps calls at the same upstream."""
+    too_long: str = ""
+    """For a route: the name of the upstream for requests that are too long for another one."""
 
 
 class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):

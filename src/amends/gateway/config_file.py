@@ -8,6 +8,7 @@ Read and check gateway.toml. Everything wrong is found at once, each with its li
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -131,6 +132,42 @@ def _translate(value: object) -> str:
     return "" if value in ("problem", "adcp") else 'is "problem" or "adcp"'
 
 
+def _names(value: object) -> str:
+    right = isinstance(value, dict) and all(isinstance(each, str) and each for each in value.values())
+    return "" if right else 'is a table of names: { "gpt-5" = "gpt-5-azure" }'
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+
+
+def _variables(value: object) -> str:
+    right = isinstance(value, dict) and all(
+        _TOKEN.fullmatch(name) and isinstance(each, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", each)
+        for name, each in value.items()
+    )
+    if not right:
+        return 'is a table of headers and environment variables: { api-key = "AZURE_KEY" }'
+    missing = [each for each in value.values() if not os.environ.get(each)]  # type: ignore[attr-defined]
+    return f"names {', '.join(missing)}, which the environment does not have" if missing else ""
+
+
+def _path(value: object) -> str:
+    right = isinstance(value, str) and value.startswith("/") and value.isascii() and " " not in value
+    return "" if right else 'is a path of the upstream: "/healthz"'
+
+
+def _header(value: object) -> str:
+    return (
+        "" if isinstance(value, str) and _TOKEN.fullmatch(value) else 'is the name of a header: "x-session"'
+    )
+
+
+def _targets(value: object) -> str:
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        return 'is a list of upstreams: ["openai", "azure"]'
+    return "names an upstream twice" if len(set(value)) < len(value) else ""
+
+
 def _listen(value: object) -> str:
     found = (
         re.fullmatch(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", value) if isinstance(value, str) else None
@@ -178,6 +215,19 @@ _UPSTREAM: dict[str, Check] = {
     "timeout": _seconds,
     "concurrency": _count,
     "max_body": _count,
+    "model": _names,
+    "credentials": _variables,
+    "health": _path,
+}
+_ROUTE: dict[str, Check] = {
+    "to": _targets,
+    "prefix": _prefix,
+    "session": _header,
+    "too_long": _text,
+    "own": _bool,
+    "translate": _translate,
+    "concurrency": _count,
+    "max_body": _count,
 }
 _POLICY: dict[str, Check] = {"attempts": _count, "max_wait": _seconds, "deadline": _seconds}
 _HELD_BACK: dict[str, Check] = {"patience": _seconds, "repeat_computations": _bool}
@@ -195,7 +245,7 @@ class _Reader:
 
     def read(self, document: dict[str, object]) -> GatewayConfig:
         """Return the configuration, or raise ConfigError."""
-        tables = document.pop("upstream", {})
+        tables, routes = document.pop("upstream", {}), document.pop("route", {})
         top = self._checked((), document, _TOP)
         upstreams: list[UpstreamConfig] = []
         if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
@@ -207,10 +257,12 @@ class _Reader:
                     Problem(1, 1, "no upstream is configured: add [upstream.NAME] with a url")
                 )
         prefixes: dict[str, str] = {}
+        upstreams += self._routes(routes, upstreams)
         for each in upstreams:
             other = prefixes.setdefault(each.prefix, each.name)
             if other != each.name:
-                self._wrong(("upstream", each.name), "prefix", f"prefix is the same as that of {other}")
+                table = "route" if each.kind == "route" else "upstream"
+                self._wrong((table, each.name), "prefix", f"prefix is the same as that of {other}")
         if self._problems:
             raise ConfigError(sorted(self._problems))
         top["hosts"] = tuple(top.get("hosts", ()))
@@ -237,6 +289,37 @@ class _Reader:
             name=name, kind=_KINDS[addresses[0]], **self._policy(path, given_policy), **values
         )
 
+    def _routes(self, tables: object, upstreams: list[UpstreamConfig]) -> list[UpstreamConfig]:
+        """Return the routes."""
+        if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
+            self._wrong(("route",), "route", "a route is a table: [route.chat]")
+            return []
+        kinds = {each.name: each.kind for each in upstreams}
+        found = []
+        for name, table in tables.items():
+            path = ("route", name)
+            if not _NAME.fullmatch(name) or name in kinds:
+                self._wrong(
+                    path,
+                    "",
+                    "the name of a route has letters, digits, dots, dashes and underscores, and no upstream has it",
+                )
+            policy = self._policy(path, table.pop("policy", {}))
+            values = self._checked(path, table, _ROUTE)
+            to = tuple(values.pop("to", ()))
+            unknown = [each for each in to if kinds.get(each) != "http"]
+            if unknown or "to" not in table:
+                self._wrong(
+                    path,
+                    "to",
+                    f"to names upstreams with a url{': not ' + ', '.join(unknown) if unknown else ''}",
+                )
+            if values.get("too_long", to[0] if to else "") not in to:
+                self._wrong(path, "too_long", "too_long is one of the upstreams in to")
+            values["prefix"] = values.get("prefix", f"/{name}").rstrip("/")
+            found.append(UpstreamConfig(name=name, kind="route", to=to, **policy, **values))
+        return found
+
     def _policy(self, path: tuple[str, ...], given: object) -> dict[str, Any]:
         """Return the policy, and the other members of its table."""
         if not isinstance(given, dict):
@@ -252,7 +335,8 @@ class _Reader:
         self, path: tuple[str, ...], table: dict[str, object], checks: dict[str, Check]
     ) -> dict[str, Any]:
         """Return the valid members of a table, and note what is wrong with the others."""
-        known = (*checks, *(("policy",) if checks is _UPSTREAM else ()), *(("upstream",) if not path else ()))
+        tables = ("upstream", "route") if not path else ()
+        known = (*checks, *(("policy",) if checks is _UPSTREAM or checks is _ROUTE else ()), *tables)
         values = {}
         for key, value in table.items():
             check = checks.get(key)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 from amends.gateway.caller_limits import LIMITS
 
-__all__ = ["BadRequest", "RequestHeaders", "request_headers", "response_headers", "traverses"]
+__all__ = [
+    "BadRequest",
+    "RequestHeaders",
+    "request_headers",
+    "response_headers",
+    "traverses",
+    "with_credentials",
+]
 
 _HOP = frozenset(
     {
@@ -39,6 +48,12 @@ class RequestHeaders:
         """What the caller has left (`Amends-Left`)."""
         self.limit: float | None = None
         """Seconds for which the caller waits, if it says so."""
+
+    def with_sent(self, sent: list[tuple[str, str]]) -> RequestHeaders:
+        """Return these headers with others to send."""
+        found = copy(self)
+        found.sent = sent
+        return found
 
     def with_left(self, stated: str | None) -> list[tuple[str, str]]:
         """Return the headers with what a repeat has left instead of what the caller had; without one, they are unchanged."""
@@ -140,3 +155,44 @@ def traverses(path: bytes) -> bool:
         .replace(b"%5C", b"/")
     )
     return any(segment.partition(b";")[0] == b".." for segment in plain.split(b"/"))
+
+
+def with_credentials(
+    sent: Sequence[tuple[str, str]],
+    credentials: Mapping[str, str],
+    environment: Mapping[str, str] = os.environ,
+) -> list[tuple[str, str]]:
+    """
+    Return the headers of a request with the gateway's own credentials.
+
+    >>> with_credentials([("authorization", "Bearer of-the-caller")], {"api-key": "KEY"}, {"KEY": "ours"})
+    [('api-key', 'ours')]
+
+    Args:
+        sent: the headers.
+        credentials: header → the name of the environment variable that has its value.
+        environment: the variables.
+
+    """
+    kept = [(name, value) for name, value in sent if name.lower() not in _CALLERS]
+    for name, variable in credentials.items():
+        value = environment.get(variable, "").strip()
+        plain = name.lower() == "authorization" and " " not in value
+        if value:
+            kept.append((name.lower(), f"Bearer {value}" if plain else value))
+    return kept
+
+
+_CALLERS = frozenset(
+    {
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "x-api-key",
+        "api-key",
+        "x-auth-token",
+        "x-goog-api-key",
+    }
+    | {"openai-organization", "openai-project"}
+)
+"""Headers that say who the caller is."""

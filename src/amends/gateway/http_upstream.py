@@ -41,7 +41,7 @@ from amends.gateway.bodies import KEPT, Body, BodyFailed, CallerGone, TooLarge, 
 from amends.gateway.config import UpstreamConfig
 from amends.gateway.connections import new_session
 from amends.gateway.crowd import Crowd
-from amends.gateway.headers import BadRequest, RequestHeaders, request_headers, traverses
+from amends.gateway.headers import BadRequest, RequestHeaders, request_headers, traverses, with_credentials
 from amends.gateway.refusals import FACTS, refusal, send_and_read_on, send_problem, send_whole
 from amends.gateway.repeats import Repeats, until_near
 from amends.gateway.stats import Stats, UpstreamStatus
@@ -143,9 +143,11 @@ class HttpUpstream:
         parts = urlsplit(config.url)
         self.vendor = config.vendor or vendor_of_origin(f"{parts.scheme}://{parts.netloc}")
         """The service, by the user's word or by its host."""
-        self._service: Vendor | None = None
+        self.service: Vendor | None = None
         if self.vendor is not None and is_service(self.vendor) and config.kind == "http":
-            self._service = vendor(self.vendor)
+            self.service = vendor(self.vendor)
+        self.down = False
+        """Whether its health path says that it does not work."""
         self._held_bytes = 0
         """Bytes of large bodies that are kept for repeats."""
         self.upstream = Upstream(config.name, vendor=self.vendor, own=config.own, keyed=config.keyed)
@@ -154,6 +156,11 @@ class HttpUpstream:
         self.proofs = KeySupport()
         self._troubled = False
         self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether a call can be sent without asking whether it may be."""
+        return self.upstream.idle and not self.down
 
     # Life ------------------------------------------------------------------------------------------------------
 
@@ -252,12 +259,12 @@ class HttpUpstream:
 
     def _kept_bytes(self, method: str, rest: bytes, length: int | None) -> int:
         """Return how many bytes of a body are kept for repeats: more for calls of models, whose conversations are long."""
-        if self._service is None or length is None or length <= KEPT or length > KEPT_COMPUTED:
+        if self.service is None or length is None or length <= KEPT or length > KEPT_COMPUTED:
             return KEPT
         if self._held_bytes + length > _MOST_HELD:
             return KEPT
         path = urlsplit(self.base).path + rest.decode("latin-1")
-        return KEPT_COMPUTED if route_computes(self._service, method, path) else KEPT
+        return KEPT_COMPUTED if route_computes(self.service, method, path) else KEPT
 
     async def _call(
         self, scope: Scope, send: Send, rest: bytes, headers: RequestHeaders, body: Body, began: float
@@ -391,7 +398,7 @@ class HttpUpstream:
     def computes(self, call: Call) -> bool:
         """Return whether a call only computes, so that a repeat costs its price and nothing else."""
         if call.computes is None:
-            service, path = self._service, urlsplit(self.base).path + call.path
+            service, path = self.service, urlsplit(self.base).path + call.path
             call.computes = (
                 service is not None
                 and self.config.repeat_computations
@@ -444,7 +451,9 @@ class HttpUpstream:
             return await self.session.request(
                 method,
                 url,
-                headers=headers.sent,
+                headers=with_credentials(headers.sent, self.config.credentials)
+                if self.config.credentials
+                else headers.sent,
                 data=None if body is NO_BODY else body.to_send,
                 allow_redirects=False,
             )
@@ -490,9 +499,9 @@ class HttpUpstream:
         finally:
             crowd.unpark(route)
             crowd.enter(call.flying)
-            self._troubled = not self.upstream.idle
+            self._troubled = not self._is_idle
         stats, tries, answer = self.stats, repeats.tries, repeats.answer
-        facts = self.facts(call.trace, repeats.reported_tries, repeats.history)
+        facts = self.facts(call.trace, repeats.reported_tries, repeats.history, self.served_by(call))
         if answer is None:
             assert repeats.error is not None
             await self._give_up(call, repeats, facts, send, began)
@@ -504,7 +513,13 @@ class HttpUpstream:
         stats.times.append(monotonic() - began)
         await self._send(send, answer, call.method, call.path.encode("latin-1"))
 
-    def facts(self, trace: str, tries: int, history: Sequence[Attempt]) -> list[tuple[bytes, bytes]]:
+    def served_by(self, call: Call) -> str:
+        """Return the name of the upstream that was called last."""
+        return self.config.name
+
+    def facts(
+        self, trace: str, tries: int, history: Sequence[Attempt], name: str = ""
+    ) -> list[tuple[bytes, bytes]]:
         """Return the headers that say which upstream failed, how many tries were made and how long they waited."""
         seconds = 0.0
         if history:
@@ -513,7 +528,7 @@ class HttpUpstream:
             whole = last.started + last.duration - (history[0].started - history[0].parked)
             seconds = max(0.0, whole - sum(each.duration for each in history))
         return [
-            (FACTS["upstream"], self.config.name.encode()),
+            (FACTS["upstream"], (name or self.config.name).encode()),
             (FACTS["tries"], b"%d" % tries),
             (FACTS["waited"], b"%.3f" % seconds),
             (FACTS["trace"], trace.encode()),

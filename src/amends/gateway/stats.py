@@ -43,11 +43,24 @@ class UpstreamStatus(msgspec.Struct, frozen=True, kw_only=True):
 class Stats:
     """The counters of one upstream."""
 
-    __slots__ = ("began", "calls", "codes", "ends", "failed", "recomputed", "recovered", "refused", "times")
+    __slots__ = (
+        "began",
+        "calls",
+        "codes",
+        "ends",
+        "failed",
+        "failovers",
+        "recomputed",
+        "recovered",
+        "refused",
+        "times",
+    )
 
     def __init__(self) -> None:
         self.began = monotonic()
         self.calls = 0
+        self.failovers = 0
+        """Tries that were made at another upstream than the first of a route."""
         self.recomputed = 0
         """Repeats of calls that only compute and may have been computed before: what a recovery may have cost."""
         self.failed = 0
