@@ -16,7 +16,7 @@ ON_POSTGRES := $(addprefix tests/stores/test_,log.py table.py queue.py store.py 
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lowest arcp-sdks audits try test lint types unit sdks frameworks crewai postgres page bench bench-recovery soak docs generate hooks clean
+.PHONY: lowest arcp-sdks audits try test lint types unit sdks frameworks crewai postgres page servers bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -31,7 +31,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "not soak and not postgres and not page and not docs" -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -q -m "not soak and not postgres and not page and not docs and not servers" -n $(WORKERS) --dist worksteal
 
 # The store in Postgres against a real server, which is installed if there is none and runs as an unprivileged user: its own
 # tests, then those of the stores, the durable core, effects, agents and tasks on it.
@@ -43,6 +43,11 @@ postgres: $(VENV)/.postgres
 page: $(VENV)/.dev
 	scripts/install_chromium.sh
 	$(BIN)/python -m pytest -q -m page tests/page
+
+# The gateway behind Debian's nginx and read by its Prometheus, which are installed if there are none.
+servers: $(VENV)/.dev
+	scripts/install_servers.sh
+	$(BIN)/python -m pytest -q -m servers tests/gateway
 
 soak: $(VENV)/.dev $(VENV)/.tools
 	$(BIN)/python -m pytest -q -m soak --timeout=3600
@@ -61,7 +66,7 @@ crewai: $(CREWAI)/.crewai
 
 # The core suites with the lowest versions that pyproject.toml declares. What needs other libraries is left out.
 lowest: $(LOWEST)/.lowest
-	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -p no:cacheprovider -m "not soak and not postgres and not page and not docs" \
+	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -p no:cacheprovider -m "not soak and not postgres and not page and not docs and not servers" \
 		--ignore-glob '*/test_sdks.py' --ignore-glob '*/test_docs.py' --ignore-glob '*/test_migration_docs.py' \
 		--ignore tests/carriers/test_challenge.py --ignore tests/carriers/test_mcp_task.py --ignore tests/carriers/test_native.py \
 		--ignore tests/carriers/test_objects.py --ignore tests/carriers/test_outside_values.py --ignore tests/dialects/test_outgoing.py \

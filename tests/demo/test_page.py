@@ -12,7 +12,7 @@ from amends.recorder import current_recorder
 
 def test_the_page_of_the_demo(monkeypatch):
     """It shows what this process records, and nothing stays."""
-    monkeypatch.setenv("AMENDS_PAGE_TOKEN", "t0ken")
+    monkeypatch.setenv("AMENDS_PAGE_TOKEN", "the-t0ken-of-these-tests")
     before = os.environ.get("AMENDS_RECORD")
     with demo_page() as address:
         recorder = current_recorder()
@@ -20,7 +20,9 @@ def test_the_page_of_the_demo(monkeypatch):
         assert os.environ["AMENDS_RECORD"] == recorder.url
         recording.emit("http client", "gave-up", Fault(code="CONFLICT"), name="GET /prices")
         recorder.flush()
-        request = urllib.request.Request(address, headers={"authorization": "Bearer t0ken"})
+        request = urllib.request.Request(
+            address, headers={"authorization": "Bearer the-t0ken-of-these-tests"}
+        )
         with urllib.request.urlopen(request, timeout=30) as answer:
             assert b"GET /prices" in answer.read()
         assert file.exists()

@@ -118,7 +118,11 @@ async def test_the_command_serves_and_stops(tmp_path):
     port, path = free_port(), tmp_path / "gateway.toml"
     async with Upstream(answer(503, b"{}", b"retry-after: 0"), OK) as up:
         path.write_text(f"listen = '127.0.0.1:{port}'\n[upstream.shop]\nurl = '{up.url}'\nprefix = ''\n")
-        env = {**os.environ, "AMENDS_RECORD": f"sqlite:///{tmp_path}/r.db", "AMENDS_PAGE_TOKEN": "t0ken"}
+        env = {
+            **os.environ,
+            "AMENDS_RECORD": f"sqlite:///{tmp_path}/r.db",
+            "AMENDS_PAGE_TOKEN": "the-t0ken-of-these-tests",
+        }
         process = subprocess.Popen([*AMENDS, "gateway", str(path)], stderr=subprocess.PIPE, env=env)
         try:
             first = await asyncio.to_thread(process.stderr.readline)
@@ -161,7 +165,7 @@ async def test_unknown_paths_and_pages():
 async def test_a_reload_keeps_the_options_of_the_command_and_takes_a_new_token(tmp_path, caplog):
     """The address and the store of a running gateway stay; the page asks for the new token."""
     file = tmp_path / "gateway.toml"
-    file.write_text('token = "old"\n[upstream.shop]\nurl = "http://127.0.0.1:1"')
+    file.write_text('token = "the-old-token-of-the-page"\n[upstream.shop]\nurl = "http://127.0.0.1:1"')
     with record(f"sqlite:///{tmp_path}/r.db") as recorder:
         config = replace(read_config(file.read_text()), listen="127.0.0.1:0")
         gateway = Gateway(config)
@@ -174,12 +178,21 @@ async def test_a_reload_keeps_the_options_of_the_command_and_takes_a_new_token(t
                 headers = {"authorization": f"Bearer {token}"}
                 return (await browser.get("/_amends/", headers=headers)).status_code
 
-            assert (await status("old"), await status("new")) == (200, 401)
+            assert (await status("the-old-token-of-the-page"), await status("the-new-token-of-the-page")) == (
+                200,
+                401,
+            )
             server.reload()
             assert caplog.text == ""
             file.write_text('listen = "127.0.0.1:9"\n' + file.read_text().replace("old", "new"))
             server.reload()
             assert "listen changes only with a restart" in caplog.text
-            assert (gateway.config.listen, gateway.config.token) == ("127.0.0.1:0", "new")
-            assert (await status("old"), await status("new")) == (401, 200)
+            assert (gateway.config.listen, gateway.config.token) == (
+                "127.0.0.1:0",
+                "the-new-token-of-the-page",
+            )
+            assert (await status("the-old-token-of-the-page"), await status("the-new-token-of-the-page")) == (
+                401,
+                200,
+            )
         await gateway.close()

@@ -91,7 +91,7 @@ async def plain_proxy(port):
     return await asyncio.start_server(handle, "127.0.0.1", 0)
 
 
-@pytest.mark.parametrize("token", [None, "t0ken-of-twenty-characters"])
+@pytest.mark.parametrize("token", [None, "the-t0ken-of-these-tests-of-twenty-characters"])
 async def test_behind_a_plain_proxy_nothing_is_shown(store, token, screen):
     """The socket, the Host and all headers are those of a local request: with and without a token it shows nothing."""
     page = Page(store, token=token)

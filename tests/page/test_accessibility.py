@@ -31,7 +31,7 @@ async def axe(folder):
 async def test_nothing_serious(tmp_path):
     """In both colour schemes, wide and narrow, no rule of axe-core is broken."""
     script = await axe(tmp_path)
-    async with shown(tmp_path, token="t0ken") as (tab, address, _):
+    async with shown(tmp_path, token="the-t0ken-of-these-tests") as (tab, address, _):
         found = {}
         for width in (390, 1280):
             await tab.size(width)

@@ -151,7 +151,7 @@ async def test_headers_forbid_everything_but_our_own_files(store):
 
 async def test_every_request_needs_the_token(store):
     """Of this machine, too: a proxy on it forwards the requests of others. A wrong token is refused."""
-    page = amends.dashboard(store, token="t0ken")
+    page = amends.dashboard(store, token="the-t0ken-of-these-tests")
     outside = [
         ("127.0.0.1", "http://localhost", {}),
         ("127.0.0.1", "http://127.0.0.1:8700", {}),
@@ -170,24 +170,28 @@ async def test_every_request_needs_the_token(store):
             assert (
                 await browser.get("/", headers={**headers, "authorization": "Bearer no"})
             ).status_code == 401
-            seen = await browser.get("/", headers={**headers, "authorization": "Bearer t0ken"})
+            seen = await browser.get(
+                "/", headers={**headers, "authorization": "Bearer the-t0ken-of-these-tests"}
+            )
             assert "RATE_LIMITED" in seen.text
 
 
 async def test_sign_in(store):
     """The form takes the token and sets a cookie that scripts cannot read; a foreign origin cannot sign in."""
-    page = amends.dashboard(store, token="t0ken")
+    page = amends.dashboard(store, token="the-t0ken-of-these-tests")
     async with client(page, "10.0.0.7", "http://page.example", token=None) as browser:
         assert (await browser.post("/sign-in", data={"token": "no"})).status_code == 403
         foreign = {"origin": "http://evil.example"}
-        assert (await browser.post("/sign-in", data={"token": "t0ken"}, headers=foreign)).status_code == 403
+        assert (
+            await browser.post("/sign-in", data={"token": "the-t0ken-of-these-tests"}, headers=foreign)
+        ).status_code == 403
         assert (await browser.post("/sign-in", content=b"token=" + b"t" * 100_000)).status_code == 403
-        answer = await browser.post("/sign-in", data={"token": "t0ken"})
+        answer = await browser.post("/sign-in", data={"token": "the-t0ken-of-these-tests"})
         assert answer.status_code == 303
         cookie = answer.headers["set-cookie"].lower()
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
-        assert "t0ken" not in cookie
+        assert "the-t0ken-of-these-tests" not in cookie
         seen = await browser.get("/")
         assert "RATE_LIMITED" in seen.text
         assert (await browser.post("/sign-out")).status_code == 403
@@ -407,21 +411,51 @@ def test_a_wrong_source_is_refused():
 
 
 async def test_wrong_tokens_are_limited(store):
-    """Five a minute from one address, by form or header; others are not affected, and a sign-in goes on."""
-    page = amends.dashboard(store, token="t0ken")
+    """Five a minute from one address, by form or header, each answered late; the right one works all the same: a proxy has one address."""
+    page = amends.dashboard(store, token="the-t0ken-of-these-tests")
     async with client(page, host="192.0.2.1", base="http://page.example", token=None) as browser:
-        await browser.post("/sign-in", data={"token": "t0ken"})
+        await browser.post("/sign-in", data={"token": "the-t0ken-of-these-tests"})
         for _ in range(4):
             assert (await browser.post("/sign-in", data={"token": "no"})).status_code == 403
         stranger = httpx.AsyncClient(transport=browser._transport, base_url="http://page.example")
         assert (await stranger.get("/", headers={"authorization": "Bearer no"})).status_code == 401
-        answer = await browser.post("/sign-in", data={"token": "t0ken"})
+        answer = await browser.post("/sign-in", data={"token": "still wrong"})
         assert answer.status_code == 429
         assert 0 < int(answer.headers["retry-after"]) <= 60
-        assert (await stranger.get("/", headers={"authorization": "Bearer t0ken"})).status_code == 401
+        right = {"authorization": "Bearer the-t0ken-of-these-tests"}
+        assert (await stranger.get("/", headers=right)).status_code == 200
+        assert (await browser.post("/sign-in", data={"token": "the-t0ken-of-these-tests"})).status_code == 303
         assert (await browser.get("/")).status_code == 200
     async with client(page, host="192.0.2.2", base="http://page.example", token=None) as browser:
-        assert (await browser.post("/sign-in", data={"token": "t0ken"})).status_code == 303
+        assert (await browser.post("/sign-in", data={"token": "the-t0ken-of-these-tests"})).status_code == 303
+
+
+async def test_wrong_tokens_are_slowed_in_total(store):
+    """From any number of addresses, only so many are answered at once; each takes its time, and the right one does not wait."""
+    page = amends.dashboard(store, token="the-t0ken-of-these-tests")
+    async with client(page, host="192.0.2.1", base="http://page.example", token=None) as browser:
+        wrong = [
+            asyncio.create_task(browser.get("/", headers={"authorization": f"Bearer no-{number}"}))
+            for number in range(60)
+        ]
+        async with asyncio.timeout(20):
+            while not any(task.done() for task in wrong):
+                await asyncio.sleep(0.001)
+        right = {"authorization": "Bearer the-t0ken-of-these-tests"}
+        assert (await browser.get("/", headers=right)).status_code == 200
+        statuses = [answer.status_code for answer in await asyncio.gather(*wrong)]
+        assert statuses.count(401) < 60
+        assert set(statuses) == {401, 429}
+
+
+@pytest.mark.parametrize("token", ["", None, "x" * 20, "x" * 19])
+def test_a_short_token_is_refused(token, store):
+    """One of fewer than 20 characters can be found by trying."""
+    if token and len(token) < 20:
+        with pytest.raises(ValueError, match="fewer than 20"):
+            amends.dashboard(store, token=token)
+    else:
+        amends.dashboard(store, token=token)
 
 
 def test_counts_of_wrong_tokens_are_forgotten(monkeypatch):

@@ -17,12 +17,12 @@ async def test_a_gateway_serves_its_page(tmp_path):
             *(sys.executable, "-m", "amends", "gateway", upstream.url),
             *("--listen", "127.0.0.1:0", "--record", f"sqlite:///{tmp_path}/failures.db"),
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "AMENDS_PAGE_TOKEN": "t0ken"},
+            env={**os.environ, "AMENDS_PAGE_TOKEN": "the-t0ken-of-these-tests"},
         )
         try:
             async with asyncio.timeout(60):
                 url = (await process.stderr.readline()).split()[0].decode()
-                headers = {"authorization": "Bearer t0ken"}
+                headers = {"authorization": "Bearer the-t0ken-of-these-tests"}
                 async with httpx.AsyncClient(base_url=url, headers=headers) as browser:
                     called = await browser.get("/prices?key=hidden-value")
                     assert called.status_code == 200

@@ -33,9 +33,11 @@ async def test_jobs(tmp_path):
         job = await session.submit("parent", 1, lease=lease)
         async with asyncio.timeout(30):
             await running.wait()
-        page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", jobs=runtime, token="t0ken")
+        page = amends.dashboard(
+            f"sqlite:///{tmp_path}/failures.db", jobs=runtime, token="the-t0ken-of-these-tests"
+        )
         async with client(page, token=None) as browser:
-            await browser.post("/sign-in", data={"token": "t0ken"})
+            await browser.post("/sign-in", data={"token": "the-t0ken-of-these-tests"})
             # The child's cost is deducted from its parent's budget when its end is written.
             async with asyncio.timeout(30):
                 while "4.25 of 5.00 USD" not in (text := (await browser.get("/jobs")).text):
@@ -44,7 +46,7 @@ async def test_jobs(tmp_path):
             assert 'class="d1"' in text
             cancel = f"/jobs/{job.job_id}/cancel"
             assert (await browser.post(cancel)).status_code == 403
-            await browser.post("/sign-in", data={"token": "t0ken"})
+            await browser.post("/sign-in", data={"token": "the-t0ken-of-these-tests"})
             csrf = re.search(r'name="csrf" value="(\w+)"', (await browser.get("/jobs")).text)[1]
             assert (await browser.post(cancel, data={"csrf": csrf})).status_code == 303
             async with asyncio.timeout(30):
@@ -72,9 +74,11 @@ async def test_jobs_are_cancelled_by_their_store(tmp_path):
         async with asyncio.timeout(30):
             await running.wait()
         second = await session.submit("wait", 2)
-        page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", jobs=url, token="t0ken")
+        page = amends.dashboard(
+            f"sqlite:///{tmp_path}/failures.db", jobs=url, token="the-t0ken-of-these-tests"
+        )
         async with client(page, token=None) as browser:
-            await browser.post("/sign-in", data={"token": "t0ken"})
+            await browser.post("/sign-in", data={"token": "the-t0ken-of-these-tests"})
             csrf = re.search(r'name="csrf" value="(\w+)"', (await browser.get("/jobs")).text)[1]
             for job in (second, first):
                 answer = await browser.post(f"/jobs/{job.job_id}/cancel", data={"csrf": csrf})

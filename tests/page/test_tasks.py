@@ -24,13 +24,15 @@ async def test_tasks(tmp_path):
         one = await orchestrator.submit("find_recipe", "ratatouille")
         two = await orchestrator.submit("find_recipe", "soup")
         await orchestrator.drain()
-        page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", tasks=orchestrator, token="t0ken")
+        page = amends.dashboard(
+            f"sqlite:///{tmp_path}/failures.db", tasks=orchestrator, token="the-t0ken-of-these-tests"
+        )
         async with client(page, token=None) as browser:
             assert (await browser.get("/tasks")).status_code == 401
             assert one.id not in (await browser.get(f"/tasks/{one.id}")).text
             path = f"/tasks/{one.id}/answer"
             assert (await browser.post(path, data={"answer": "x"})).status_code == 401
-            await browser.post("/sign-in", data={"token": "t0ken"})
+            await browser.post("/sign-in", data={"token": "the-t0ken-of-these-tests"})
             listed = (await browser.get("/tasks")).text
             assert one.id in listed
             assert "input required" in listed
@@ -59,7 +61,7 @@ async def test_tasks(tmp_path):
             assert (await browser.post(f"/tasks/{one.id}/retry", data={"csrf": csrf})).status_code == 409
             assert (await browser.post("/tasks/none/retry", data={"csrf": csrf})).status_code == 404
             assert (await browser.get("/tasks/none")).status_code == 404
-            bearer = {"authorization": "Bearer t0ken"}
+            bearer = {"authorization": "Bearer the-t0ken-of-these-tests"}
             browser.cookies.clear()
             assert (await browser.post(f"/tasks/{two.id}/cancel", headers=bearer)).status_code == 303
     page = amends.dashboard(f"sqlite:///{tmp_path}/failures.db", tasks=url)

@@ -156,6 +156,10 @@ def _serve(config: GatewayConfig, path: Path | None) -> int:
 
     try:
         serve(config, path=path, ready=ready)
+    except ValueError as error:
+        from amends.errors.cli import ValidationError
+
+        raise ValidationError(str(error), field="token") from None
     except OSError as error:
         from amends.errors.cli import ValidationError
 

@@ -8,6 +8,9 @@ upstream that is gone closes its connections after its last call.
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -15,13 +18,18 @@ from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.wire import compact
 from amends.gateway.config import PAGE, GatewayConfig, UpstreamConfig
+from amends.gateway.health import watch_health
 from amends.gateway.http_upstream import HttpUpstream
+from amends.gateway.metrics import prometheus_text
 from amends.gateway.refusals import FACTS, refusal, send_problem, send_whole
 from amends.gateway.sites import Sites
 from amends.gateway.stats import UpstreamStatus
-from amends.http.asgi_types import App, Receive, Scope, Send
+from amends.http.asgi_types import App, Message, Receive, Scope, Send
 from amends.logs import logger
 from amends.serving.tracing import trace_id
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Histogram
 
 __all__ = ["Gateway"]
 
@@ -30,6 +38,7 @@ _log = logger("amends.gateway")
 
 _OWN = PAGE.encode()
 _STOP_WAIT = 5
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _DRAIN_TICK = 0.05
 
 
@@ -54,6 +63,10 @@ class Gateway:
         self.active: dict[tuple[str, int] | None, asyncio.Task[object]] = {}
         """The call of each connection. The server cancels it when its caller is gone."""
         self._routes: tuple[tuple[bytes, bytes, HttpUpstream], ...] = ()
+        self.duration: Histogram | None = None
+        """Records the duration of calls for OpenTelemetry, if it is used."""
+        self._watching: dict[str, tuple[HttpUpstream, asyncio.Task[None]]] = {}
+        """The tasks that ask the health paths."""
         self._closing: dict[asyncio.Task[None], HttpUpstream] = {}
         """Upstreams that a reload has removed, until their calls have ended."""
         self._load(config)
@@ -75,6 +88,7 @@ class Gateway:
         before = self.upstreams
         self.config = config
         self._load(config)
+        self.watch_health()
         kept = set(map(id, self.upstreams))
         for upstream in before:
             if id(upstream) not in kept:
@@ -98,8 +112,46 @@ class Gateway:
         self._routes = tuple(sorted(routes, key=lambda route: -len(route[0])))
         self._sites = Sites(config.listen, config.hosts)
 
+    def watch_health(self) -> None:
+        """Ask the health paths of the upstreams that have one, from now on."""
+        wanted = {each.config.name: each for each in self.upstreams if each.config.health}
+        for name, (upstream, task) in list(self._watching.items()):
+            if wanted.get(name) is not upstream:
+                task.cancel()
+                del self._watching[name]
+        for name, upstream in wanted.items():
+            if name not in self._watching:
+                watching = asyncio.get_running_loop().create_task(watch_health(upstream))
+                self._watching[name] = upstream, watching
+
+    def health(self) -> dict[str, object]:
+        """Return the state of the gateway and of its upstreams."""
+        upstreams = [
+            {
+                "name": each.name,
+                "state": "down" if each.down else {"open": "healthy"}.get(each.state, each.state),
+                "resumes_in": round(each.resumes_in, 3),
+                "held": list(each.held),
+                "waiting": each.waiting,
+                "in_flight": each.in_flight,
+                "last_failure": each.last_failure,
+            }
+            for each in self.statuses()
+        ]
+        return {**self._state(), "upstreams": upstreams}
+
+    def _state(self) -> dict[str, object]:
+        return {"status": "stopping" if self.stopping else "ok", "in_flight": self.in_flight}
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Return the metrics as Prometheus reads them, and their content type."""
+        return prometheus_text(self)
+
     async def close(self) -> None:
         """Close the connections of all upstreams, and the stores of the page."""
+        for _, task in self._watching.values():
+            task.cancel()
+        self._watching.clear()
         for upstream in self.upstreams:
             await upstream.close()
         close_page = getattr(self.page, "close", None)
@@ -136,7 +188,12 @@ class Gateway:
                     client = scope["client"]
                     self.active[client] = asyncio.current_task()  # type: ignore[assignment]
                     try:
-                        await upstream.handle(scope, receive, send, path[len(prefix) :])
+                        if self.duration is None:
+                            await upstream.handle(scope, receive, send, path[len(prefix) :])
+                        else:
+                            await self._timed(
+                                self.duration, upstream, scope, receive, send, path[len(prefix) :]
+                            )
                     except asyncio.CancelledError:
                         # The caller is gone, or the server ends: there is no one to answer.
                         pass
@@ -149,6 +206,39 @@ class Gateway:
             await self._websocket(scope, receive, send)
         elif kind == "lifespan":
             await self._lifespan(receive, send)
+
+    async def _timed(
+        self,
+        duration: Histogram,
+        upstream: HttpUpstream,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        rest: bytes,
+    ) -> None:
+        """Handle a call, and record its duration."""
+        began, status = monotonic(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await upstream.handle(scope, receive, sending, rest)
+        finally:
+            method = scope["method"]
+            found: dict[str, str | int] = {
+                "http.request.method": method if method in _METHODS else "_OTHER",
+                "server.address": urlsplit(upstream.origin).hostname or "",
+                "amends.upstream": upstream.config.name,
+            }
+            if status:
+                found["http.response.status_code"] = status
+            if status >= 400 or not status:
+                found["error.type"] = str(status or "cancelled")
+            duration.record(monotonic() - began, found)
 
     async def _own(self, scope: Scope, receive: Receive, send: Send, path: bytes) -> None:
         """Answer a request that belongs to no upstream: the gateway's pages, a stop, or an unknown path."""
@@ -181,9 +271,9 @@ class Gateway:
         )
 
     async def _serve_page(self, scope: Scope, receive: Receive, send: Send, path: bytes) -> None:
-        if path == f"{PAGE}/health".encode():
-            state = {"status": "stopping" if self.stopping else "ok", "in_flight": self.in_flight}
-            body = compact(state) or b"{}"
+        full = scope["query_string"] == b"full"
+        if path == f"{PAGE}/health".encode() and not full:
+            body = compact(self._state()) or b"{}"
             headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
             await send_whole(send, 503 if self.stopping else 200, headers, body)
             return
@@ -215,6 +305,7 @@ class Gateway:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                self.watch_health()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self.close()

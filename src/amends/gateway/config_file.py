@@ -175,6 +175,16 @@ def _listen(value: object) -> str:
     return "" if found and int(found[1]) < 65536 else 'is an address: "127.0.0.1:8700"'
 
 
+def _page_token(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        return "is a text"
+    return "" if len(value) >= _SHORTEST else f"has fewer than {_SHORTEST} characters"
+
+
+_SHORTEST = 20
+"""Characters of a token, as `amends.page.access` has it, which the check of a file need not import."""
+
+
 def _hosts(value: object) -> str:
     right = isinstance(value, list) and all(
         isinstance(each, str)
@@ -199,7 +209,7 @@ def _store(value: object) -> str:
 _TOP: dict[str, Check] = {
     "listen": _listen,
     "record": _store,
-    "token": _text,
+    "token": _page_token,
     "grace": _seconds,
     "hosts": _hosts,
 }

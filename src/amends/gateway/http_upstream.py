@@ -42,8 +42,9 @@ from amends.gateway.config import UpstreamConfig
 from amends.gateway.connections import new_session
 from amends.gateway.crowd import Crowd
 from amends.gateway.headers import BadRequest, RequestHeaders, request_headers, traverses, with_credentials
+from amends.gateway.health import INTERVAL
 from amends.gateway.refusals import FACTS, refusal, send_and_read_on, send_problem, send_whole
-from amends.gateway.repeats import Repeats, until_near
+from amends.gateway.repeats import Repeats, until_near, waited_in
 from amends.gateway.stats import Stats, UpstreamStatus
 from amends.http.asgi_types import Receive, Scope, Send
 from amends.http.key_support import KeySupport
@@ -146,6 +147,7 @@ class HttpUpstream:
         self.service: Vendor | None = None
         if self.vendor is not None and is_service(self.vendor) and config.kind == "http":
             self.service = vendor(self.vendor)
+        self.last_failure: Fault | None = None
         self.down = False
         """Whether its health path says that it does not work."""
         self._held_bytes = 0
@@ -176,15 +178,25 @@ class HttpUpstream:
         if self._session is not None:
             await self._session.close()
 
+    def held(self) -> dict[str, float]:
+        """Return the credentials and routes that are held back, each with the seconds until a call may be sent."""
+        return self.upstream.held(CLOCK.now())
+
+    def set_down(self) -> None:
+        """Answer for the upstream until its health path answers again."""
+        self.down = self._troubled = True
+
     def status(self) -> UpstreamStatus:
         """Return the figures for the page."""
-        stats, found = self.stats, self.upstream.snapshot()
+        stats, found, held = self.stats, self.upstream.snapshot(), self.held()
+        ramps = any(self.upstream.scope(name).snapshot().state == "ramp" for name in found.scopes)
+        last = self.last_failure
         return UpstreamStatus(
             name=self.config.name,
             kind=self.config.kind,
             prefix=self.config.prefix or "/",
-            state=found.state,
-            resumes_in=found.resumes_in,
+            state="shut" if held or self.down else "ramp" if ramps else found.state,
+            resumes_in=max(held.values(), default=INTERVAL if self.down else 0.0),
             waiting=self.crowd.waiting,
             in_flight=self.crowd.in_flight,
             calls=stats.calls,
@@ -195,6 +207,9 @@ class HttpUpstream:
             p50=stats.quantile(0.5),
             p99=stats.quantile(0.99),
             codes=dict(stats.codes.most_common(20)),
+            down=self.down,
+            held=tuple(sorted({" ".join(name.split(" ")[:2]) for name in held})),
+            last_failure="" if last is None else f"{last.code} {last.status or ''}".rstrip(),
         )
 
     def scope_for(self, call: Call) -> Upstream:
@@ -295,7 +310,7 @@ class HttpUpstream:
                 call.flying = scope.get("amends.route")
             await self._recover(call, self._outcome(sent, error), send, began)
             return
-        self.stats.times.append(monotonic() - began)
+        self.stats.answered(monotonic() - began)
         if call is not None and call.failed:
             answer.extra = self.facts(call.trace, 1, ())
         await self._send(send, answer, method, rest)
@@ -360,8 +375,7 @@ class HttpUpstream:
                 answer.close()
                 return
             fault = from_exception(error)
-            self.stats.codes[fault.code] += 1
-            self.stats.failed += 1
+            self.stats.failed_with(fault.code)
             recording.emit(
                 "gateway",
                 "passed-on",
@@ -501,6 +515,8 @@ class HttpUpstream:
             crowd.enter(call.flying)
             self._troubled = not self._is_idle
         stats, tries, answer = self.stats, repeats.tries, repeats.answer
+        stats.repeats += max(0, tries - 1)
+        stats.waited += repeats.waited
         facts = self.facts(call.trace, repeats.reported_tries, repeats.history, self.served_by(call))
         if answer is None:
             assert repeats.error is not None
@@ -510,7 +526,7 @@ class HttpUpstream:
         if first is not None or tries > 1 or call.failed:
             stats.recovered += tries > 1
             answer.extra = facts
-        stats.times.append(monotonic() - began)
+        stats.answered(monotonic() - began)
         await self._send(send, answer, call.method, call.path.encode("latin-1"))
 
     def served_by(self, call: Call) -> str:
@@ -521,12 +537,7 @@ class HttpUpstream:
         self, trace: str, tries: int, history: Sequence[Attempt], name: str = ""
     ) -> list[tuple[bytes, bytes]]:
         """Return the headers that say which upstream failed, how many tries were made and how long they waited."""
-        seconds = 0.0
-        if history:
-            # The time between the tries: a wait and the time in the queue of the upstream overlap.
-            last = history[-1]
-            whole = last.started + last.duration - (history[0].started - history[0].parked)
-            seconds = max(0.0, whole - sum(each.duration for each in history))
+        seconds = waited_in(history)
         return [
             (FACTS["upstream"], (name or self.config.name).encode()),
             (FACTS["tries"], b"%d" % tries),
@@ -540,9 +551,11 @@ class HttpUpstream:
         """Pass the last failure on: the upstream's own answer unchanged, or a problem of ours if there is none."""
         stats, answer, error = self.stats, call.answer, repeats.error
         assert error is not None
-        stats.failed += 1
-        stats.codes[error.fault.code] += 1
-        stats.times.append(monotonic() - began)
+        stats.failed_with(error.fault.code)
+        stats.answered(monotonic() - began)
+        self.last_failure = error.fault
+        if error.fault.executed is not Executed.NO and error.fault.retryable and not repeats.repeatable:
+            stats.doubts += 1
         if answer is None:
             await self.send_own(send, call, error.fault, facts, sent=repeats.tries > 0)
         elif self.config.translate and not _has_format(answer, error.fault, self.config.translate):

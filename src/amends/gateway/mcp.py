@@ -244,8 +244,7 @@ class McpUpstream(HttpUpstream):
 
     def _record(self, fault: Fault, call: McpCall, rpc: Request) -> None:
         call.failed = True
-        self.stats.failed += 1
-        self.stats.codes[fault.code] += 1
+        self.stats.failed_with(fault.code)
         recording.emit(
             "gateway", "passed-on", fault, name=_name(rpc), trace_id=call.trace, upstream=self.config.name
         )

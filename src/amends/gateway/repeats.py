@@ -9,6 +9,7 @@ service named the time. While a route fails, a caller that names no limit gets t
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.gateway.answers import Answer, FailedTry
+from amends.gateway.health import INTERVAL
 from amends.logs import logger
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import arun_flow
@@ -34,7 +36,7 @@ from amends.recovery.policies import TOOL
 if TYPE_CHECKING:
     from amends.gateway.http_upstream import Call, HttpUpstream
 
-__all__ = ["Repeats", "until_near"]
+__all__ = ["Repeats", "until_near", "waited_in"]
 
 _log = logger("amends.gateway")
 
@@ -55,6 +57,15 @@ def until_near(limit: float) -> float:
     (9.5, 599.0)
     """
     return max(0.5 * limit, limit - min(max(0.05 * limit, 0.05), 1.0))
+
+
+def waited_in(history: Sequence[Attempt]) -> float:
+    """Return the seconds between tries: a wait and the time in the queue of the upstream overlap."""
+    if not history:
+        return 0.0
+    last = history[-1]
+    whole = last.started + last.duration - (history[0].started - history[0].parked)
+    return max(0.0, whole - sum(each.duration for each in history))
 
 
 class Repeats:
@@ -93,6 +104,16 @@ class Repeats:
         """When the failure is handed over, on the clock of the event loop."""
 
     @property
+    def repeatable(self) -> bool:
+        """Whether a repeat is safe whatever happened."""
+        return self._operation.repeatable
+
+    @property
+    def waited(self) -> float:
+        """Seconds between the tries, and before the first."""
+        return waited_in(self.history)
+
+    @property
     def reported_tries(self) -> int:
         """The tries with those that the upstream made below."""
         return max(self.tries, (self.error.fault.attempt or 0) if self.error is not None else 0)
@@ -103,8 +124,8 @@ class Repeats:
         scoped = self.upstream.scope_for(call)
         if first is not None and isinstance(first.error, FailedTry):
             call.keep(first.error.answer)
-        if first is None and scoped.hangs(now):
-            self._refuse(scoped.last_failure, scoped.resumes_in(now))
+        if first is None and (self.upstream.down or scoped.hangs(now)):
+            self._refuse(scoped.last_failure, scoped.resumes_in(now) or INTERVAL)
             return
         if first is not None and first.fault is not None:
             first = self._first = self._bounded(first)

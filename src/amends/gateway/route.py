@@ -71,7 +71,7 @@ class RouteUpstream(HttpUpstream):
         self.config = config
         self.targets = tuple(targets)
         self._troubled = True
-        self._failovers: OrderedDict[tuple[str, tuple[bool, ...]], Failover] = OrderedDict()
+        self._failovers: OrderedDict[tuple[str, tuple[int, ...]], Failover] = OrderedDict()
         self._sessions: OrderedDict[str, int] = OrderedDict()
 
     @property
@@ -103,6 +103,11 @@ class RouteUpstream(HttpUpstream):
         """Return what is known about repeating a call. What one service promises about keys says nothing about another."""
         return replace(super().operation(call), key=None)
 
+    def held(self) -> dict[str, float]:
+        """Return what holds its calls back: they are held while all upstreams are."""
+        held = [target.held() for target in self.targets]
+        return held[0] if all(held) else {}
+
     # Which upstream is called ----------------------------------------------------------------------------------
 
     def _pinned(self, call: Call) -> int | None:
@@ -113,18 +118,24 @@ class RouteUpstream(HttpUpstream):
         return None if call.body.whole else 0
 
     def _failover(self, call: Call) -> Failover:
-        down = tuple(target.down for target in self.targets)
-        key = (call.route, down)
+        working = self._working()
+        key = (call.route, working)
         found = self._failovers.get(key)
         if found is None:
             config = self.config
-            too_long = config.to.index(config.too_long) if config.too_long else None
-            scopes = [self._scope(number, call) for number in range(len(self.targets))]
+            longest = config.to.index(config.too_long) if config.too_long else None
+            too_long = working.index(longest) if longest in working else None
+            scopes = [self._scope(number, call) for number in working]
             found = self._failovers[key] = Failover(scopes, too_long=too_long)
             if len(self._failovers) > _SCOPES:
                 self._failovers.popitem(last=False)
         self._failovers.move_to_end(key)
         return found
+
+    def _working(self) -> tuple[int, ...]:
+        """Return the numbers of the upstreams that are not down; all, if none works."""
+        numbers = tuple(number for number, target in enumerate(self.targets) if not target.down)
+        return numbers or tuple(range(len(self.targets)))
 
     def _scope(self, number: int, call: Call) -> Upstream:
         """Return the state of an upstream: for the caller's credential at the first, for the gateway's own at the others."""
@@ -152,7 +163,9 @@ class RouteUpstream(HttpUpstream):
         assert isinstance(call, _RouteCall)
         target, number = current_target(), self._pinned(call) or 0
         if target is not None:
-            number = self._failover(call).targets.index(target)
+            number = next(
+                each for each in range(len(self.targets)) if self._scope(each, call) is target.upstream
+            )
         call.served_by = number
         upstream = self.targets[number]
         if number:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import sys
@@ -19,6 +20,7 @@ from amends.gateway.app import Gateway
 from amends.gateway.config import PAGE, GatewayConfig
 from amends.gateway.config_file import ConfigError, read_config
 from amends.gateway.protocol import GatewayProtocol
+from amends.gateway.sites import is_loopback_address
 from amends.http.asgi_types import App, Receive, Scope, Send
 from amends.logs import logger
 
@@ -252,6 +254,7 @@ def run(
 
     Raises:
         OSError: the address cannot be bound.
+        ValueError: the token of the page is too short.
 
     """
     from amends.recorder import default_url, record
@@ -260,9 +263,25 @@ def run(
         from amends.recorder import otel
 
         otel.instrument()
+    token = config.token or os.environ.get("AMENDS_PAGE_TOKEN", "")
+    if token:
+        from amends.page.access import wrong_token
+
+        wrong = wrong_token(token)
+        if wrong:
+            raise ValueError(f"the token of the page {wrong}")
+    if config.hosts or not is_loopback_address(config.listen.rpartition(":")[0].strip("[]")):
+        _log.warning(
+            "callers come over a network or through a proxy: every program that reaches this address may call the upstreams. "
+            "A proxy in front has to be the only one that does, and sets Host and X-Forwarded-For (deploy/nginx.conf)"
+        )
     bound = listening_socket(config.listen)
     with record(config.record or default_url()) as recorder:
         gateway = Gateway(config, page=page)
+        if "opentelemetry" in sys.modules:
+            from amends.gateway.metrics import observe
+
+            observe(gateway)
         host, port = bound.getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         if page is None:

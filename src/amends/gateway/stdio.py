@@ -184,7 +184,7 @@ class StdioUpstream(HttpUpstream):
             await send_whole(send, 204, [], b"")
         else:
             await self.refuse(send, scope, refusal(405, "POST a message, or GET the stream of a session"))
-        self.stats.times.append(monotonic() - began)
+        self.stats.answered(monotonic() - began)
 
     async def _post(
         self, send: Send, scope: Scope, headers: RequestHeaders, data: bytes, session: _Session | None
@@ -413,8 +413,7 @@ class StdioUpstream(HttpUpstream):
         return fault
 
     def _count(self, fault: Fault) -> None:
-        self.stats.failed += 1
-        self.stats.codes[fault.code] += 1
+        self.stats.failed_with(fault.code)
 
     # Answers ---------------------------------------------------------------------------------------------------
 

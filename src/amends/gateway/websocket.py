@@ -104,8 +104,7 @@ async def _pass_refusal(
 ) -> None:
     """Answer the caller's handshake as the upstream answered it; with 502 or 504 if it gave no answer."""
     fault = from_exception(error)
-    upstream.stats.failed += 1
-    upstream.stats.codes[fault.code] += 1
+    upstream.stats.failed_with(fault.code)
     trace = trace_id(traceparent)
     name = f"WEBSOCKET {rest.decode('latin-1')}"
     recording.emit("gateway", "passed-on", fault, name=name, upstream=upstream.config.name, trace_id=trace)

@@ -7,6 +7,7 @@ adds no header that would say so.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -21,7 +22,7 @@ from starlette.requests import HTTPConnection, Request
 
 from amends.proof import Claim, Proof, rests_on
 
-__all__ = ["COOKIE", "Access", "is_local", "same_origin", "terminal"]
+__all__ = ["COOKIE", "SHORTEST", "Access", "is_local", "same_origin", "terminal", "wrong_token"]
 
 COOKIE = "amends_page"
 _LASTS = 12 * 3600
@@ -29,6 +30,10 @@ _LASTS = 12 * 3600
 _TRIES, _PERIOD = 5, 60.0
 """Wrong tokens of one address, and the seconds in which they are counted."""
 _ADDRESSES = 10_000
+_SLOWED, _DELAY = 20, 0.5
+"""Wrong tokens that are answered at the same time, from all addresses, and the seconds that each answer takes: 40 in a second."""
+SHORTEST = 20
+"""Characters of a token. A shorter one can be found by trying."""
 _CHECKED = "amends.page.bearer"
 _PROXY = frozenset(
     {
@@ -69,16 +74,33 @@ def is_local(connection: HTTPConnection) -> bool:
 
 
 class Attempts:
-    """Limits how often one address can try a wrong token."""
+    """
+    Slows down wrong tokens: those of one address, and all together.
+
+    Behind a proxy all people have one address, so the right token is accepted whatever wrong ones came from there.
+    """
 
     def __init__(self) -> None:
         self._wrong: dict[str, tuple[int, float]] = {}
+        self.slowed = 0
+        """Answers that are held back now."""
 
     def wait(self, address: str) -> int:
-        """Return the seconds until the next try of an address; 0 if it may try now."""
+        """Return the seconds that an address is asked to wait after too many wrong tokens; 0 after few."""
         count, since = self._wrong.get(address, (0, 0.0))
         left = _PERIOD - (time.monotonic() - since)
         return max(0, math.ceil(left)) if count >= _TRIES else 0
+
+    async def slow_down(self) -> bool:
+        """Hold back the answer to a wrong token. Return False at once if too many are held back already."""
+        if self.slowed >= _SLOWED:
+            return False
+        self.slowed += 1
+        try:
+            await asyncio.sleep(_DELAY)
+        finally:
+            self.slowed -= 1
+        return True
 
     def wrong(self, address: str) -> None:
         """Count a wrong token."""
@@ -97,6 +119,18 @@ def terminal() -> TextIO | None:
         return None
 
 
+def wrong_token(token: str) -> str:
+    """
+    Return what is wrong with a token, or an empty string.
+
+    >>> wrong_token("secret")
+    'has fewer than 20 characters: python -c "import secrets; print(secrets.token_urlsafe())" makes one'
+    """
+    if len(token) >= SHORTEST:
+        return ""
+    return f'has fewer than {SHORTEST} characters: python -c "import secrets; print(secrets.token_urlsafe())" makes one'
+
+
 class Access:
     """Checks requests against a token, or without one against the one-time addresses that were printed on the terminal."""
 
@@ -105,7 +139,13 @@ class Access:
         Args:
             token: the secret that people sign in with; None: one-time addresses, for requests of this machine only.
 
+        Raises:
+            ValueError: the token is too short.
+
         """
+        wrong = wrong_token(token) if token else ""
+        if wrong:
+            raise ValueError(f"token {wrong}")
         self._token = token.encode() if token else b""
         self._key = self._token or secrets.token_bytes(32)
         self._address: tuple[bytes, float] | None = None
@@ -188,13 +228,12 @@ class Access:
     def tries(self, connection: HTTPConnection, token: str) -> int | None:
         """Return 0 if this is the token, None if it is not, and the seconds to wait after too many wrong ones."""
         address = connection.client.host if connection.client else ""
-        wait = self.attempts.wait(address)
-        if wait:
-            return wait
         if self.accepts(token):
             return 0
-        self.attempts.wrong(address)
-        return None
+        wait = self.attempts.wait(address)
+        if not wait:
+            self.attempts.wrong(address)
+        return wait or None
 
     def _session_valid(self, session: str) -> bool:
         issued, _, signature = session.partition(".")

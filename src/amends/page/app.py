@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import parse_qs, quote
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -155,6 +156,8 @@ class Page:
             Route("/trace/{id}", self._trace),
             Route("/trace/{id}/live", self._trace_live),
             Route("/event/{id}", self._event),
+            Route("/metrics", self._metrics),
+            Route("/health", self._health),
         ]
         self._public = [
             Route("/sign-in", self._sign_in, methods=["GET", "POST"]),
@@ -205,6 +208,9 @@ class Page:
         else:
             if is_local(request):
                 self.announce(_address(request))
+            if request.headers.get("authorization") and not await self._access.attempts.slow_down():
+                await self._message(request, 429, "Too many tries", "Try again later.")(scope, receive, send)
+                return
             await self._sign_in_page(request, 401)(scope, receive, send)
 
     def announce(self, address: str) -> None:
@@ -318,6 +324,22 @@ class Page:
     def _statuses(self) -> Sequence[UpstreamFigures]:
         return [] if self._upstreams is None else self._upstreams.statuses()
 
+    async def _metrics(self, request: Request) -> Response:
+        metrics = getattr(self._upstreams, "metrics", None)
+        if metrics is None:
+            return await self._not_found(request, LookupError())
+        try:
+            body, kind = metrics()
+        except ImportError as error:
+            return self._message(request, 501, "No metrics", str(error))
+        return Response(body, headers={**HEADERS, "content-type": kind})
+
+    async def _health(self, request: Request) -> Response:
+        health = getattr(self._upstreams, "health", None)
+        if health is None:
+            return await self._not_found(request, LookupError())
+        return Response(msgspec.json.encode(health()), headers=HEADERS, media_type="application/json")
+
     def _stopping(self) -> bool:
         return bool(getattr(self._upstreams, "stopping", False))
 
@@ -394,6 +416,8 @@ class Page:
         if not same_origin(request):
             return self._sign_in_page(request, 403, wrong=True)
         wait = self._access.tries(request, form.get("token", ""))
+        if wait != 0 and not await self._access.attempts.slow_down():
+            wait = 60
         if wait is None:
             return self._sign_in_page(request, 403, wrong=True)
         if wait:

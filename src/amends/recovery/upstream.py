@@ -275,6 +275,12 @@ class Upstream:
         own = controller.state != OPEN or controller.evidence.failing > 0.0 or bool(self._queue)
         return own or any(each.troubled for each in self._scopes.values())
 
+    def held(self, now: float) -> dict[str, float]:
+        """Return the scopes whose calls are held back, each with the seconds until the next one may be sent."""
+        with self._lock:
+            shut = {name: each for name, each in self._scopes.items() if each._controller.state == SHUT}  # noqa: SLF001
+            return {name: max(each.resumes_in(now), each.held_for(now)) for name, each in shut.items()}
+
     @property
     def idle(self) -> bool:
         """Whether nothing would be lost if this Upstream were dropped: OPEN, without waiting calls or failures."""
