@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from amends.arcp import Limits
+from amends.arcp.runtime.agents import Agents
 from amends.arcp.runtime.cluster.quota import Capacity
 from amends.arcp.runtime.jobs.running import RunningJobs
 
@@ -24,12 +25,12 @@ class Follower:
 
 
 def job(job_id="job_1", **more):
-    spec = SimpleNamespace(job_id=job_id, principal="alice")
+    spec = SimpleNamespace(job_id=job_id, principal="alice", agent="a@1")
     return SimpleNamespace(spec=spec, followers=[], dropped=0, is_running=True, **more)
 
 
 async def running():
-    capacity, quota = Capacity(Limits(running=2)), Quota()
+    capacity, quota = Capacity(Limits(running=2), Agents()), Quota()
     jobs = RunningJobs(None, Limits(), None, None, capacity, quota, exclusive=True)
     return jobs, capacity, quota
 
@@ -39,7 +40,7 @@ async def test_an_ended_job_frees_its_place_once():
     jobs, capacity, quota = await running()
     one, follower = job(), Follower()
     one.followers.append(follower)
-    capacity.reserve()
+    capacity.reserve("a@1")
     jobs.add(one)
     assert ("job_1" in jobs, len(jobs), jobs["job_1"], list(jobs)) == (True, 1, one, [one])
     jobs.remove(one)
@@ -72,11 +73,11 @@ async def test_places():
     assert capacity.has_room("a@1")
     capacity.add_to_backlog("a@1")
     assert (capacity.has_room("a@1"), capacity.has_room("b@1")) == (False, True)
-    capacity.reserve()
-    capacity.reserve()
+    capacity.reserve("b@1")
+    capacity.reserve("b@1")
     assert (capacity.full, capacity.has_room("b@1")) == (True, False)
     capacity.queue_wakeup.clear()
-    capacity.release()
+    capacity.release("b@1")
     assert capacity.queue_wakeup.is_set()
     capacity.draining = True
     assert not capacity.has_room("b@1")

@@ -36,7 +36,11 @@ def test_a_failure_keeps_its_exit_code():
     assert amends_run("--", "sh", "-c", "kill -TERM $$").returncode == 143
     assert amends_run("--", "sh", "-c", "kill -36 $$").returncode == 164
     assert amends_run("--", "sh", "-c", f"echo '{LIMITED}'").returncode == 9
-    assert amends_run("--timeout", "0.3", "--", "sleep", "9").returncode == 7
+    assert amends_run("--timeout", "0.3", "--", "sleep", "9").returncode == 1
+    assert (
+        amends_run("--read-only", "--max-attempts", "1", "--timeout", "0.3", "--", "sleep", "9").returncode
+        == 7
+    )
 
 
 def test_one_run_streams_and_is_terminated(tmp_path):

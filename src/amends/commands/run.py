@@ -269,6 +269,7 @@ def _failed_text(
     error: FaultError, last: Finished | None, passthrough: Passthrough, max_attempts: int
 ) -> int:
     from amends.cli.documents import fit, write_stderr
+    from amends.commands.run_documents import told
     from amends.commands.view import sentence
     from amends.core.exits import exit_code
 
@@ -287,7 +288,7 @@ def _failed_text(
     write_stderr(f"{headline}\n{step}")
     if last.exit:
         return last.exit
-    return 128 + last.signal_number if last.signal_number else exit_code(error.fault)
+    return 128 + last.signal_number if last.signal_number else exit_code(told(error))
 
 
 def _how_it_ended(last: Finished) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from amends.process import Finished
     from amends.recovery import Attempt
 
-__all__ = ["RunDocument"]
+__all__ = ["RunDocument", "told"]
 
 
 class RunDocument:
@@ -40,7 +40,7 @@ class RunDocument:
         from amends.cli.command_errors import as_cli_fault
         from amends.core.exits import exit_code
 
-        fault = as_cli_fault(error.fault)
+        fault = as_cli_fault(told(error))
         return self._failure(fault, exit_code(fault), last, history, decision=error.decision)
 
     def interrupted(self, code: int, last: Finished | None, history: list[Attempt]) -> int:
@@ -99,6 +99,33 @@ class RunDocument:
         if fault is not None and fault.trace_id is not None:
             meta["trace_id"] = fault.trace_id
         return write_document(ReservedStdout(), to_json({**document, "meta": meta}), code)
+
+
+def told(error: FaultError) -> Fault:
+    """
+    Return the fault that is written and that decides the exit code: in doubt (M2) if the decision is to verify.
+
+    A program that reads only `retryable` or exit 7 would run the command again, which may have had its effect.
+    """
+    from msgspec.structs import replace
+
+    from amends.core.enums import Action
+    from amends.core.vocabulary import row_for
+    from amends.foreign.in_doubt import IN_DOUBT, in_doubt
+
+    fault, decision = error.fault, error.decision
+    if decision is None or decision.action is not Action.VERIFY or fault.in_doubt:
+        return fault
+    doubt = in_doubt(fault, "cli")
+    # What the command itself said stays.
+    standard = fault.message in {"", row_for(fault.vocabulary, fault.code, fault.status).message}
+    suggestions = (IN_DOUBT, *(each for each in fault.suggestions if each != IN_DOUBT))
+    return replace(
+        doubt,
+        message=doubt.message if standard else fault.message,
+        suggestions=suggestions,
+        details=fault.details,
+    )
 
 
 def _run_meta(attempt: Attempt) -> dict[str, object]:

@@ -5,21 +5,97 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
 import msgspec
 
 from amends.arcp.wire.messages import Agent as Inventory
+from amends.core.policy import Policy
+from amends.core.validate import check_count, check_kind
+from amends.effects.durations import seconds
 from amends.errors.arcp import AgentNotAvailableError, AgentVersionNotAvailableError, InvalidRequestError
 from amends.stores.signal import Signal
 
-__all__ = ["Agent", "Agents", "Offer", "inventory", "merge_offers", "parse_reference", "resolve"]
+__all__ = [
+    "Agent",
+    "AgentLimits",
+    "Agents",
+    "Offer",
+    "inventory",
+    "merge_offers",
+    "parse_reference",
+    "resolve",
+]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}", re.ASCII)
 _COMPARED = 1_000
 """How many names of agents a wrong one is compared with."""
 _VERSION = re.compile(r"[a-zA-Z0-9.+_-]{1,64}", re.ASCII)
+
+
+_MOST_PRIORITY = 100
+
+
+class AgentLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    How a node runs the jobs of one agent. See `Runtime.register_agent`.
+
+    >>> AgentLimits.of(concurrency=2, rate=(10, 60)).rate
+    (10, 60.0)
+    """
+
+    concurrency: int | None = None
+    rate: tuple[int, float] | None = None
+    time_limit: float | None = None
+    priority: int = 0
+    retry: Policy | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        concurrency: int | None = None,
+        rate: tuple[int, float | timedelta] | None = None,
+        time_limit: float | timedelta | None = None,
+        priority: int = 0,
+        retry: Policy | None = None,
+    ) -> AgentLimits:
+        """
+        Check what a user gave.
+
+        Raises:
+            TypeError, ValueError: an option has a wrong value; the text names it.
+
+        """
+        if concurrency is not None:
+            check_count("concurrency", concurrency)
+            if concurrency < 1:
+                raise ValueError("concurrency is the number of jobs that run at once: at least 1")
+        if type(priority) is not int or not -_MOST_PRIORITY <= priority <= _MOST_PRIORITY:
+            raise ValueError(f"priority is a whole number from -100 to 100, not {priority!r}")
+        if retry is not None:
+            check_kind("retry", retry, Policy, "Policy(attempts=3)")
+            if retry.attempts is None:
+                raise ValueError("retry needs a number of attempts: Policy(attempts=3)")
+        return cls(
+            concurrency=concurrency,
+            rate=None if rate is None else _checked_rate(rate),
+            time_limit=None if time_limit is None else seconds("time_limit", time_limit),
+            priority=priority,
+            retry=retry,
+        )
+
+
+def _checked_rate(rate: object) -> tuple[int, float]:
+    if not isinstance(rate, tuple) or len(rate) != 2:
+        raise TypeError(f"rate is a pair of a number of jobs and seconds, such as (10, 60), not {rate!r}")
+    count, each = rate
+    check_count("rate", count)
+    if count < 1:
+        raise ValueError("rate starts at least one job in its time: (1, 60)")
+    return count, seconds("the time of rate", each)
 
 
 class Agent(msgspec.Struct, frozen=True, gc=False):
@@ -33,6 +109,7 @@ class Agent(msgspec.Struct, frozen=True, gc=False):
     """Whether the function is an async generator that yields the result in chunks."""
     ref: str
     """`name@version`"""
+    limits: AgentLimits = AgentLimits()
 
 
 class Offer(msgspec.Struct, frozen=True, array_like=True):
@@ -68,7 +145,14 @@ class Agents:
         """Notified when an agent is added."""
 
     def add(
-        self, name: str, function: Callable[..., Any], *, version: str, default: bool | None, repeatable: bool
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        version: str,
+        default: bool | None,
+        repeatable: bool,
+        limits: AgentLimits | None = None,
     ) -> Agent:
         """Register a function. The first version of a name is the default until a later one sets `default=True`."""
         if not _NAME.fullmatch(name):
@@ -87,7 +171,9 @@ class Agents:
         versions = self._versions.setdefault(name, {})
         if version in versions:
             raise ValueError(f"agent {name}@{version} is registered already")
-        agent = Agent(name, version, function, repeatable, streams, f"{name}@{version}")
+        agent = Agent(
+            name, version, function, repeatable, streams, f"{name}@{version}", limits or AgentLimits()
+        )
         versions[version] = agent
         if default or (default is None and name not in self._defaults):
             self._defaults[name] = version
@@ -104,6 +190,13 @@ class Agents:
     def all(self) -> list[Agent]:
         """Return every version of every agent."""
         return [agent for versions in self._versions.values() for agent in versions.values()]
+
+    def by_priority(self) -> list[list[Agent]]:
+        """Return all agents in groups of one priority, the highest first."""
+        groups: dict[int, list[Agent]] = {}
+        for agent in self.all():
+            groups.setdefault(agent.limits.priority, []).append(agent)
+        return [groups[priority] for priority in sorted(groups, reverse=True)]
 
     def offers(self) -> tuple[Offer, ...]:
         """Return what this node publishes to other nodes about its agents."""

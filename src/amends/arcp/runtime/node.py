@@ -71,7 +71,7 @@ class Node:
 
         self.tasks = tasks = Tasks(immediate=store.traits.immediate)
         self.ledger = ledger = Ledger(store, self.id, limits)
-        self.capacity = capacity = Capacity(limits)
+        self.capacity = capacity = Capacity(limits, agents)
         self.quota = quota = Quota(ledger, limits, exclusive=exclusive)
         workers = Workers(store, NODES, NodeRow, expires_in=limits.node_lease)
         self.membership = members = Membership(workers, self.id, agents, self._row, exclusive)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from datetime import timedelta
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from amends import stores
 from amends.arcp.leases import read as read_lease
-from amends.arcp.runtime.agents import Agents
+from amends.arcp.runtime.agents import AgentLimits, Agents
 from amends.arcp.runtime.credentials.provider import CredentialProvider
 from amends.arcp.runtime.jobs.job import Job
 from amends.arcp.runtime.jobs.outcome import in_doubt
@@ -22,6 +23,7 @@ from amends.arcp.runtime.server.session import Session
 from amends.arcp.tokens import environment_tokens
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
+from amends.core.policy import Policy
 from amends.errors.arcp import InvalidRequestError
 from amends.logs import logger
 from amends.stores import ConflictError, Store, StoreError
@@ -106,6 +108,11 @@ class Runtime:
         version: str = ...,
         default: bool | None = ...,
         repeatable: bool = ...,
+        concurrency: int | None = ...,
+        rate: tuple[int, float | timedelta] | None = ...,
+        time_limit: float | timedelta | None = ...,
+        priority: int = ...,
+        retry: Policy | None = ...,
     ) -> Function: ...
 
     @overload
@@ -117,6 +124,11 @@ class Runtime:
         version: str = ...,
         default: bool | None = ...,
         repeatable: bool = ...,
+        concurrency: int | None = ...,
+        rate: tuple[int, float | timedelta] | None = ...,
+        time_limit: float | timedelta | None = ...,
+        priority: int = ...,
+        retry: Policy | None = ...,
     ) -> Callable[[Function], Function]: ...
 
     def register_agent(
@@ -127,6 +139,11 @@ class Runtime:
         version: str = "1.0.0",
         default: bool | None = None,
         repeatable: bool = False,
+        concurrency: int | None = None,
+        rate: tuple[int, float | timedelta] | None = None,
+        time_limit: float | timedelta | None = None,
+        priority: int = 0,
+        retry: Policy | None = None,
     ) -> Function | Callable[[Function], Function]:
         """
         Register a function as an agent. Without `function`, return a decorator.
@@ -138,11 +155,27 @@ class Runtime:
             default: whether a name without a version means this version; by default, the first registered one.
             repeatable: whether the function may run twice for one job. If so, a job runs again after its node died.
                 Otherwise such a job fails in doubt.
+            concurrency: how many jobs of this agent this node runs at once. Further ones wait in its queue.
+            rate: how many jobs of it this node starts in how many seconds: `(10, 60)`.
+            time_limit: the seconds after which a job of it ends with TIMEOUT, whatever its submission asks for.
+            priority: from -100 to 100. While jobs wait for a place, those of the agent with the highest one start first.
+            retry: how often a run that failed is repeated before the job ends, after which wait, and for which codes
+                (`Policy(attempts=1, rules={"INTERNAL_ERROR": Rule(attempts=3)})`). Only a run is repeated that had no effect
+                (`executed="no"`), or that began steps and all of them have ended, or whose agent is `repeatable`; never
+                one that streamed a part of its result.
+
+        Raises:
+            TypeError, ValueError: an option has a wrong value.
 
         """
+        limits = AgentLimits.of(
+            concurrency=concurrency, rate=rate, time_limit=time_limit, priority=priority, retry=retry
+        )
 
         def add(function: Function) -> Function:
-            self._agents.add(name, function, version=version, default=default, repeatable=repeatable)
+            self._agents.add(
+                name, function, version=version, default=default, repeatable=repeatable, limits=limits
+            )
             if self._node is not None:
                 self._node.tasks.spawn(self._node.membership.announce())
             return function

@@ -74,19 +74,29 @@ class Dispatcher:
                 await asyncio.sleep(1.0)
 
     async def take_one_of_each(self) -> bool:
-        """Take one job of every agent. Returns whether there was any."""
+        """Take one job of every agent of the highest priority that has any. Returns whether there was any."""
         found = False
-        for agent in self._agents.all():
-            if self.capacity.full or self.capacity.draining:
-                return False
-            lease = await self.queue(agent).take()
-            if lease is None:
-                self.capacity.backlog.discard(agent.ref)
-            else:
-                found = True
+        for group in self._agents.by_priority():
+            for agent in group:
+                if self.capacity.full or self.capacity.draining:
+                    return False
+                if not self.capacity.admits(agent.ref):
+                    continue
+                lease = await self.queue(agent).take()
+                if lease is None:
+                    self.capacity.queue_is_empty(agent.ref)
+                    continue
                 with suppress(LeaseLostError):
+                    if not self.capacity.admits(agent.ref):
+                        # A job of a client took the agent's last place meanwhile.
+                        self.capacity.add_to_backlog(agent.ref)
+                        await lease.give_back()
+                        continue
+                    found = True
                     await self.take(agent, lease)
-        return found
+            if found:
+                return True
+        return False
 
     def queue(self, agent: Agent) -> Queue:
         """Return the queue of an agent."""
@@ -132,13 +142,13 @@ class Dispatcher:
     async def take(self, agent: Agent, lease: Lease) -> None:
         """Start the job of a queue message, unless it has ended or another node has it."""
         # Reserve before the first await, so that no other task uses the same place.
-        self.capacity.reserve()
+        self.capacity.reserve(agent.ref)
         job: Job | None = None
         try:
             job = await self._start(agent, lease)
         finally:
             if job is None:
-                self.capacity.release()
+                self.capacity.release(agent.ref)
         if job is None:
             return
         try:
@@ -169,7 +179,7 @@ class Dispatcher:
             return None
         try:
             # While the store is slow, this job must not be considered abandoned. Its place is reserved already.
-            entry = await self.capacity.write(job_id, ledger.start(spec, tail), here=False)
+            entry = await self.capacity.write(job_id, agent.ref, ledger.start(spec, tail), here=False)
         except ConflictError:
             await lease.give_back()
             return None
@@ -211,7 +221,7 @@ class _Takers:
             self._waiting += 1
             lease = None
             try:
-                if capacity.full:
+                if not capacity.admits(agent.ref):
                     capacity.backlog.add(agent.ref)
                     capacity.queue_wakeup.clear()
                     await dispatcher.interruptible(capacity.queue_wakeup.wait())
@@ -226,7 +236,7 @@ class _Takers:
             finally:
                 self._waiting -= 1
             if lease is None:
-                capacity.backlog.discard(agent.ref)
+                capacity.queue_is_empty(agent.ref)
                 if self._waiting:
                     return
             else:
@@ -234,7 +244,8 @@ class _Takers:
 
     async def _handle_lease(self, lease: Lease) -> None:
         try:
-            if self._capacity.full:
+            if not self._capacity.admits(self._agent.ref):
+                self._capacity.backlog.add(self._agent.ref)
                 await lease.give_back()
             else:
                 if not self._waiting:

@@ -11,12 +11,13 @@ principal are counted in the store.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from amends.arcp.runtime.agents import Agents
 from amends.arcp.runtime.entries import Summary
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
@@ -144,8 +145,14 @@ class Capacity:
     """The places for running jobs on one node."""
 
     _limits: Limits
+    _agents: Agents
     running: int = 0
     """Places that are taken: running jobs, and jobs that are about to run."""
+    running_of: Counter[str] = field(default_factory=Counter)
+    """The same for each agent that limits its concurrency."""
+    _started: dict[str, deque[float]] = field(default_factory=dict)
+    """When the last jobs of agents with a rate started."""
+    _timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
     draining: bool = False
     """Whether the node stops and takes no more jobs."""
     backlog: set[str] = field(default_factory=set)
@@ -162,29 +169,80 @@ class Capacity:
 
     def has_room(self, agent: str) -> bool:
         """Whether a new job of this agent can start here at once, without overtaking jobs in its queue."""
-        return not self.full and not self.draining and agent not in self.backlog
+        return not self.full and not self.draining and agent not in self.backlog and self.admits(agent)
 
-    async def write(self, job_id: str, write: Awaitable[T], *, here: bool) -> T:
+    def limit_of(self, agent: str) -> str:
+        """Return the name of the limit that keeps a job of this agent from starting here now; "" if none does."""
+        if self.full:
+            return "running"
+        registered = self._agents.lookup(agent)
+        if registered is None:
+            return ""
+        limits = registered.limits
+        if limits.concurrency is not None and self.running_of[registered.ref] >= limits.concurrency:
+            return "concurrency"
+        return "rate" if limits.rate is not None and self._must_wait(registered.ref, limits.rate) else ""
+
+    def admits(self, agent: str) -> bool:
+        """Whether the agent's own limits allow another job now, and none of a higher priority waits for a place."""
+        if self.limit_of(agent):
+            return False
+        if not self.backlog:
+            return True
+        registered = self._agents.lookup(agent)
+        own = 0 if registered is None else registered.limits.priority
+        for other in self.backlog:
+            waiting = self._agents.lookup(other)
+            if waiting is not None and waiting.limits.priority > own and not self.limit_of(other):
+                return False
+        return True
+
+    def _must_wait(self, agent: str, rate: tuple[int, float]) -> bool:
+        """Whether as many jobs as the rate allows started within its time. The queues are read again when one may start."""
+        most, period = rate
+        started = self._started.get(agent)
+        if started is None or len(started) < most:
+            return False
+        loop = asyncio.get_running_loop()
+        left = started[0] + period - loop.time()
+        if left <= 0:
+            return False
+        timer = self._timers.get(agent)
+        if timer is None or timer.when() <= loop.time():
+            self._timers[agent] = loop.call_later(left, self.queue_wakeup.set)
+        return True
+
+    async def write(self, job_id: str, agent: str, write: Awaitable[T], *, here: bool) -> T:
         """Mark a job as being written, and reserve its place if it starts here; the place is freed if the write fails."""
         if here:
-            self.reserve()
+            self.reserve(agent)
         self.being_written.add(job_id)
         try:
             return await write
         except BaseException:
             if here:
-                self.release()
+                self.release(agent)
             raise
         finally:
             self.being_written.discard(job_id)
 
-    def reserve(self) -> None:
-        """Reserve a place for a running job."""
+    def reserve(self, agent: str) -> None:
+        """Reserve a place for a running job of an agent (`name@version`)."""
         self.running += 1
+        registered = self._agents.lookup(agent)
+        if registered is None:
+            return
+        if registered.limits.concurrency is not None:
+            self.running_of[agent] += 1
+        if registered.limits.rate is not None:
+            started = self._started.setdefault(agent, deque(maxlen=registered.limits.rate[0]))
+            started.append(asyncio.get_running_loop().time())
 
-    def release(self) -> None:
+    def release(self, agent: str) -> None:
         """Free the place of a job."""
         self.running -= 1
+        if agent in self.running_of:
+            self.running_of[agent] -= 1
         if self.backlog:
             self.queue_wakeup.set()
 
@@ -192,3 +250,10 @@ class Capacity:
         """Record that the queue of an agent has a job."""
         self.backlog.add(agent)
         self.queue_wakeup.set()
+
+    def queue_is_empty(self, agent: str) -> None:
+        """Record that the queue of an agent had no job; agents of a lower priority may start theirs."""
+        if agent in self.backlog:
+            self.backlog.discard(agent)
+            if self.backlog:
+                self.queue_wakeup.set()

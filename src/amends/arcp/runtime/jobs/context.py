@@ -431,6 +431,11 @@ class Context:
         async for chunk in chunks:
             await stream.write(chunk)
 
+    @property
+    def streams(self) -> bool:
+        """Whether the agent has begun to stream its result."""
+        return self._stream is not None
+
     async def close(self) -> None:
         """Complete the streamed result, if there is one, after the agent has returned."""
         if self._stream is not None:

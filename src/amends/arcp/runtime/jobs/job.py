@@ -26,6 +26,7 @@ from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Event
+from amends.core.decision import State
 from amends.errors.arcp import ARCPError, InvalidRequestError
 from amends.logs import logger
 from amends.stores import ConflictError, StoreError, StoreUnavailableError
@@ -78,6 +79,8 @@ class Job:
         self.children: dict[str, None] = {}
         self.steps = JobSteps(self, host.ledger)
         """The durable steps of this run."""
+        self.tries = State()
+        """The calls of the agent in this run, where a failed one may be repeated."""
         self.credentials: list[dict[str, object]] | None = None
         self.waiters: list[asyncio.Future[JobEntry]] = []
         self.signalled = Signal()

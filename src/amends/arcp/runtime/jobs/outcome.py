@@ -34,6 +34,7 @@ __all__ = [
     "encode_error",
     "error_of",
     "error_outcome",
+    "fault_of_run",
     "in_doubt",
     "is_typed",
     "refusal",
@@ -140,6 +141,16 @@ def _fault_of(exc: BaseException) -> Fault:
     return InternalError().fault
 
 
+def fault_of_run(error: FaultError) -> Fault:
+    """Return the fault of a run that failed with an error."""
+    error = error_of(error)
+    fault = error.fault
+    if fault.retryable and came_from_a_call(error):
+        # The agent may have done something before the call that failed (M3).
+        fault = replace(fault, executed=Executed.MAYBE)
+    return fault
+
+
 def error_outcome(error: FaultError, run: int, limit: int, call: str | None = None) -> Outcome:
     """
     Return the outcome of a run that failed (R2, R4).
@@ -151,12 +162,7 @@ def error_outcome(error: FaultError, run: int, limit: int, call: str | None = No
         call: the id that the submitter sent.
 
     """
-    error = error_of(error)
-    fault = error.fault
-    if fault.retryable and came_from_a_call(error):
-        # The agent may have done something before the call that failed (M3).
-        fault = replace(fault, executed=Executed.MAYBE)
-    encoded = encode_error(fault, call)
+    encoded = encode_error(fault_of_run(error), call)
     code = encoded["code"]
     status = _FINAL.get(code, "error")
     encoded |= {"final_status": status, "completed_at": now_text()}

@@ -8,18 +8,30 @@ takes precedence over anything that the agent returns or raises later.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from amends.arcp.runtime.cluster.retention import EndedJob, EndedJobs
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.jobs.cancel import Cancellation
 from amends.arcp.runtime.jobs.context import Context, Delegate
 from amends.arcp.runtime.jobs.job import Job
-from amends.arcp.runtime.jobs.outcome import error_of, error_outcome, is_typed, result_outcome
+from amends.arcp.runtime.jobs.outcome import (
+    error_of,
+    error_outcome,
+    fault_of_run,
+    is_typed,
+    result_outcome,
+)
 from amends.arcp.runtime.jobs.running import RunningJobs
 from amends.core import recording
+from amends.core.decision import State, decide
+from amends.core.enums import Action
+from amends.core.operation import Operation
 from amends.effects.steps import within_steps
 from amends.errors import FaultError
 from amends.errors import arcp as errors
@@ -52,11 +64,10 @@ class Runner:
     async def run(self, job: Job) -> None:
         """Run a started job to its end, in the current task, which is the job's own."""
         job.task = asyncio.current_task()
-        limit, most = job.spec.max_runtime, self._jobs.limits.max_runtime
-        if most is not None:
-            limit = most if limit is None else min(limit, most)
+        own = job.agent.limits
+        limits = (job.spec.max_runtime, self._jobs.limits.max_runtime, own.time_limit)
+        limit = min((each for each in limits if each is not None), default=None)
         deadline = None if limit is None else self._jobs.tasks.loop.time() + limit
-        context = Context(job, deadline, self._credentials, self.delegate)
         if limit is not None:
             job.after(
                 limit,
@@ -67,6 +78,18 @@ class Runner:
             )
         if job.spec.expires_at is not None:
             job.after(max(0.0, job.spec.expires_at - job.now()) + _EXPIRY_SLACK, self._expire, job)
+        job.tries = State(started=self._jobs.tasks.loop.time())
+        while True:
+            context = Context(job, deadline, self._credentials, self.delegate)
+            value, error = await self._call(job, context)
+            if error is None or own.retry is None or not await self._wait_for_retry(job, context, error):
+                break
+        if job.is_running:
+            await self.conclude(job, job.stopping or job.expired or error, value, context.streamed)
+        job.task = None
+
+    async def _call(self, job: Job, context: Context) -> tuple[object, FaultError | None]:
+        """Call the agent once. Return its result and its error."""
         value: object = None
         error: FaultError | None = None
         try:
@@ -105,9 +128,46 @@ class Runner:
                     job.spec.trace,
                     exc_info=raised,
                 )
-        if job.is_running:
-            await self.conclude(job, job.stopping or job.expired or error, value, context.streamed)
-        job.task = None
+        return value, error
+
+    async def _wait_for_retry(self, job: Job, context: Context, error: FaultError) -> bool:
+        """Wait, and return True, if the run is to be repeated before the job ends (`AgentLimits.retry`)."""
+        retry, state = job.agent.limits.retry, replace(job.tries, until=context.deadline)
+        if retry is None or context.streams or _ends(job):
+            return False
+        now = self._jobs.tasks.loop.time()
+        safe = job.agent.repeatable or job.steps.safe_to_repeat
+        fault = fault_of_run(error)
+        decision = decide(
+            fault,
+            policy=retry,
+            state=state,
+            operation=Operation(name=job.spec.agent, idempotent=safe),
+            now=now,
+            draw=random.random(),  # noqa: S311 - jitter is no secret
+        )
+        if decision.action is not Action.RETRY:
+            return False
+        delay = decision.delay or 0.0
+        job.tries = replace(state, attempt=state.attempt + 1, waited=state.waited + delay)
+        _log.info(
+            "job %s: run %d of %s failed with %s and is repeated in %.1f s (trace %s)",
+            job.spec.job_id,
+            state.attempt,
+            job.spec.agent,
+            fault.code,
+            delay,
+            job.spec.trace,
+        )
+        job.emit("status", {"phase": "retrying", "message": f"{fault.code}: repeated in {delay:.1f} s"})
+        try:
+            await asyncio.sleep(delay)
+        except asyncio.CancelledError:
+            if job.stopping is None:
+                raise  # the node stops, or another one has the job
+            return False
+        job.steps.begin_again()
+        return not _ends(job)
 
     async def conclude(
         self,
@@ -150,3 +210,8 @@ class Runner:
             self._jobs.tasks.spawn(self._cancellation.cancel_children(list(job.children)))
         if job.credentials is not None:
             self._credentials.revoke_later(spec.job_id)
+
+
+def _ends(job: Job) -> bool:
+    """Whether something else than its agent ends a job."""
+    return not job.is_running or job.stopping is not None or job.expired is not None

@@ -76,19 +76,39 @@ class RunningJobs:
         agent = self._membership.agents.lookup(spec.agent)
         here = agent is not None and capacity.has_room(spec.agent)
         if child:
-            here = agent is not None and not capacity.full and not capacity.draining
-            name, _, version = spec.agent.partition("@")
-            if not here and not self._membership.has_free_peer(name, version):
-                raise InternalError(
-                    "No node has a place for the delegated job",
-                    details={"limit": "running", "value": self.limits.running},
-                )
-        entry = await capacity.write(spec.job_id, self.ledger.accept(spec, here=here), here=here)
+            limit = capacity.limit_of(spec.agent)
+            here = agent is not None and not limit and not capacity.draining
+            if not here:
+                self._check_place_elsewhere(spec, limit)
+        entry = await capacity.write(spec.job_id, spec.agent, self.ledger.accept(spec, here=here), here=here)
         if here and agent is not None:
             return self.create(spec, agent, entry, 1)
         self._quota.job_ended(spec.principal)
         self._record_queued(spec)
         return None
+
+    def _check_place_elsewhere(self, spec: JobSpec, limit: str) -> None:
+        """
+        Check that another node can run a delegated job.
+
+        Raises:
+            InternalError: none can. An agent that limits itself does so on its other nodes, too, and jobs that wait for
+                each other there would wait for ever.
+
+        """
+        name, _, version = spec.agent.partition("@")
+        value: object
+        if limit in {"", "running"}:
+            if self._membership.has_free_peer(name, version):
+                return
+            limit, value = "running", self.limits.running
+        else:
+            agent = self._membership.agents.lookup(spec.agent)
+            assert agent is not None  # it has the limit
+            value = agent.limits.concurrency if limit == "concurrency" else agent.limits.rate
+        raise InternalError(
+            "No node has a place for the delegated job", details={"limit": limit, "value": value}
+        )
 
     async def rerun(self, spec: JobSpec, tail: tuple[int, JobEntry]) -> Job | None:
         """
@@ -104,7 +124,7 @@ class RunningJobs:
         agent = self._membership.agents.lookup(spec.agent)
         here = agent is not None and self._capacity.has_room(spec.agent)
         rerun = self.ledger.rerun(spec, tail, here=here)
-        entry = await self._capacity.write(spec.job_id, rerun, here=here)
+        entry = await self._capacity.write(spec.job_id, spec.agent, rerun, here=here)
         if here and agent is not None:
             self._quota.job_started(spec.principal)
             return self.create(spec, agent, entry, tail[0] + 1)
@@ -120,7 +140,7 @@ class RunningJobs:
 
         """
         rerun = self.ledger.rerun(spec, tail, here=False, answered=encode(answered))
-        await self._capacity.write(spec.job_id, rerun, here=False)
+        await self._capacity.write(spec.job_id, spec.agent, rerun, here=False)
         self._record_queued(spec)
         self._capacity.queue_wakeup.set()
 
@@ -150,7 +170,7 @@ class RunningJobs:
         if self._jobs.get(job.spec.job_id) is job:
             del self._jobs[job.spec.job_id]
             self._quota.job_ended(job.spec.principal)
-            self._capacity.release()
+            self._capacity.release(job.spec.agent)
             followers, job.followers = job.followers, []
             for follower in followers:
                 # The job continues on another node, so the follower reads its log.

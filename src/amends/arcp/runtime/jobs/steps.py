@@ -112,6 +112,17 @@ class JobSteps:
         """Whether a step that ended before this start was not reached yet."""
         return len(self._asked) < self._stored
 
+    @property
+    def safe_to_repeat(self) -> bool:
+        """Whether the run began steps, and the outcome of every one is known: a repeat calls none of them again."""
+        return bool(self._found) and "begin" not in {kind for kind, _ in self._found.values()}
+
+    def begin_again(self) -> None:
+        """Start the run again on this node: what has ended is not called."""
+        self._starts += 1
+        self._asked.clear()
+        self._stored = sum(kind == "end" for kind, _ in self._found.values())
+
     def load(self, entries: Iterable[JobEntry]) -> None:
         """Take the whole log."""
         self._base, run = 1, 1
