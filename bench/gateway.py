@@ -372,7 +372,10 @@ def page_latency() -> None:
     """Seconds from the answer of a failed call to its event on the page's live stream."""
     upstream, gateway = free_port(), free_port()
     scratch = tempfile.mkdtemp()
-    record = {"AMENDS_RECORD": f"sqlite:///{scratch}/record.db", "AMENDS_PAGE_TOKEN": "of-this-measurement"}
+    record = {
+        "AMENDS_RECORD": f"sqlite:///{scratch}/record.db",
+        "AMENDS_PAGE_TOKEN": "the-token-of-this-measurement",
+    }
     processes = [
         start("-c", FAILING, str(upstream)),
         start(
@@ -389,7 +392,7 @@ def page_latency() -> None:
     async def run() -> list[float]:
         reader, writer = await asyncio.open_connection("127.0.0.1", gateway)
         writer.write(
-            b"GET /_amends/live HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer of-this-measurement\r\n\r\n"
+            b"GET /_amends/live HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer the-token-of-this-measurement\r\n\r\n"
         )
         await reader.readuntil(b"retry: 2000")
         await asyncio.sleep(1.5)

@@ -17,7 +17,7 @@ SECRETS = {
     "path": b"aZ3kQ9xT7pLm2VbN8sRd4WcY",
     "argument": b"argumentP0o9I8",
     "database": b"databaseU7y6T5",
-    "token": b"tokenR4e3W2",
+    "token": b"tokenR4e3W2ofTheseTests",
 }
 ECHO = (
     b'{"error":{"message":"Invalid key sk-live-4eC39HqLyjWDarjtT1zdp7dc at postgres://u:databaseU7y6T5@db.internal/x",'
@@ -27,7 +27,7 @@ CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","a
 CONFIG = """
 listen = "127.0.0.1:{port}"
 record = "sqlite:///{folder}/record.db"
-token = "tokenR4e3W2"
+token = "tokenR4e3W2ofTheseTests"
 [upstream.shop]
 url = "{url}"
 policy = {{ attempts = 2, max_wait = 1 }}
@@ -95,7 +95,7 @@ async def use(gateway):
         await raw(gateway, get(target, *headers, method="POST", body=CALL))
     for target in (f"/nowhere/{path}?token={query}", f"/shop/../x?token={query}"):
         await raw(gateway, get(target, *headers))
-    local = b"GET %b HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer tokenR4e3W2\r\n\r\n"
+    local = b"GET %b HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer tokenR4e3W2ofTheseTests\r\n\r\n"
     async with asyncio.timeout(30):
         while b"nowhere" not in (pages := await raw(gateway, local % b"/_amends/")):
             await asyncio.sleep(0.05)

@@ -17,6 +17,7 @@ from amends.core.fault import Fault
 from amends.core.json_value import json_value
 from amends.core.redaction import SECRETS, redact, redact_value
 from amends.core.redaction.text import hide_keys
+from amends.core.redaction.url_paths import plain_path
 from amends.core.text import strip, truncate
 from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
@@ -78,12 +79,18 @@ def _plain(value: object) -> str:
 # Most failures of a program have the same few names, addresses and messages.
 @lru_cache(maxsize=1024)
 def _named(text: str) -> str:
+    method, space, path = text.partition(" ")
+    if path.startswith("/") and method.isupper():
+        text = f"{method}{space}{plain_path(path)}"
     return truncate(strip(redact(hide_keys(text), kinds=SECRETS)), _NAME)
 
 
 @lru_cache(maxsize=1024)
 def _address(text: str) -> str:
-    return plain_url(text)
+    plain = plain_url(text)
+    scheme, mark, rest = plain.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host}{plain_path(slash + path)}" if mark and slash else plain
 
 
 @lru_cache(maxsize=1024)

@@ -19,7 +19,7 @@ from amends.core import recording
 from amends.core.fault import Fault
 from amends.logs import logger
 from amends.recorder.event import Event
-from amends.recorder.thread import Note, WriterThread
+from amends.recorder.thread import Marker, Note, WriterThread
 from amends.stores.address import parse
 
 __all__ = ["Recorder", "current_recorder", "record"]
@@ -139,13 +139,17 @@ class Recorder:
         return list(self._recent)[: -limit - 1 : -1] if limit > 0 else []
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until what was taken so far is written, at most `timeout` seconds. Return whether it was."""
+        """
+        Wait until what was taken so far is written, at most `timeout` seconds. Return whether all of it was.
+
+        False, too, if an event was lost since the last `flush`: the store cannot be written, or too many came at once.
+        """
         if self._thread is None:
             return not self._notes
-        written = threading.Event()
-        self._notes.append(written)
+        marker = Marker()
+        self._notes.append(marker)
         self._thread.wake(at_once=True)
-        return written.wait(timeout)
+        return marker.wait(timeout) and marker.written
 
     def close(self) -> None:
         """Stop recording, and write what was taken so far."""

@@ -86,6 +86,13 @@ class _Batch:
         return True
 
 
+class Marker(threading.Event):
+    """Is set when everything that was taken before it is written or lost."""
+
+    written = False
+    """Whether nothing was lost."""
+
+
 class WriterThread:
     """One thread with an event loop, which owns the store."""
 
@@ -103,6 +110,8 @@ class WriterThread:
         self._hurry: asyncio.Event | None = None
         self._stopping = False
         self._lost = 0
+        self._unwritten = 0
+        """Events that were lost since somebody asked."""
         self._warned = -_WARN_EVERY
         self._thread = threading.Thread(target=self._run, name="amends-recorder", daemon=True)
 
@@ -166,6 +175,7 @@ class WriterThread:
             await self._wait(busy=bool(notes), reopening=store is None)
             notes, dropped = self._drain()
             self._lost += dropped
+            self._unwritten += dropped
             if store is not None or self._stopping:
                 await self._write(store, notes)
                 if retention is not None and time.monotonic() >= retain_at:
@@ -219,7 +229,7 @@ class WriterThread:
             if isinstance(note, threading.Event):
                 await self._append(store, batch)
                 batch = _Batch()
-                note.set()
+                self._answer(note)
                 continue
             try:
                 event = event_of(*note)
@@ -258,11 +268,20 @@ class WriterThread:
                 return
 
     def _lose(self, lost: Sequence[Event | Note | threading.Event], error: Exception | None) -> None:
-        self._lost += sum(not isinstance(each, threading.Event) for each in lost)
+        count = sum(not isinstance(each, threading.Event) for each in lost)
+        self._lost += count
+        self._unwritten += count
         for each in lost:
             if isinstance(each, threading.Event):
-                each.set()
+                self._answer(each)
         self._warn(f"{self._lost} events were dropped, because they cannot be written", error)
+
+    def _answer(self, marker: threading.Event) -> None:
+        """Tell the one who waits for a marker whether everything that was taken since the marker before is written."""
+        if isinstance(marker, Marker):
+            marker.written = not self._unwritten
+        self._unwritten = 0
+        marker.set()
 
     def _warn(self, what: str, error: Exception | None) -> None:
         """Log a problem, at most once a minute."""
