@@ -87,6 +87,7 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
     "amends.foreign.sdks:_is_elsewhere": (
         "tests/forgery/test_executed.py::test_an_sdk_that_calls_another_host",
     ),
+    "amends.gateway.callers:Callers.caller": ("tests/gateway/test_callers.py::test_nobody_else_gets_in",),
     "amends.http.redirects:same_party": ("tests/http/test_redirects.py",),
     "amends.http.request_info:is_trusted": ("tests/http/test_hosts.py",),
     "amends.vendors.computing:only_computes": ("tests/vendors/test_computing.py",),

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.wire import compact
+from amends.gateway.callers import Caller, Callers
 from amends.gateway.config import PAGE, GatewayConfig, UpstreamConfig
 from amends.gateway.health import watch_health
 from amends.gateway.http_upstream import HttpUpstream
@@ -76,6 +77,11 @@ class Gateway:
         """The upstreams, in the order in which paths are compared with their prefixes."""
         return tuple(upstream for _, _, upstream in self._routes)
 
+    @property
+    def callers(self) -> dict[str, Caller]:
+        """Who may call, by name; empty: everybody."""
+        return self._callers.by_name
+
     def statuses(self) -> list[UpstreamStatus]:
         """Return the figures of all upstreams, in the order of the configuration, for the page."""
         found = {upstream.config.name: upstream.status() for upstream in self.upstreams}
@@ -111,6 +117,10 @@ class Gateway:
             routes.append((prefix, prefix + b"/", upstream))
         self._routes = tuple(sorted(routes, key=lambda route: -len(route[0])))
         self._sites = Sites(config.listen, config.hosts)
+        callers, callers_before = Callers(config.callers), getattr(self, "_callers", None)
+        if callers_before is not None:
+            callers.keep(callers_before)
+        self._callers: Callers = callers
 
     def watch_health(self) -> None:
         """Ask the health paths of the upstreams that have one, from now on."""
@@ -184,6 +194,12 @@ class Gateway:
                     if foreign:
                         await self._refuse(scope, send, refusal(403, foreign), close=True)
                         return
+                    caller = None
+                    if self._callers.by_name:
+                        caller = await self._caller(scope, send)
+                        if caller is None:
+                            return
+                        caller.in_flight += 1
                     self.in_flight += 1
                     client = scope["client"]
                     self.active[client] = asyncio.current_task()  # type: ignore[assignment]
@@ -199,6 +215,8 @@ class Gateway:
                         pass
                     finally:
                         self.in_flight -= 1
+                        if caller is not None:
+                            caller.in_flight -= 1
                         self.active.pop(client, None)
                     return
             await self._own(scope, receive, send, path)
@@ -206,6 +224,15 @@ class Gateway:
             await self._websocket(scope, receive, send)
         elif kind == "lifespan":
             await self._lifespan(receive, send)
+
+    async def _caller(self, scope: Scope, send: Send) -> Caller | None:
+        """Return who calls; refuse the call of nobody that is known, or of one that makes too many."""
+        caller = self._callers.caller(scope)
+        fault = refusal(401) if caller is None else caller.refusal(monotonic())
+        if fault is None:
+            return caller
+        await self._refuse(scope, send, fault, close=caller is None)
+        return None
 
     async def _timed(
         self,
@@ -290,13 +317,22 @@ class Gateway:
             await receive()
             await send({"type": "websocket.close", "code": 1008})
             return
+        caller = self._callers.caller(scope) if self._callers.by_name else None
+        if self._callers.by_name and (caller is None or caller.refusal(monotonic()) is not None):
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+            return
         for prefix, below, upstream in self._routes:
             if (path.startswith(below) or path == prefix) and not self.stopping and not _is_own(path):
                 self.in_flight += 1
+                if caller is not None:
+                    caller.in_flight += 1
                 try:
                     await relay(upstream, scope, receive, send, path[len(prefix) :])
                 finally:
                     self.in_flight -= 1
+                    if caller is not None:
+                        caller.in_flight -= 1
                 return
         await receive()
         await send({"type": "websocket.close", "code": 1012 if self.stopping else 1008})

@@ -9,7 +9,16 @@ import msgspec
 from amends.core.policy import Policy
 from amends.recovery.policies import TOOL
 
-__all__ = ["DEFAULT_LISTEN", "PAGE", "GatewayConfig", "UpstreamConfig", "check_url", "single"]
+__all__ = [
+    "DEFAULT_LISTEN",
+    "PAGE",
+    "CallerConfig",
+    "GatewayConfig",
+    "TlsConfig",
+    "UpstreamConfig",
+    "check_url",
+    "single",
+]
 
 DEFAULT_LISTEN = "127.0.0.1:8700"
 PAGE = "/_amends"
@@ -61,6 +70,30 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     """For a route: the name of the upstream for requests that are too long for another one."""
 
 
+class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may call."""
+
+    name: str
+    token_env: str
+    """The environment variable with its token."""
+    rate: float | None = None
+    """Calls per second; None: any number."""
+    concurrency: int = 1000
+    """Calls at once."""
+
+    @property
+    def burst(self) -> float:
+        """Calls that may come at once after a pause."""
+        return 0.0 if self.rate is None else max(1.0, self.rate)
+
+
+class TlsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The certificate of the gateway."""
+
+    cert: str
+    key: str
+
+
 class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A gateway: its address, its upstreams and where it records."""
 
@@ -72,6 +105,10 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Needed to view the page, and for its actions; empty: a one-time address on the terminal."""
     hosts: tuple[str, ...] = ()
     """Further names that callers may give as `Host` while the gateway listens on loopback, and the hosts of pages that may call it."""
+    callers: tuple[CallerConfig, ...] = ()
+    """Who may call; none: everybody."""
+    tls: TlsConfig | None = None
+    """None: HTTP without TLS."""
     grace: float = 30.0
     """Seconds that calls in flight have to end when the gateway stops."""
 

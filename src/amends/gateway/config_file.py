@@ -13,11 +13,12 @@ import re
 import tomllib
 from collections.abc import Callable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from amends.gateway.config import PAGE, GatewayConfig, UpstreamConfig, check_url
+from amends.gateway.config import PAGE, CallerConfig, GatewayConfig, TlsConfig, UpstreamConfig, check_url
 from amends.recovery.policies import TOOL
 
 __all__ = ["ConfigError", "Problem", "check_member", "read_config"]
@@ -168,6 +169,28 @@ def _targets(value: object) -> str:
     return "names an upstream twice" if len(set(value)) < len(value) else ""
 
 
+def _token_env(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        return 'is an environment variable: "TEAM_A_TOKEN"'
+    token = os.environ.get(value, "").strip()
+    if not token:
+        return f"names {value}, which the environment does not have"
+    return (
+        "" if len(token) >= _SHORTEST else f"names {value}, whose token has fewer than {_SHORTEST} characters"
+    )
+
+
+def _rate(value: object) -> str:
+    right = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 10**6
+    return "" if right else "is a number of calls per second, more than 0"
+
+
+def _file(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        return "is the name of a file"
+    return "" if Path(value).is_file() else f"names {value}, which is no file"
+
+
 def _listen(value: object) -> str:
     found = (
         re.fullmatch(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", value) if isinstance(value, str) else None
@@ -240,6 +263,7 @@ _ROUTE: dict[str, Check] = {
     "max_body": _count,
 }
 _POLICY: dict[str, Check] = {"attempts": _count, "max_wait": _seconds, "deadline": _seconds}
+_CALLER: dict[str, Check] = {"token_env": _token_env, "rate": _rate, "concurrency": _count}
 _HELD_BACK: dict[str, Check] = {"patience": _seconds, "repeat_computations": _bool}
 """Members of `policy` that only the gateway has."""
 _KINDS = {"url": "http", "mcp": "mcp", "a2a": "a2a", "command": "stdio"}
@@ -256,6 +280,8 @@ class _Reader:
     def read(self, document: dict[str, object]) -> GatewayConfig:
         """Return the configuration, or raise ConfigError."""
         tables, routes = document.pop("upstream", {}), document.pop("route", {})
+        callers = self._callers(document.pop("caller", {}))
+        tls = self._tls(document.pop("tls", None))
         top = self._checked((), document, _TOP)
         upstreams: list[UpstreamConfig] = []
         if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
@@ -276,7 +302,45 @@ class _Reader:
         if self._problems:
             raise ConfigError(sorted(self._problems))
         top["hosts"] = tuple(top.get("hosts", ()))
-        return GatewayConfig(upstreams=tuple(upstreams), **top)
+        return GatewayConfig(upstreams=tuple(upstreams), callers=callers, tls=tls, **top)
+
+    def _callers(self, tables: object) -> tuple[CallerConfig, ...]:
+        """Return who may call."""
+        if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
+            self._wrong(("caller",), "caller", "a caller is a table: [caller.team-a]")
+            return ()
+        found: list[CallerConfig] = []
+        tokens: dict[str, str] = {}
+        for name, table in tables.items():
+            path = ("caller", name)
+            if not _NAME.fullmatch(name):
+                self._wrong(
+                    path, "", "the name of a caller has letters, digits, dots, dashes and underscores"
+                )
+            values = self._checked(path, table, _CALLER)
+            variable = values.get("token_env")
+            if variable is None:
+                if "token_env" not in table:
+                    self._wrong(path, "", 'a caller has a token: token_env = "TEAM_A_TOKEN"')
+                continue
+            other = tokens.setdefault(os.environ.get(variable, "").strip(), name)
+            if other != name:
+                self._wrong(path, "token_env", f"token_env has the token of {other}")
+            found.append(CallerConfig(name=name, **values))
+        return tuple(found)
+
+    def _tls(self, table: object) -> TlsConfig | None:
+        """Return the certificate."""
+        if table is None:
+            return None
+        if not isinstance(table, dict):
+            self._wrong((), "tls", 'tls is a table: { cert = "gateway.pem", key = "gateway.key" }')
+            return None
+        values = self._checked(("tls",), table, {"cert": _file, "key": _file})
+        missing = [name for name in ("cert", "key") if name not in table]
+        if missing:
+            self._wrong((), "tls", f"tls has no {' and no '.join(missing)}")
+        return TlsConfig(**values) if len(values) == 2 else None
 
     def _upstream(self, name: str, table: dict[str, object]) -> UpstreamConfig:
         path = ("upstream", name)
@@ -345,7 +409,7 @@ class _Reader:
         self, path: tuple[str, ...], table: dict[str, object], checks: dict[str, Check]
     ) -> dict[str, Any]:
         """Return the valid members of a table, and note what is wrong with the others."""
-        tables = ("upstream", "route") if not path else ()
+        tables = ("upstream", "route", "caller", "tls") if not path else ()
         known = (*checks, *(("policy",) if checks is _UPSTREAM or checks is _ROUTE else ()), *tables)
         values = {}
         for key, value in table.items():

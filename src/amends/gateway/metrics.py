@@ -118,6 +118,14 @@ class _Collector:
             for code, count in bounded_codes(each.stats.codes).items():
                 failures.add_metric([name, code], count)
             seconds.add_metric([name], each.stats.buckets(), each.stats.answer_seconds)
+        for kind, text in (
+            ("calls", "Calls of a caller"),
+            ("refused", "Calls of a caller that its limits refused"),
+        ):
+            metric = CounterMetricFamily(f"amends_gateway_caller_{kind}", text, labels=["caller"])
+            for name, caller in self._gateway.callers.items():
+                metric.add_metric([name], getattr(caller, kind))
+            yield metric
         yield failures
         yield seconds
 

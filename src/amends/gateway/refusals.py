@@ -28,11 +28,13 @@ _READ_ON = 2.0
 
 _TITLES = {
     400: ("INVALID_REQUEST", "The request cannot be read in one way only"),
+    401: ("UNAUTHENTICATED", "The gateway does not know the token of this call"),
     403: ("PERMISSION_DENIED", "This request is not allowed"),
     404: ("NOT_FOUND", "No upstream has this path"),
     405: ("INVALID_REQUEST", "The gateway does not forward this method"),
     408: ("TIMEOUT", "The request was not sent in time"),
     413: ("INVALID_REQUEST", "The request's body is too large"),
+    429: ("RATE_LIMITED", "This caller makes too many calls"),
     502: ("SERVICE_UNAVAILABLE", "The upstream gave no valid answer"),
     503: ("SERVICE_UNAVAILABLE", "The gateway cannot send this call on for now"),
     504: ("TIMEOUT", "The upstream did not answer in time"),

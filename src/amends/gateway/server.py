@@ -61,12 +61,16 @@ class GatewayServer(uvicorn.Server):
                 date_header=False,
                 log_config=None,
                 timeout_keep_alive=_IDLE,
+                ssl_certfile=None if gateway.config.tls is None else gateway.config.tls.cert,
+                ssl_keyfile=None if gateway.config.tls is None else gateway.config.tls.key,
                 timeout_graceful_shutdown=5,
                 ws_max_size=16 * 1024 * 1024,
             )
         )
         self.gateway = gateway
         self.path = path
+        self._certificate: tuple[tuple[int, int] | None, tuple[int, int] | None] | None = None
+        """The versions of the files of the certificate that is used."""
         self._stopping: asyncio.Task[None] | None = None
         self._stopped_by: tuple[int, FrameType | None] | None = None
         """The signal that `handle_exit` of uvicorn gets when the calls in flight have ended."""
@@ -122,11 +126,32 @@ class GatewayServer(uvicorn.Server):
         seen = _version(path)
         while True:
             await asyncio.sleep(_WATCH)
+            self.reload_certificate()
             found = _version(path)
             if found != seen:
                 seen = found
                 if found is not None:
                     self.reload()
+
+    def reload_certificate(self) -> None:
+        """Use a changed certificate for new connections. A wrong one is reported, and the old one stays."""
+        tls, context = self.gateway.config.tls, self.config.ssl
+        if tls is None or context is None:
+            return
+        found = (_version(Path(tls.cert)), _version(Path(tls.key)))
+        if found == self._certificate or None in found:
+            return
+        before, self._certificate = self._certificate, found
+        if before is None:
+            return
+        try:
+            context.load_cert_chain(tls.cert, tls.key)
+        except (OSError, ValueError) as error:
+            _log.error(
+                "the certificate %s is not used, and the old one stays: %s", tls.cert, type(error).__name__
+            )
+        else:
+            _log.info("the certificate %s was read again", tls.cert)
 
     def reload(self) -> None:
         """Read the configuration file again. A wrong file is reported, and the old configuration stays."""
@@ -137,12 +162,12 @@ class GatewayServer(uvicorn.Server):
             _log.error("%s is not used, and the old configuration stays: %s", self.path, error)
             return
         before, running = self._read, self.gateway.config
-        for name in ("listen", "record"):
+        for name in ("listen", "record", "tls"):
             if before is not None and getattr(config, name) != getattr(before, name):
                 _log.warning("%s changes only with a restart", name)
         self._read = config
         # The command's own options stay, too.
-        self.gateway.reload(replace(config, listen=running.listen, record=running.record))
+        self.gateway.reload(replace(config, listen=running.listen, record=running.record, tls=running.tls))
         if config.token != running.token and isinstance(self.gateway.page, LazyPage):
             self.gateway.page.renew()
         _log.info(
@@ -283,7 +308,7 @@ def run(
 
             observe(gateway)
         host, port = bound.getsockname()[:2]
-        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        url = f"{'http' if config.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
         if page is None:
             gateway.page = LazyPage(gateway, recorder, url)
         if ready is not None:
