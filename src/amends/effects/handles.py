@@ -26,6 +26,7 @@ from amends.stores import Clock, Store, StoreError
 from amends.stores import open as open_store
 from amends.stores.address import parse
 from amends.stores.clock import SystemClock
+from amends.stores.coded import Codec
 from amends.stores.memory import MemoryStore
 
 __all__ = ["Handles", "run_at_once"]
@@ -57,7 +58,9 @@ class Handles:
         self._active: dict[int, EffectClaim] = {}
         self._renewer: Future[None] | None = None
         self._memory: EffectKeys | None = None
-        if isinstance(where, MemoryStore):
+        self.codec: Codec | None = getattr(where, "codec", None)
+        """Encodes the values of the store, if it was given open with one."""
+        if not isinstance(where, str) and isinstance(getattr(where, "inner", where), MemoryStore):
             self._memory = self._keys_in(where)
 
     @property
@@ -111,7 +114,7 @@ class Handles:
         return found
 
     async def _open(self, url: str) -> Store:
-        return await open_store(url, clock=self._clock)
+        return await open_store(url, clock=self._clock, codec=self.codec)
 
     def _keys_in(self, store: Store) -> EffectKeys:
         return Keys(

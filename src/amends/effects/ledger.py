@@ -176,6 +176,10 @@ class Effects:
             raise TypeError(
                 'transaction= needs a ledger in Postgres: Effects("postgresql://user@host/database")'
             )
+        if tool.transaction is not None and self._handles.codec is not None:
+            raise TypeError(
+                "transaction= writes the record with your own connection, which no codec encodes: leave one of the two out"
+            )
         if isinstance(function, classmethod | staticmethod):
             raise TypeError(f"write @{type(function).__name__} above @effects.once, not below it")
         if isinstance(function, type):

@@ -15,9 +15,9 @@ machines; the code is the same for all of them. docs/stores.md lists what each b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from amends.stores.address import parse
+from amends.stores.address import Address, parse
 from amends.stores.clock import Clock, SystemClock
 from amends.stores.contract import (
     Bounds,
@@ -50,6 +50,9 @@ from amends.stores.errors import (
     UnsupportedError,
     ValueTooLargeError,
 )
+
+if TYPE_CHECKING:
+    from amends.stores.coded import Codec
 
 __all__ = [
     "Bounds",
@@ -85,7 +88,11 @@ __all__ = [
 
 
 async def open(
-    url: str, *, clock: Clock | None = None, nats_options: Mapping[str, Any] | None = None
+    url: str,
+    *,
+    clock: Clock | None = None,
+    nats_options: Mapping[str, Any] | None = None,
+    codec: Codec | None = None,
 ) -> Store:
     """
     Open the store at `url`, and create it if it does not exist yet.
@@ -101,6 +108,8 @@ async def open(
             mode, `lock_timeout=seconds`, and the options of Postgres's own library.
         clock: replaces the machine's clock in tests (memory and SQLite; queues on NATS and Postgres use the server's clock).
         nats_options: passed to `nats.connect` as they are: credentials, TLS, names.
+        codec: encodes all values before they are written, and decodes what is read: encryption. All processes that use the store
+            need the same one. Names, keys and reasons of dead letters are not encoded.
 
     Raises:
         ValueError: `url` is not a store URL.
@@ -110,7 +119,15 @@ async def open(
         StoreMismatchError: the store has other settings than the URL asks for.
 
     """
-    address = parse(url)
+    store = await _open(parse(url), clock, nats_options)
+    if codec is None:
+        return store
+    from amends.stores.coded import CodedStore
+
+    return CodedStore(store, codec)
+
+
+async def _open(address: Address, clock: Clock | None, nats_options: Mapping[str, Any] | None) -> Store:
     if address.scheme == "memory":
         from amends.stores.memory import open_memory
 
