@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Literal, Protocol
 
@@ -237,7 +238,8 @@ class Steps:
         retry: object = 1,
     ) -> Any:
         """Implement `Context.step`."""
-        limit = CALL_LIMIT if timeout is None else seconds("timeout", timeout)
+        # What may be repeated needs no limit after which a lost call can be trusted to be over.
+        limit = seconds("timeout", timeout) if timeout is not None else None if repeat else CALL_LIMIT
         if isinstance(retry, bool) or not isinstance(retry, int) or retry < 1:
             raise ValueError(f"retry is the number of tries, 1 or more, not {retry!r}")
         for option, given in (("function", function), ("verify", verify)):
@@ -269,7 +271,7 @@ class Steps:
         args: tuple[object, ...],
         repeat: bool,
         verify: Callable[..., object] | None,
-        limit: float,
+        limit: float | None,
         retry: int,
     ) -> object:
         found = self._journal.find(step)
@@ -286,11 +288,14 @@ class Steps:
                 # Somebody answered that it did not happen, but the lost process may only be stopped.
                 await self._until_over(record)
         for left in range(retry - 1, -1, -1):
-            call = self._journal.deadlines.start(limit)
-            if not repeat:
-                await self._journal.write("begin", StepRecord(step, called, call=call))
+            left_of = None
+            if limit is not None:
+                call = self._journal.deadlines.start(limit)
+                left_of = partial(self._left, call, step)
+                if not repeat:
+                    await self._journal.write("begin", StepRecord(step, called, call=call))
             try:
-                with running_as(f"{self._journal.id}/{step}", step, lambda call=call: self._left(call, step)):  # type: ignore[misc]
+                with running_as(f"{self._journal.id}/{step}", step, left_of):
                     result = await _called(function, args)
             except Exception as error:
                 pause = await self._failed(step, called, error, args, verify, repeat=repeat)
@@ -355,7 +360,7 @@ class Steps:
     async def _end(self, step: str, called: str, result: object, due: float | None = None) -> object:
         """Store the end of a step, and return its result as it reads back from JSON."""
         encoded = encode_result(result)
-        if encoded is None or len(encoded.encode()) > self._largest:
+        if encoded is None or (self._largest < LARGEST and len(encoded.encode()) > self._largest):
             await self._journal.write("end", StepRecord(step, called, unstored=True))
             raise TypeError(
                 f"the result of step {step_text(step)} cannot be stored: return JSON values of at most "
