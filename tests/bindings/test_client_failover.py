@@ -218,7 +218,7 @@ def test_options_once(serve):
     options = Options(policy=Policy(attempts=2), raises="nothing")
     transport = Transport(options=options, raises="original")
     assert (transport._options.policy.attempts, transport._options.raises) == (2, "original")
-    with pytest.raises(TypeError, match="a client has no option 'retries'"):
+    with pytest.raises(TypeError, match="has no option 'retries'; use policy"):
         Transport(retries=3)
     with pytest.raises(TypeError, match="options"):
         AsyncTransport(options={"raises": "nothing"})

@@ -14,7 +14,7 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Query
 from fastapi.middleware.cors import CORSMiddleware
 from pydantic import BaseModel, Field
 
-from amends import FaultError
+from amends import FaultError, decode
 from amends.bindings.fastapi import install, problems
 from amends.errors import NotFoundError, RateLimitedError
 from amends.schemas import schema
@@ -106,7 +106,11 @@ async def test_every_field_is_named_with_what_to_do():
         ("/body/lines/1/count", ["Supply this field"]),
     ]
     assert body["suggestions"][0] == "Send a value greater than 0 at /body/amount"
-    assert all({"title", "status", "detail"} <= part.keys() for part in body["errors"])
+    assert all({"title", "status", "detail", "is_retriable"} <= part.keys() for part in body["errors"])
+    # What the status says is said once, and read back for each part.
+    assert not any({"code", "recovery", "actor", "executed"} & part.keys() for part in body["errors"])
+    facts = {(part.code, part.recovery, part.executed) for part in decode(body, "problem").errors}
+    assert facts == {("VALIDATION_ERROR", "correctable", "no")}
     assert [part.get("details") for part in body["errors"]] == [
         {"rejected": -77123},
         {"rejected": "h4ck"},

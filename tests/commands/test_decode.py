@@ -94,7 +94,11 @@ TOOL_MAYBE = {**TOOL_RESULT, "_meta": {"amends/fault": {"v": 1, "executed": "may
 TASK_MAYBE = {
     "id": "t-1",
     "status": "failed",
-    "error": {"code": "AGENT_BUSY", "recoverable": True, "details": {"amends": {"executed": "maybe"}}},
+    "error": {
+        "code": "AGENT_BUSY",
+        "recoverable": True,
+        "details": {"amends": {"v": 1, "executed": "maybe"}},
+    },
 }
 
 

@@ -77,9 +77,14 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
     ),
     "amends.bindings.mcp.client_errors:not_connected": ("tests/bindings/test_mcp_parts.py",),
     "amends.carriers.process:_bare": ("tests/carriers/test_process.py",),
+    "amends.carriers.process:_of_another": (
+        "tests/forgery/test_carriers.py::test_no_body_or_record_says_that_nothing_happened",
+    ),
     "amends.core.operation:Operation.repeatable": (
         "tests/core/test_operation.py",
         "tests/forgery/test_peer.py",
+        "tests/forgery/test_carriers.py",
+        "tests/forgery/test_other_clients.py",
     ),
     "amends.foreign.exceptions:_not_executed": (
         "tests/forgery/test_claims.py::test_what_an_exception_says_about_itself_is_not_that_nothing_was_sent",

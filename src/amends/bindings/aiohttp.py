@@ -46,7 +46,7 @@ def recovering(
         async with aiohttp.ClientSession(middlewares=[recovering()]) as session:
             ...
     """
-    options = CallOptions.of(**named)
+    options = CallOptions.of("recovering", **named)
     if isinstance(options.upstream, Failover):
         raise TypeError(
             "a middleware cannot change the address of its request: use Failover with httpx or requests, or in arecover"

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects.outgoing import outgoing
 from amends.foreign.groups import single
 from amends.http.application_errors import (
@@ -64,6 +65,7 @@ class Problems:
     Put it innermost, so that headers which other middlewares add to responses are added to error responses too.
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         app: App,

@@ -33,6 +33,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from amends.bindings import starlette
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.http.openapi import add_problems, problems
 from amends.http.responses import Settings
 from amends.http.validation import fault_from_validation, pydantic_mistake
@@ -46,6 +47,7 @@ _DEFAULT_HANDLERS: dict[object, object] = {
 }
 
 
+@explains_wrong_calls
 def install(
     app: FastAPI,
     *,

@@ -26,6 +26,7 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.fastmcp needs an extra: pip install 'amends[fastmcp]'") from missing
 
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.serving.versions import require
 
 require("fastmcp", at_least=(4, 1), below=5, binding="amends.bindings.fastmcp", extra="fastmcp")
@@ -84,6 +85,7 @@ _IN_ATTEMPT: ContextVar[object] = ContextVar("amends_fastmcp_attempt", default=N
 """The client that makes an attempt now. FastMCP lists the tools to parse a result: that listing belongs to the attempt."""
 
 
+@explains_wrong_calls
 def guard(
     server: S,
     *,

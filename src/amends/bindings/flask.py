@@ -22,6 +22,7 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.flask needs Flask: pip install flask") from missing
 
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
     exception_response,
@@ -42,6 +43,7 @@ _REMEMBERED = "amends.http.current"
 """The member of the environment that resets the current request when it ends."""
 
 
+@explains_wrong_calls
 def install(
     app: Flask,
     *,

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 if TYPE_CHECKING:
     import httpx2 as library
@@ -74,6 +74,10 @@ ORIGIN = "amends_origin"
 """Extension of a request: the first origin that it went to. The libraries hand extensions on when they follow redirects."""
 
 
+_FOR_PLAIN = "Transport is for plain clients; an async client needs AsyncTransport()"
+_FOR_ASYNC = "AsyncTransport is for async clients; a plain client needs Transport()"
+
+
 class _Base:
     """The options and helpers of both transports."""
 
@@ -97,7 +101,8 @@ class _Base:
 
         """
         self._inner = transport
-        self._options = CallOptions.of(shared_proofs() if transport is None else KeySupport(), **named)
+        support = shared_proofs() if transport is None else KeySupport()
+        self._options = CallOptions.of(type(self).__name__, support, **named)
         self._on_response = on_response
         self._auth = auth
 
@@ -136,6 +141,13 @@ class Transport(_Base, library.BaseTransport):
     ...     client.get("https://trains.example/").text
     'three trains'
     """
+
+    async def __aenter__(self) -> NoReturn:
+        raise TypeError(_FOR_PLAIN)
+
+    async def handle_async_request(self, request: object) -> NoReturn:
+        """Raise a TypeError: an async client needs an `AsyncTransport`."""
+        raise TypeError(_FOR_PLAIN)
 
     def handle_request(self, request: library.Request) -> library.Response:
         """Send a request, in as many attempts as the policy allows."""
@@ -251,6 +263,13 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
         async with httpx2.AsyncClient(transport=AsyncTransport()) as client:
             await client.get("https://trains.example/")
     """
+
+    def __enter__(self) -> NoReturn:
+        raise TypeError(_FOR_ASYNC)
+
+    def handle_request(self, request: object) -> NoReturn:
+        """Raise a TypeError: a plain client needs a `Transport`."""
+        raise TypeError(_FOR_ASYNC)
 
     async def handle_async_request(self, request: library.Request) -> library.Response:
         """Send a request, in as many attempts as the policy allows."""

@@ -23,6 +23,7 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.limits needs an extra: pip install 'amends[limits]'") from missing
 
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors import RateLimitedError
 from amends.http.asgi import request_info, send_response
 from amends.http.asgi_types import App, Message, Receive, Scope, Send
@@ -45,6 +46,7 @@ class Limited:
         app = Limited(Problems(app), "100/minute", name="orders")
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         app: App,

@@ -12,6 +12,7 @@ Works like `amends.bindings.httpx`, on top of requests' own adapter, whose own r
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -32,6 +33,7 @@ from amends.bindings.requests_responses import (
     read_whole,
     run_hooks,
 )
+from amends.core.wrong_calls import missing_option
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading
 from amends.http.calls import Call, CallOptions, ClientOptions, mistakes_pass, raise_if_mistake
@@ -39,6 +41,8 @@ from amends.http.redirects import is_credential, same_party
 from amends.recovery.scope import time_left
 
 __all__ = ["Adapter"]
+
+_OF_THE_LIBRARY = frozenset(signature(HTTPAdapter).parameters)
 
 Timeout = float | tuple[float | None, float | None] | None
 """The seconds that requests may wait: one number, or one to connect and one to read."""
@@ -60,8 +64,11 @@ class Adapter(HTTPAdapter):
     ) -> None:
         """Take the options of all HTTP clients (`amends.http.calls.ClientOptions`) and those of HTTPAdapter."""
         named = {name: options.pop(name) for name in ClientOptions.__annotations__ if name in options}
+        unknown = [name for name in options if name not in _OF_THE_LIBRARY]
+        if unknown:
+            raise TypeError(missing_option(type(self).__name__, unknown[0], ClientOptions.__annotations__))
         super().__init__(**options)
-        self._options = CallOptions.of(**named)
+        self._options = CallOptions.of(type(self).__name__, **named)
 
     def send(  # type: ignore[override]
         self,

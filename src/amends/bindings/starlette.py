@@ -28,6 +28,7 @@ from msgspec.structs import replace
 
 from amends.bindings.asgi import Problems, serve_socket
 from amends.core.fault import Fault
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
     details_from,
@@ -43,6 +44,7 @@ from amends.stores.contract import Transaction
 __all__ = ["install", "once", "respond"]
 
 
+@explains_wrong_calls
 def install(
     app: Starlette,
     *,

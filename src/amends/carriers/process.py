@@ -15,6 +15,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.core.enums import Executed
 from amends.core.exits import DEFAULT_PROFILE, PROFILES, Exit
 from amends.core.fault import Fault, Origin
@@ -53,7 +55,8 @@ def read(process: Any) -> Reading:
         return NOT_FAILED if fine else _bare(number, _exit(profile, number))
     if printed.get("ok") is not False and number in _FINE and not _only_error(printed):
         return NOT_FAILED
-    return _with_envelope(printed, number, _exit(profile or _DEFAULT, number))
+    reading = _with_envelope(printed, number, _exit(profile or _DEFAULT, number))
+    return reading if _is_own(printed) else _of_another(reading, _exit(profile, number))
 
 
 def read_envelope(data: Any) -> Reading:
@@ -129,6 +132,25 @@ def _envelope(value: Any) -> dict[str, Any] | None:
 def _only_error(value: dict[str, Any]) -> bool:
     """Whether an object is an envelope without `ok`: it holds an error with the members of the spec."""
     return "ok" not in value and isinstance(value.get("error"), dict) and envelope.error_of(value) is not None
+
+
+def _is_own(printed: dict[str, Any]) -> bool:
+    """Whether a printed error is in the form of the spec. A command that prints what a service answered says nothing itself."""
+    error = printed.get("error")
+    return "ok" in printed or (isinstance(error, dict) and "retryable" in error)
+
+
+@rests_on(Claim.NOT_HAPPENED, Proof.PROCESS, Proof.STATUS)
+def _of_another(reading: Reading, exit: Exit | None) -> Reading:
+    """Return a reading whose error is not the command's own: only the exit code, under a named profile, says that nothing happened."""
+    fault = reading.fault
+    if (
+        fault is None
+        or fault.executed is not Executed.NO
+        or (exit is not None and exit.executed is Executed.NO)
+    ):
+        return reading
+    return replace(reading, fault=replace(fault, executed=Executed.MAYBE))
 
 
 def _exit(profile: Mapping[int, Exit] | None, number: int | None) -> Exit | None:

@@ -8,12 +8,13 @@ from typing import Self
 import msgspec
 
 from amends.core.validate import check_flag, check_kind, shown
+from amends.core.wrong_calls import NamedOptions
 from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["Operation"]
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class Operation(msgspec.Struct, metaclass=NamedOptions, frozen=True, kw_only=True, repr_omit_defaults=True):
     """
     One logical operation, which may take several calls.
 

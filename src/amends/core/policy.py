@@ -12,6 +12,7 @@ from amends.core.backoff import Backoff
 from amends.core.fault import Fault
 from amends.core.validate import check_count, check_kind, check_seconds
 from amends.core.vocabulary import row_for
+from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["DEFAULT", "UNBOUNDED", "Policy", "Rule", "meaning"]
 
@@ -75,7 +76,7 @@ def meaning(fault: Fault) -> str:
     return row_for(fault.vocabulary, fault.code, fault.status).everyday
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class Policy(msgspec.Struct, metaclass=NamedOptions, frozen=True, kw_only=True, repr_omit_defaults=True):
     """
     Limits of recovery. By default, five calls and five minutes of waiting in all.
 

@@ -8,6 +8,7 @@ Problem details for agents: RFC 9457 with Agent Surface's extensions (S1).
   an uncertain fault made here. It is false for EFFECT_UNKNOWN, whose effect has to be verified first.
 - `executed` is taken as read. Without it, `is_retriable: true` with a wait in the body means that the request had no
   effect (`amends.core.hints`).
+- A nested problem leaves out what its status says: see `_part`.
 - The extra members `code`, `recovery`, `field`, `details`, `retry_strategy`, `max_retries`, `user_message`, `actor`,
   `attempt`, `max_attempts`, `executed` carry the other fields, so nothing else is lost.
 - Unknown members are kept. They never overwrite one of these.
@@ -126,12 +127,13 @@ def _fault(
         status = fields.get("status", inherited)
     own = own_wait(data)
     wait = wait if own is None else own
+    code, recovery = fields.get("code"), fields.get("recovery")
+    if code is not None and recovery is not None and not origin.complete:
+        # Its parts leave out what they have in common with their status.
+        origin = replace(origin, complete=True)
     children = _children(data.get("errors"), None if status == 207 else status, origin, room, level)
     # 207 has no row: its nested problems decide (M1).
     row = VOCABULARY.status_row(status) if status is not None and status >= 400 else None
-    code, recovery = fields.get("code"), fields.get("recovery")
-    if code is not None and recovery is not None and not origin.complete:
-        origin = replace(origin, complete=True)
     if code is None:
         if row is not None:
             code = "CANCELLED" if status == 408 and "intent" in fields else row.code
@@ -261,7 +263,7 @@ def document(fault: Fault) -> dict[str, Any]:
         "doc_uri": fault.doc_uri,
         "trace_id": fault.trace_id,
         "suggestions": list(fault.suggestions) or None,
-        "errors": [document(child) for child in fault.errors] or None,
+        "errors": [_part(child, fault) for child in fault.errors] or None,
         "intent": fault.intent,
         "code": fault.code,
         "recovery": str(fault.recovery),
@@ -281,6 +283,25 @@ def document(fault: Fault) -> dict[str, Any]:
     for name, value in fault.extensions.items():
         if name not in _MEMBERS:
             problem[name] = value
+    return problem
+
+
+_OF_STATUS = ("code", "recovery", "actor", "executed")
+
+
+def _part(part: Fault, whole: Fault) -> dict[str, Any]:
+    """
+    Return a nested problem without what a reader takes from its status: a list of refused fields would say it for each.
+
+    The items of a batch say all of it: they are decided one by one.
+    """
+    problem = document(part)
+    row = VOCABULARY.status_row(problem["status"])
+    plain = whole.status != 207 and not part.instance and not part.errors and part.raised is None
+    if plain and row.recovery is Recovery.CORRECTABLE and not part.retryable:
+        facts = (part.code, part.recovery, part.actor, part.executed)
+        if facts == (row.code, row.recovery, row.actor, row.executed):
+            return {name: value for name, value in problem.items() if name not in _OF_STATUS}
     return problem
 
 

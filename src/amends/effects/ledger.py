@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast, overl
 
 from msgspec.structs import replace
 
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.durable.keys import Claim, KeyRunning
 from amends.effects import errors
 from amends.effects.calls import AGAIN, Tool
@@ -64,6 +65,7 @@ class Effects:
     'receipt 17'
     """
 
+    @explains_wrong_calls
     def __init__(
         self, store: Store | str, *, lease: float = 30.0, wait: float = 60.0, clock: Clock | None = None
     ) -> None:
@@ -104,6 +106,7 @@ class Effects:
         timeout: float | timedelta | None = None,
     ) -> Callable[[Function], Function]: ...
 
+    @explains_wrong_calls
     def once(
         self,
         function: Function | None = None,

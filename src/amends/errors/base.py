@@ -35,6 +35,7 @@ from amends.core.validate import in_seconds, shown
 from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
 from amends.core.vocabulary import vocabulary as vocabulary_of
 from amends.core.wire import plain
+from amends.core.wrong_calls import missing_option
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -122,7 +123,8 @@ class FaultError(Exception):
             if name not in more and isinstance(getattr(cls, name, None), str):
                 more[name] = getattr(cls, name)
         if not _FIELDS.issuperset(more):
-            raise TypeError(_unknown_option(type(self).__name__, more))
+            wrong = next(option for option in more if option not in _FIELDS)
+            raise TypeError(missing_option(type(self).__name__, wrong, sorted({*_FIELDS, "headers"})))
         if message is None:
             message = row_for(vocabulary, code, more.get("status")).message
         fault = Fault(
@@ -297,15 +299,6 @@ def _check_adcp(code: str) -> None:
 
 
 _FIELDS = frozenset(Fault.__struct_fields__)
-
-
-def _unknown_option(name: str, options: Iterable[str]) -> str:
-    """Return the message for a call with an option that errors do not have; it names the nearest one."""
-    from difflib import get_close_matches
-
-    wrong = next(option for option in options if option not in _FIELDS)
-    near = get_close_matches(wrong, sorted({*_FIELDS, "headers"}), 1)
-    return f"{name}() has no option {wrong!r}" + (f"; use {near[0]}" if near else "")
 
 
 def _register(cls: type[FaultError]) -> None:

@@ -15,6 +15,7 @@ from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.validate import member, shown
 from amends.core.vocabulary import APP, EVERYDAY, row_for, vocabulary
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["Known", "known_errors", "register", "registered_class", "registered_fault"]
 
@@ -52,6 +53,7 @@ _REGISTERED: dict[type[BaseException], Known] = {}
 _VOCABULARIES = (EVERYDAY, APP, "http", "adcp", "task", "cli", "arcp")
 
 
+@explains_wrong_calls
 def register(
     kind: type[BaseException],
     *,

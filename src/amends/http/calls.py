@@ -34,6 +34,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_flag, check_kind
+from amends.core.wrong_calls import missing_option
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.foreign.trust import is_own_address, trusted
@@ -256,10 +257,10 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, support: KeySupport | None = None, options: Options | None = None, **named: Any
+        cls, client: str, support: KeySupport | None = None, options: Options | None = None, **named: Any
     ) -> CallOptions:
         """
-        Return the options that a client was given, as in `ClientOptions`.
+        Return the options that a client was given, as in `ClientOptions`. `client` is the name of what was called.
 
         Raises:
             TypeError, ValueError: an option is unknown, or has the wrong type or value; the message says what to do.
@@ -267,9 +268,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
         """
         for name in named:
             if name not in ClientOptions.__annotations__:
-                raise TypeError(
-                    f"a client has no option {name!r}: it has {', '.join(ClientOptions.__annotations__)}"
-                )
+                raise TypeError(missing_option(client, name, ClientOptions.__annotations__))
         if options is not None:
             check_kind("options", options, Options, "Options(read_only=True, policy=Policy(attempts=3))")
             shared = options.given()

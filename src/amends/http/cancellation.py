@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from amends.core.fault import Fault
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.durable.keys import key_name
 from amends.errors.base import FaultError
 from amends.http.asgi import FAULT, header, request_info, send_response
@@ -84,6 +85,7 @@ class Cancellable:
         app.add_middleware(Cancellable, store="sqlite:///operations.db")
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         app: App,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.durable.batch import complete, in_background
 from amends.durable.keys import key_name
 from amends.durable.lock_owner import owner_of
@@ -78,6 +79,7 @@ class KeyedMiddleware:
 
     _default_caller: Callable[[Any], str]
 
+    @explains_wrong_calls
     def __init__(
         self,
         app: Callable[..., Any],

@@ -15,6 +15,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.core.validate import in_seconds
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.foreign.trust import believed, is_own_command
 from amends.process.child import Stop, run_once
 from amends.process.evidence import PROFILE_NAMES, fault_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["arun", "run"]
 
 
+@explains_wrong_calls
 def run(
     argv: Sequence[str],
     *,
@@ -89,6 +91,7 @@ def run(
     return recover(job.once, policy=policy, operation=job.operation, examine=job.examine, history=history)
 
 
+@explains_wrong_calls
 async def arun(
     argv: Sequence[str],
     *,

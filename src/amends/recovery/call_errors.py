@@ -8,7 +8,10 @@ loop only gets a warning, because it may be meant.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import Any, NoReturn
+
+from amends.core.wrong_calls import nearest
 
 __all__ = [
     "LOOP_CHECK",
@@ -150,7 +153,21 @@ def refuse_misuse(
         expected.bind(*args, **kwargs)
     except TypeError as mismatch:
         name = getattr(call, "__qualname__", type(call).__name__)
-        raise MisuseError(f"{name} cannot be called like this: {mismatch}") from None
+        meant = _meant_for_recover(kwargs.keys() - expected.parameters.keys())
+        raise MisuseError(f"{name} cannot be called like this: {mismatch}{meant}") from None
+
+
+def _meant_for_recover(unknown: Collection[str]) -> str:
+    """Return a hint for arguments of a call that look like misspelt options of `recover`."""
+    from inspect import Parameter, signature
+
+    from amends.recovery.drivers import recover
+
+    options = [
+        each.name for each in signature(recover).parameters.values() if each.kind is Parameter.KEYWORD_ONLY
+    ]
+    found = {wrong: near for wrong in sorted(unknown) if (near := nearest(wrong, options))}
+    return "".join(f"; recover has no option {wrong!r}: use {near}" for wrong, near in found.items())
 
 
 def _raised_by_the_call(error: BaseException) -> bool:

@@ -27,6 +27,7 @@ from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.validate import check_count, check_flag, check_kind
 from amends.core.vocabulary import row_for
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.recovery.async_library import Waiter
 from amends.recovery.classify import Signal, signal_of
 from amends.recovery.clock import CLOCK
@@ -104,6 +105,7 @@ class Upstream:
     Where the service has limits per tenant, `payments.scope("tenant-7")` is an Upstream of its own for that tenant.
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         name: str = "",

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed
 from amends.core.policy import Policy
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors import CancelledError
 from amends.errors.base import FaultError
 from amends.errors.task import AgentBusyError, CapabilityNotFoundError
@@ -77,6 +78,7 @@ class Agent:
     dynamic = False
     """Whether capabilities are looked up at another service, so that `capabilities` may be incomplete."""
 
+    @explains_wrong_calls
     def __init__(
         self,
         name: str,

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.core.policy import Policy
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["HOOK_SECONDS", "Capability", "Hook", "Policies", "input_type", "policies_of"]
 
@@ -23,6 +24,7 @@ HOOK_SECONDS = 300.0
 """Seconds for one call of `verify`, `undo`, a fallback, `setup` or `reauth`, if the capability has no time-out."""
 
 
+@explains_wrong_calls
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
     """

@@ -25,6 +25,7 @@ import msgspec
 import amends.tasks.commands as task_commands
 from amends import stores
 from amends.core.policy import Policy
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.errors.task import InvalidFieldValueError
 from amends.recovery.policies import TASK
@@ -58,6 +59,7 @@ class Orchestrator:
             response = await handle.wait()
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         agents: Iterable[Agent] = (),

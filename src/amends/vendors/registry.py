@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from amends.core.meanings import MEANINGS, Meaning
 from amends.core.validate import shown
+from amends.core.wrong_calls import nearest
 from amends.logs import logger
 from amends.vendors.conditions import matches, needs
 from amends.vendors.model import Acts, Key, Rule, Vendor, Word
@@ -406,7 +407,10 @@ def check(name: str) -> str:
         load_installed()
         found = find(name)
     if found is None:
-        raise LookupError(f"no vendor {shown(name)}; there are {', '.join(names())}")
+        wrong: object = name
+        near = nearest(wrong, names()) if isinstance(wrong, str) and len(wrong) < 100 else None
+        rest = f"use {near}" if near else f"there are {', '.join(names())}"
+        raise LookupError(f"no vendor {shown(name)}; {rest}")
     return found
 
 

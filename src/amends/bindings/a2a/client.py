@@ -52,6 +52,7 @@ from amends.bindings.a2a.traces import traced
 from amends.core.decision import decide
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors import ConflictError
 from amends.errors.base import FaultError
 from amends.foreign.trust import is_own_address
@@ -84,6 +85,7 @@ class Client(SdkClient):
                 ...
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         agent: str | AgentCard | SdkClient,

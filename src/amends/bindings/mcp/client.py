@@ -51,6 +51,7 @@ from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.foreign.trust import is_own_address, trusted
 from amends.http.raising import check_raises, return_or_raise
@@ -77,6 +78,7 @@ _SIGN_IN = 300.0
 _CALLBACKS = ("sampling_callback", "elicitation_callback", "list_roots_callback")
 
 
+@explains_wrong_calls
 @dataclass
 class Client(mcp.Client):
     """

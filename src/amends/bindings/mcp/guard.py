@@ -49,6 +49,7 @@ from amends.bindings.mcp.tool_declarations import (
 )
 from amends.bindings.mcp.tool_effects import ToolEffects, check_tools
 from amends.core.fault import Fault
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.recovery.clock import CLOCK
 from amends.recovery.incoming import MEMBER as LEFT
 from amends.recovery.scope import tool_call
@@ -86,6 +87,7 @@ _UNGUARDED = frozenset({"ping", "server/discover", "subscriptions/listen"})
 """Methods that the protocol itself answers."""
 
 
+@explains_wrong_calls
 def guard(
     server: S,
     *,
