@@ -184,6 +184,7 @@ class Client:
             agent,
             input,
             None,
+            [],
             idempotency_key=idempotency_key,
             max_runtime_sec=max_runtime_sec,
             lease=lease,
@@ -197,6 +198,7 @@ class Client:
         agent: str,
         input: object,
         attempts: int | None,
+        calls: list[str | None],
         *,
         idempotency_key: str | None = None,
         max_runtime_sec: float | None = None,
@@ -205,7 +207,7 @@ class Client:
         trace_id: str | None = None,
         parent_job_id: str | None = None,
     ) -> Handle:
-        """Same as `submit`, for a caller that allows so many attempts."""
+        """Same as `submit`, for a caller that allows so many attempts. `calls` gets the id of this one."""
         check_time_limit()
         constraints = None
         if expires_at is not None:
@@ -223,8 +225,8 @@ class Client:
         )
         trace, keyed = trace_id or current_trace_id(), idempotency_key is not None
         handle: Handle = await self._request("job.submit", payload, repeatable=keyed, trace_id=trace)
-        if (job := self._jobs.get(handle.job_id)) is not None:
-            job.outcome.calls.append(call)
+        calls.append(call)
+        handle.signed_for(calls)
         if keyed and handle.accepted.request_id is None:
             await self._find_job_of_key(handle.job_id)
         return handle
@@ -257,10 +259,11 @@ class Client:
         upstreams = self._upstreams
         policy = options.get("policy", DEFAULT)
         attempts = policy.attempts if isinstance(policy, Policy) else None
+        calls: list[str | None] = []
 
         async def attempt(key: str, **job: Any) -> Any:
             await self._renew()
-            handle = await self._submit(agent, input, attempts, idempotency_key=key, **job)
+            handle = await self._submit(agent, input, attempts, calls, idempotency_key=key, **job)
             return await handle.done
 
         return await submit_with_recovery(attempt, agent, lambda: upstreams.of(agent), **options)

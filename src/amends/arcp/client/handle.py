@@ -44,6 +44,10 @@ class Handle:
         """
         return self._job.outcome
 
+    def signed_for(self, calls: list[str | None]) -> None:
+        """Note the ids of the submissions that the job may be signed for (`amends.foreign.trust`); the client calls it."""
+        self._job.outcome.calls = calls
+
     @property
     def finished(self) -> bool:
         """Whether the job has ended."""
