@@ -29,7 +29,7 @@ from amends.core.enums import Executed, Recovery
 from amends.foreign.trust import _COMMANDS, SYSTEM
 from amends.serving.tracing import handling
 from amends.testing import FakeClock
-from tests.hops.failures import ATTEMPTS, COUNTS, FAILURES, SECRET, TRUTHS
+from tests.hops.failures import ATTEMPTS, COUNTS, FAILURES, SECRET, SPECIAL, TRUTHS
 from tests.hops.formats import BEHIND, FORMATS, MORE, Cli, PlainError, command
 from tests.hops.zygote import zygote
 
@@ -112,7 +112,7 @@ def handler_of(hops, failure, trust, called_by_amends=False):
     if not hops:
 
         async def last():
-            await FAILURES[failure](called_by_amends)
+            await (FAILURES.get(failure) or SPECIAL[failure])(called_by_amends)
 
         return last, contextlib.AsyncExitStack()
     (name, side), rest = hops[0], hops[1:]

@@ -1,9 +1,12 @@
 """The twelve failures, and what has to arrive at the caller: each is raised or met by the last server of a chain."""
 
 import os
+from pathlib import Path
 from typing import NamedTuple
 
 import httpx
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import TracerProvider
 
 from amends import Fault, FaultError
 from amends.bindings.httpx import AsyncTransport
@@ -18,6 +21,7 @@ from amends.errors import (
 from amends.errors import (
     TimeoutError as TimedOutError,
 )
+from amends.recovery import time_left
 
 SECRET = "hunter2"
 """Never leaves the process that has it."""
@@ -133,6 +137,28 @@ FAILURES = {
     "slow-down": _calling((429, _SLOW, {"detail": f"tenant {SECRET} is over quota"})),
     "refused": _calling((422, {}, {"detail": f"no such row in billing.internal {SECRET}"})),
 }
+
+NOTES = "HOPS_NOTES"
+"""The environment variable with the file to which the last server writes what it was told."""
+
+
+async def _note_time(amends):
+    count_call()
+    Path(os.environ[NOTES]).write_text(f"{time_left()}")
+    raise NotFoundError("There is no order 7")
+
+
+async def _fail_in_own_trace(amends):
+    tracer = TracerProvider().get_tracer("shop")
+    with tracer.start_as_current_span("charge", context=Context()) as span:
+        other = f"{span.get_span_context().trace_id:032x}"
+        Path(os.environ[NOTES]).write_text(other)
+        body = {"type": "about:blank", "title": "Slow down", "status": 429, "trace_id": other}
+        await _call_stranger((429, {**_SLOW, "content-type": "application/problem+json"}, body), amends)
+
+
+SPECIAL = {"time": _note_time, "own-trace": _fail_in_own_trace}
+"""Further ends of a chain, for single tests."""
 
 TRUTHS = {
     "validation": Truth(

@@ -36,7 +36,8 @@ from amends.foreign.own_service import as_own_service, blames_our_request, is_fr
 from amends.foreign.registry import registered_fault
 from amends.foreign.safe_attr import attribute
 from amends.http.request_info import RequestInfo
-from amends.http.responses import RawResponse, Settings, error_response
+from amends.http.responses import LOG, RawResponse, Settings, error_response
+from amends.serving.tracing import further_traces, id_of, incoming
 
 __all__ = [
     "CLIENT_DISCONNECTED",
@@ -112,7 +113,7 @@ def _judge(exc: BaseException, method: str, settings: Settings | None) -> tuple[
 def _judge_one(exc: BaseException, method: str, settings: Settings | None) -> tuple[Fault, bool]:
     lost = None if method in _REPEATABLE else lost_call(exc)
     if lost is not None:
-        return in_doubt(lost, "http"), False
+        return _in_callers_trace(in_doubt(lost, "http")), False
     if isinstance(exc, FaultError):
         fault = exc.fault
         if is_about_a_call(exc):
@@ -172,6 +173,16 @@ def _errors(settings: Settings | None) -> Any:
     return None if settings is None else settings.errors
 
 
+def _in_callers_trace(fault: Fault) -> Fault:
+    """Return the fault of a call with the caller's trace id (P5). Another id, of the service below, is only logged."""
+    trace = id_of(incoming())
+    if fault.origin is not None or fault.trace_id is None or trace is None:
+        return fault
+    if further := further_traces(trace, fault.trace_id, None):
+        LOG.info("a service below failed: %s [trace_id=%s]%s", fault.code, trace, further)
+    return replace(fault, trace_id=trace)
+
+
 def _from_upstream(exc: BaseException, method: str) -> Fault:
     """Return an upstream's failure as a fault of ours; codes that HTTP also has get HTTP's vocabulary and message."""
     received = from_exception(exc)
@@ -179,6 +190,7 @@ def _from_upstream(exc: BaseException, method: str) -> Fault:
         return INTERNAL
     own = is_from_own_service(exc) and received.vocabulary != "adcp"
     fault = transfer_plainly(as_own_service(received), "http") if own else from_upstream(exc)
+    fault = _in_callers_trace(fault)
     if fault.retryable and not getattr(exc, "relayed", False):
         fault = replace(fault, executed=Executed.NO if method in _READING else Executed.MAYBE)
     if not own and fault.origin is None and fault.code in VOCABULARY.rows:

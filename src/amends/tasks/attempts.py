@@ -156,7 +156,7 @@ class Attempts:
         else:
             started = Started(at=began, step=ctx.step_name, attempt=ctx.attempt, version=agent.version)
             await self.journal.write([started])
-        limits = [each for each in (capability.timeout, left) if each is not None]
+        longest = min((each for each in (capability.timeout, left) if each is not None), default=None)
         event = TaskEvent(
             kind="attempt",
             at=began,
@@ -175,11 +175,11 @@ class Attempts:
             handling(
                 head.trace,
                 outgoing_left(
-                    self._tries_left(self.journal.state.steps.get(ctx.step_name), capability), None
+                    self._tries_left(self.journal.state.steps.get(ctx.step_name), capability), longest
                 ),
             ),
         ):
-            work = agent.perform(capability, payload, ctx, min(limits, default=None), guard.ensure)
+            work = agent.perform(capability, payload, ctx, longest, guard.ensure)
             return await (work if repeatable else guard.run(work))
 
     def may_have_happened(self, name: str) -> bool:

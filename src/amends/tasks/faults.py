@@ -26,7 +26,7 @@ from amends.foreign.groups import join, parts_of
 from amends.foreign.own_service import as_own_service, is_from_own_service
 from amends.foreign.upstream import is_conformant, refusal_of_stranger
 from amends.logs import logger
-from amends.serving.tracing import id_of, incoming
+from amends.serving.tracing import further_traces, id_of, incoming
 from amends.tasks.entries import Failed
 from amends.tasks.state import TaskState
 from amends.tasks.values import UnstorableError
@@ -70,10 +70,12 @@ def to_task_fault(exc: Exception, agent: str, capability: str, *, relays: bool =
     Exceptions that are no FaultError are logged here and nowhere else. `relays`: the capability is one call of another service
     and does nothing else, so what that service said is passed on.
     """
+    trace = id_of(incoming())
     if isinstance(exc, FaultError):
+        if (further := further_traces(trace, exc.fault.trace_id, None)) and trace is not None:
+            _log.info("%s/%s: %s [trace_id=%s]%s", agent, capability, exc.fault.code, trace, further)
         return _with_context(_fault_of(exc, relays=relays), agent, capability)
     if not all(isinstance(part, FaultError) for part in parts_of(exc)):
-        trace = id_of(incoming())
         where = f" [trace_id={trace}]" if trace else ""
         _log.error("%s/%s raised %s%s", agent, capability, type(exc).__name__, where, exc_info=exc)
     return _with_context(join(exc, partial(_fault_of, relays=relays)), agent, capability)

@@ -29,6 +29,7 @@ from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.errors.task import InvalidFieldValueError
 from amends.recovery.policies import TASK
+from amends.recovery.scope import earlier, time_left
 from amends.stores.contract import Store
 from amends.tasks.agent import Agent
 from amends.tasks.commands import send_command
@@ -283,14 +284,14 @@ class Orchestrator:
 
         Args:
             id: the task.
-            timeout: seconds to wait.
+            timeout: seconds to wait; less if the caller of the code that waits, or the operation around it, has less time.
 
         Raises:
             TaskNotFoundError: there is no such task.
-            WaitTimeoutError: the task is not over after `timeout` seconds. It goes on.
+            WaitTimeoutError: the task is not over after this time. It goes on.
             StoreClosedError: the orchestrator was closed while this waited; the task goes on.
         """
-        return await self._waiters.wait(self.store, id, timeout)
+        return await self._waiters.wait(self.store, id, earlier(timeout, time_left()))
 
     async def missing_agents(self, id: str) -> Sequence[str]:
         """Return the agents of a task's unfinished steps that neither this process nor a running worker has."""

@@ -38,6 +38,7 @@ from amends.errors import arcp as errors
 from amends.logs import logger
 from amends.recovery.effect_context import enter_scope
 from amends.recovery.incoming import handling, left_in, traceparent
+from amends.serving.tracing import further_traces
 
 __all__ = ["Runner"]
 
@@ -106,6 +107,13 @@ class Runner:
                 await context.close()
         except FaultError as raised:
             error = raised
+            _log.info(
+                "job %s failed: %s [trace_id=%s]%s",
+                job.spec.job_id,
+                error.fault.code,
+                job.spec.trace,
+                further_traces(job.spec.trace, error.fault.trace_id, None),
+            )
         except asyncio.CancelledError:
             if job.is_running and job.stopping is None:
                 if self.closed or (job.task is not None and job.task.cancelling()):
