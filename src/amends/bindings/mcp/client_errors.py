@@ -11,12 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
-from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, URL_ELICITATION_REQUIRED, CallToolResult, TextContent
 from msgspec.structs import replace
 from pydantic import ValidationError
 
 from amends.bindings.mcp.http_recorder import recorded_failure, transport_fault
+from amends.bindings.mcp.sdk_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    URL_ELICITATION_REQUIRED,
+    CallToolResult,
+    MCPError,
+    TextContent,
+    code_of,
+    member,
+)
 from amends.carriers.jsonrpc import read as read_rpc
 from amends.carriers.mcp import read as read_result
 from amends.carriers.native import FRAMED
@@ -49,7 +57,7 @@ def failed_result(result: CallToolResult) -> FaultError:
     content = [
         {"type": "text", "text": item.text} for item in result.content if isinstance(item, TextContent)
     ]
-    structured = result.structured_content
+    structured = member(result, "structured_content", "structuredContent")
     fault = read_result(
         {"isError": True, "structuredContent": structured, "content": content, "_meta": result.meta}
     ).fault
@@ -213,9 +221,9 @@ def _fault(exc: BaseException) -> tuple[Fault, bool]:
         fault = read_rpc({"jsonrpc": "2.0", "error": exc.error.model_dump()}).fault
         if fault is not None:
             return fault, False
-        if exc.code == URL_ELICITATION_REQUIRED:
+        if code_of(exc) == URL_ELICITATION_REQUIRED:
             return _PAGE_FIRST, False
-        if exc.code in _UNREADABLE:
+        if code_of(exc) in _UNREADABLE:
             return _lost(), False
     elif isinstance(exc, ValidationError):
         # The response is not valid MCP.

@@ -49,9 +49,10 @@ __all__ = [
 Translate = Callable[[BaseException], Fault]
 """Returns the fault for an exception that was not raised for the caller, in the adcp vocabulary."""
 
+_SDK_1 = "mcp.server.fastmcp.exceptions."
 _SDK, _FAST = "mcp.server.mcpserver.exceptions.", "fastmcp.exceptions."
 _WRAPPERS = frozenset(
-    {f"{_SDK}{name}" for name in ("ToolError", "ResourceError")}
+    {f"{sdk}{name}" for sdk in (_SDK, _SDK_1) for name in ("ToolError", "ResourceError")}
     | {f"{_FAST}{name}" for name in ("ToolError", "ResourceError", "PromptError")}
 )
 """Raised by authors on purpose, and by the frameworks around other exceptions."""
@@ -59,11 +60,13 @@ _MISSING = frozenset({f"{_SDK}ResourceNotFoundError", f"{_FAST}NotFoundError", f
 _DENIED = frozenset({f"{_FAST}AuthorizationError"})
 _BODY = frozenset({"fastmcp.tools.function_tool._ToolBodyError"})
 """FastMCP's wrapper of a pydantic error that the body of a tool raised, in contrast to its argument check."""
-_PROTOCOL = frozenset({"mcp.shared.exceptions.MCPError"})
+_PROTOCOL = frozenset({"mcp.shared.exceptions.MCPError", "mcp.shared.exceptions.McpError"})
 _PROMPTS = frozenset({f"{_FAST}PromptError"})
 _ARGUMENTS = frozenset({f"{_FAST}ValidationError"})
 _CRASHED = frozenset({f"{_SDK}UnexpectedToolError", f"{_SDK}UnexpectedResourceError"})
 _INVALID = frozenset({"pydantic_core._pydantic_core.ValidationError"})
+_SERVERS = ("mcp.server.mcpserver.", "mcp.server.fastmcp.")
+"""The SDK's frameworks for servers, in its versions 2 and 1."""
 _LONGEST = 500
 """Characters of an author's text that are sent."""
 _DEPTH = 16
@@ -90,13 +93,13 @@ def unwrap(exc: BaseException) -> BaseException:
 
 def _is_prompt_wrapper(exc: BaseException) -> bool:
     """Whether the SDK raised this ValueError around what a prompt raised; it does so twice."""
-    return isinstance(exc, ValueError) and _raised_in(exc).startswith("mcp.server.mcpserver.")
+    return isinstance(exc, ValueError) and _raised_in(exc).startswith(_SERVERS)
 
 
 def _is_sdk_wrapper(exc: BaseException) -> bool:
     """Whether the SDK raised this exception around what a prompt or a completion raised."""
     if _is(exc, _PROTOCOL):
-        return _raised_in(exc).startswith("mcp.server.mcpserver.")
+        return _raised_in(exc).startswith(_SERVERS)
     return _is_prompt_wrapper(exc)
 
 

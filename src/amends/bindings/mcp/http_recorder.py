@@ -13,12 +13,12 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self
 
-import httpx2
 import msgspec
 from mcp.client.auth import OAuthFlowError
 from msgspec.structs import replace
 from pydantic_core import from_json
 
+from amends.bindings.mcp.sdk_types import httpx2
 from amends.carriers.extraction import extract
 from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from mcp.shared.exceptions import MCPError
-from mcp_types import METHOD_NOT_FOUND, ListToolsResult, Tool
-
+from amends.bindings.mcp.sdk_types import (
+    METHOD_NOT_FOUND,
+    VERSION_1,
+    ListToolsResult,
+    MCPError,
+    Tool,
+    code_of,
+    member,
+)
 from amends.core.operation import Operation
 
 __all__ = ["KEY", "ToolOperations", "list_all_tools", "operations_of"]
@@ -36,10 +42,13 @@ def operations_of(tools: Iterable[Tool]) -> ToolOperations:
     """
     operations: ToolOperations = {}
     for tool in tools:
-        schema = getattr(tool, "input_schema", None)
+        schema = member(tool, "input_schema", "inputSchema")
         properties = schema.get("properties") if isinstance(schema, dict) else None
         takes_key = isinstance(properties, dict) and KEY in properties
-        hints = {name: getattr(tool.annotations, attribute, None) for attribute, name in _HINTS.items()}
+        hints = {
+            name: getattr(tool.annotations, name if VERSION_1 else attribute, None)
+            for attribute, name in _HINTS.items()
+        }
         name = f"tools/call {tool.name}"
         found = Operation.of_tool(hints, name=name), takes_key
         if operations.setdefault(tool.name, found) != found:
@@ -50,16 +59,17 @@ def operations_of(tools: Iterable[Tool]) -> ToolOperations:
 async def list_all_tools(list_tools: Callable[..., Awaitable[ListToolsResult]]) -> list[Tool]:
     """Return a server's tools, read page by page; an empty list if the server has no listing."""
     tools: list[Tool] = []
-    cursor = None
+    cursor: str | None = None
     for _ in range(_MAX_PAGES):
         try:
             page = await list_tools(cursor=cursor)
         except MCPError as exc:
-            if exc.code == METHOD_NOT_FOUND:
+            if code_of(exc) == METHOD_NOT_FOUND:
                 break
             raise
         tools += page.tools
-        cursor = page.next_cursor
+        following = member(page, "next_cursor", "nextCursor")
+        cursor = following if isinstance(following, str) else None
         if cursor is None:
             break
     return tools
