@@ -269,6 +269,11 @@ class Case:
         return True
 
 
+def driver(name: str) -> Any:
+    """Return the driver of a framework."""
+    return importlib.import_module(f"tests.frameworks.drivers.{name}")
+
+
 def cells(driver: Any) -> Iterator[Cell]:
     """Return all cells of a framework, without the shapes that it does not have."""
     shapes = [each for each in SHAPES if each not in getattr(driver, "WITHOUT", ())]

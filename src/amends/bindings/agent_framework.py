@@ -16,13 +16,20 @@ from typing import Unpack
 from weakref import WeakSet
 
 try:
-    from agent_framework import FunctionInvocationContext, FunctionMiddleware, FunctionTool
+    from agent_framework import (
+        ChatContext,
+        ChatMiddleware,
+        FunctionInvocationContext,
+        FunctionMiddleware,
+        FunctionTool,
+    )
     from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
 except ImportError as missing:
     raise ImportError(
         "amends.bindings.agent_framework needs the Microsoft Agent Framework: pip install agent-framework-core"
     ) from missing
 
+from amends.bindings.model_calls import ModelCalls
 from amends.bindings.tool_arguments import by_function, by_schema, lacks_required
 from amends.bindings.tool_calls import (
     AGAIN,
@@ -49,6 +56,11 @@ class Failures(FunctionMiddleware):
     def __init__(self, **options: Unpack[Options]) -> None:
         self.calls = ToolCalls(**options)
         self._checking: WeakSet[Callable[..., object]] = WeakSet()
+
+    @property
+    def models(self) -> ChatMiddleware:
+        """The middleware that recovers calls of the model: `Agent(client=client, middleware=[failures, failures.models])`."""
+        return _Recovering(self.calls.models)
 
     async def process(
         self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
@@ -114,6 +126,24 @@ class Failures(FunctionMiddleware):
         session = getattr(getattr(context, "session", None), "session_id", None)
         caller = Caller(run=id(tools), session=session if isinstance(session, str) else None)
         return self.calls.run(id(tools), owner=tools, caller=caller)
+
+
+class _Recovering(ChatMiddleware):
+    """Makes the calls of a model again, within bounds. A stream is left to the client."""
+
+    def __init__(self, models: ModelCalls) -> None:
+        if models.fallbacks:
+            raise TypeError(
+                "fallback_models= cannot be used here: the Agent Framework has one client for all calls of a run"
+            )
+        self._models = models
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Call the model."""
+        if context.stream:
+            await call_next()
+            return
+        await self._models.acall(context.client, lambda _: call_next())
 
 
 def _is_agent(function: object) -> bool:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 try:
+    from crewai.llms.base_llm import BaseLLM
     from crewai.tools import BaseTool
     from crewai.tools.tool_failure import ToolFailure as CrewFailure
     from crewai.tools.tool_failure import ToolFailureReason
@@ -35,6 +36,10 @@ class Failures(OneRun):
     def guard(self, tool: BaseTool) -> BaseTool:
         """Return the tool as one that returns its failures."""
         return _Guarded.around(tool, self)
+
+    def model(self, model: BaseLLM) -> BaseLLM:
+        """Return a copy of a model whose calls are recovered within bounds: `Agent(llm=failures.model(LLM(...)), ...)`."""
+        return self.calls.models.recovered(model, plain=["call"], awaited=["acall"])
 
     def check(self, tool: BaseTool) -> BaseTool:
         """

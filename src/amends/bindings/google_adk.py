@@ -15,12 +15,13 @@ reads. Long-running tools are left to ADK; their failures become text, too.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Unpack
 from weakref import WeakKeyDictionary, WeakSet
 
 try:
     from google.adk.agents.callback_context import CallbackContext
+    from google.adk.models import BaseLlm, LLMRegistry
     from google.adk.models.llm_request import LlmRequest
     from google.adk.plugins.base_plugin import BasePlugin
     from google.adk.tools.agent_tool import AgentTool
@@ -28,9 +29,11 @@ try:
     from google.adk.tools.exit_loop_tool import exit_loop
     from google.adk.tools.tool_context import ToolContext
     from google.adk.tools.transfer_to_agent_tool import transfer_to_agent
+    from pydantic import PrivateAttr
 except ImportError as missing:
     raise ImportError("amends.bindings.google_adk needs Google ADK: pip install google-adk") from missing
 
+from amends.bindings.model_calls import ModelCalls
 from amends.bindings.tool_arguments import by_function, by_schema
 from amends.bindings.tool_calls import (
     AGAIN,
@@ -62,6 +65,11 @@ class Failures(BasePlugin):
         self.calls = ToolCalls(**options, names_conversations=True)
         self._own: WeakSet[ToolContext] = WeakSet()
         """Calls whose failure the plugin answers itself, after the other callbacks."""
+
+    def model(self, model: BaseLlm | str) -> BaseLlm:
+        """Return a model whose calls are recovered within bounds: `LlmAgent(model=failures.model("gemini-2.5-flash"))`."""
+        llm = LLMRegistry.new_llm(model) if isinstance(model, str) else model
+        return _Recovered.around(llm, self.calls.models)
 
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, object], tool_context: ToolContext
@@ -145,6 +153,30 @@ class Failures(BasePlugin):
             run=tool_context.invocation_id, session=f"{session.app_name}/{session.id}", user=session.user_id
         )
         return self.calls.run(tool_context.invocation_id, caller=caller)
+
+
+class _Recovered(BaseLlm):
+    """A model whose calls are recovered. A stream is begun anew only before its first event."""
+
+    _llm: BaseLlm = PrivateAttr()
+    _models: ModelCalls = PrivateAttr()
+
+    @classmethod
+    def around(cls, llm: BaseLlm, models: ModelCalls) -> _Recovered:
+        recovered = cls(model=llm.model)
+        recovered._llm, recovered._models = llm, models
+        return recovered
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncIterator[object]:
+        async for response in self._models.astream(
+            self._llm, lambda llm: llm.generate_content_async(llm_request, stream)
+        ):
+            yield response
+
+    def connect(self, llm_request: LlmRequest) -> object:
+        return self._llm.connect(llm_request)
 
 
 class _Check(BaseTool):

@@ -20,6 +20,7 @@ from typing import Unpack
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ToolCallRequest
+    from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import HumanMessage, ToolMessage
     from langchain_core.tools import BaseTool, StructuredTool
     from langgraph.config import get_config
@@ -43,6 +44,7 @@ from amends.bindings.tool_calls import (
     check_description,
 )
 from amends.dialects import encode
+from amends.errors import InternalError
 
 __all__ = ["Failures"]
 
@@ -120,14 +122,22 @@ class Failures(AgentMiddleware[object, object]):
     def wrap_model_call(
         self, request: ModelRequest[object], handler: Callable[[ModelRequest[object]], object]
     ) -> object:
-        """Call the model, with the tools that find out about calls in doubt."""
-        return handler(self._with_checks(request))
+        """Call the model, with recovery, and with the tools that find out about calls in doubt."""
+        request = self._with_checks(request)
+        return self.calls.models.call(
+            request.model, lambda model: _complete(handler(request.override(model=model)))
+        )
 
     async def awrap_model_call(
         self, request: ModelRequest[object], handler: Callable[[ModelRequest[object]], Awaitable[object]]
     ) -> object:
         """Do the same in an event loop."""
-        return await handler(self._with_checks(request))
+        request = self._with_checks(request)
+
+        async def ask(model: BaseChatModel) -> object:
+            return _complete(await handler(request.override(model=model)))
+
+        return await self.calls.models.acall(request.model, ask)
 
     def _with_checks(self, request: ModelRequest[object]) -> ModelRequest[object]:
         """Return the request with a tool for each one that is in doubt in this run and can be verified."""
@@ -194,6 +204,27 @@ def _stored(result: object) -> object:
     messages = update.get("messages", ())
     texts = [str(each.content) for each in messages if isinstance(each, ToolMessage)] if messages else []
     return "\n".join(texts)
+
+
+def _complete(response: object) -> object:
+    """
+    Return the answer of a model.
+
+    Raises:
+        InternalError: its tool calls were cut, and LangChain would end the run with an empty text.
+
+    """
+    messages = getattr(response, "result", None)
+    last = messages[-1] if isinstance(messages, list) and messages else response
+    cut = getattr(last, "invalid_tool_calls", None)
+    if cut and not getattr(last, "tool_calls", None) and not getattr(last, "text", ""):
+        names = sorted({str(call.get("name"))[:64] for call in cut})
+        raise InternalError(
+            f"The model's call of {', '.join(names)} was cut or is not valid JSON",
+            recovery="transient",
+            executed="no",
+        )
+    return response
 
 
 def _never(**_: object) -> str:

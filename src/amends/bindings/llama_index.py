@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 try:
+    from llama_index.core.llms.llm import LLM
     from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
     from llama_index.core.workflow import Context
 except ImportError as missing:
@@ -38,6 +39,15 @@ class Failures(OneRun):
         """Return a function or a FunctionTool as a tool that returns the text of its failures."""
         made = tool if isinstance(tool, FunctionTool) else FunctionTool.from_defaults(fn=tool)
         return _Guarded(made, self)
+
+    def model(self, llm: LLM) -> LLM:
+        """Return a copy of a model whose calls are recovered within bounds: `FunctionAgent(llm=failures.model(llm), ...)`."""
+        return self.calls.models.recovered(
+            llm,
+            plain=["chat", "complete", "chat_with_tools"],
+            awaited=["achat", "acomplete", "achat_with_tools"],
+            streams=["astream_chat", "astream_complete", "astream_chat_with_tools"],
+        )
 
     def check(self, tool: FunctionTool) -> FunctionTool:
         """

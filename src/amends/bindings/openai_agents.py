@@ -17,16 +17,27 @@ Tools made with the SDK's own decorator turn exceptions into text before anythin
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import json
-from collections.abc import Callable
-from typing import Unpack, overload
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, Unpack, overload
 
 try:
-    from agents import FunctionTool, RunContextWrapper, default_tool_error_function
+    from agents import (
+        FunctionTool,
+        Model,
+        ModelProvider,
+        ModelResponse,
+        RunConfig,
+        RunContextWrapper,
+        default_tool_error_function,
+    )
     from agents import function_tool as sdk_function_tool
     from agents.exceptions import AgentsException, ModelBehaviorError
+    from agents.run_config import ToolErrorFormatterArgs
     from agents.tool import (
         resolve_function_tool_failure_error_function,
         set_function_tool_failure_error_function,
@@ -37,6 +48,7 @@ except ImportError as missing:
         "amends.bindings.openai_agents needs the OpenAI Agents SDK: pip install openai-agents"
     ) from missing
 
+from amends.bindings.model_calls import ModelCalls
 from amends.bindings.tool_arguments import by_function, by_schema
 from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure, check_description
 from amends.errors import ValidationError
@@ -88,6 +100,34 @@ class Failures:
         take its text for a result.
         """
         return self._guarded(tool, lambda arguments: by_schema(tool.params_json_schema, arguments))
+
+    def model(self, model: Model) -> Model:
+        """Return a model whose calls are recovered within bounds: `Agent(model=failures.model(model), ...)`."""
+        return _Recovered(model, self.calls.models)
+
+    def run_config(self, config: RunConfig | None = None) -> RunConfig:
+        """
+        Return a copy of the configuration of a run: `Runner.run(agent, question, run_config=failures.run_config())`.
+
+        Models that agents name are recovered, and the model reads which tools there are if it calls one that does not exist; the
+        SDK alone ends the run then.
+        """
+        changed = copy.copy(RunConfig() if config is None else config)
+        changed.model_provider = _Provider(changed.model_provider, self.calls.models)
+        if isinstance(changed.model, Model):
+            changed.model = self.model(changed.model)
+        changed.tool_not_found_behavior = "return_error_to_model"
+        if changed.tool_error_formatter is None:
+            changed.tool_error_formatter = self._unknown_tool
+        return changed
+
+    def _unknown_tool(self, problem: ToolErrorFormatterArgs[object]) -> str | None:
+        """Return what the model reads about a tool that does not exist."""
+        if problem.kind != "tool_not_found":
+            return None
+        names = sorted(_TOOLS.get() or ())
+        known = f" There are: {', '.join(names)}." if names else ""
+        return f"There is no tool of this name, so nothing happened.{known}"
 
     def check(self, tool: FunctionTool) -> FunctionTool:
         """
@@ -161,6 +201,51 @@ class Failures:
         group = getattr(config, "group_id", None)
         caller = Caller(run=id(usage), thread=group if isinstance(group, str) else None)
         return self.calls.run(id(usage), owner=usage, caller=caller)
+
+
+_TOOLS: ContextVar[tuple[str, ...]] = ContextVar("amends_openai_tools", default=())
+"""The names of the tools in the last request to the model."""
+_MOST_NAMES = 50
+
+
+class _Recovered(Model):
+    """A model whose calls are recovered. A stream is begun anew only before its first event."""
+
+    def __init__(self, model: Model, models: ModelCalls) -> None:
+        self._model, self._models = model, models
+
+    async def get_response(self, *args: Any, **options: Any) -> ModelResponse:
+        _note_tools(args, options)
+        return await self._models.acall(self._model, lambda model: model.get_response(*args, **options))
+
+    def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        _note_tools(args, options)
+        return self._models.astream(self._model, lambda model: model.stream_response(*args, **options))
+
+    async def close(self) -> None:
+        await self._model.close()
+
+
+class _Provider(ModelProvider):
+    """Recovers the calls of the models of another provider."""
+
+    def __init__(self, provider: ModelProvider, models: ModelCalls) -> None:
+        self._provider, self._models = provider, models
+        self._made: dict[int, tuple[Model, Model]] = {}
+
+    def get_model(self, model_name: str | None) -> Model:
+        model = self._provider.get_model(model_name)
+        if id(model) not in self._made:
+            self._made[id(model)] = model, _Recovered(model, self._models)
+        return self._made[id(model)][1]
+
+    async def aclose(self) -> None:
+        await self._provider.aclose()
+
+
+def _note_tools(args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+    tools = options.get("tools", args[3] if len(args) > 3 else ())
+    _TOOLS.set(tuple(str(each.name)[:64] for each in tools if hasattr(each, "name"))[:_MOST_NAMES])
 
 
 def _is_agent(tool: FunctionTool) -> bool:

@@ -14,9 +14,10 @@ read and formatted in the same way.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -38,7 +39,9 @@ try:
         UsageLimitExceeded,
         UserError,
     )
-    from pydantic_ai.messages import ToolReturn
+    from pydantic_ai.messages import ModelResponse, ToolReturn
+    from pydantic_ai.models import Model, StreamedResponse
+    from pydantic_ai.models.wrapper import WrapperModel
     from pydantic_ai.toolsets import WrapperToolset
 except ImportError as missing:
     raise ImportError(
@@ -93,6 +96,10 @@ class Failures(AbstractCapability[object]):
         """Return the agent's toolset, wrapped so that its failures are texts."""
         return _Guarded(toolset, self.calls)
 
+    def get_wrapper_model(self, model: Model) -> Model:
+        """Return the agent's model, whose requests are recovered."""
+        return _Recovered(model, self.calls)
+
     async def on_tool_execute_error(
         self,
         ctx: RunContext[object],
@@ -138,6 +145,28 @@ class Failures(AbstractCapability[object]):
         names = args if isinstance(args, Mapping) else {}
         failure = _run(self.calls, ctx).failed(call.tool_name, names, error, ran=False)
         raise _for_model(failure, ctx) from error
+
+
+class _Recovered(WrapperModel):
+    """A model whose requests are recovered. A stream is begun anew only if it could not be opened."""
+
+    def __init__(self, wrapped: Model, calls: ToolCalls) -> None:
+        super().__init__(wrapped)
+        self._calls = calls
+
+    async def request(self, *args: Any, **options: Any) -> ModelResponse:
+        """Make a request."""
+        return await self._calls.models.acall(self.wrapped, lambda model: model.request(*args, **options))
+
+    @asynccontextmanager
+    async def request_stream(self, *args: Any, **options: Any) -> AsyncIterator[StreamedResponse]:
+        """Open a stream."""
+        async with AsyncExitStack() as stack:
+
+            async def begin(model: Model) -> StreamedResponse:
+                return await stack.enter_async_context(model.request_stream(*args, **options))
+
+            yield await self._calls.models.acall(self.wrapped, begin)
 
 
 @dataclass

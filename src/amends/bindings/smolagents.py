@@ -18,7 +18,7 @@ import functools
 from collections.abc import Callable
 
 try:
-    from smolagents import Tool
+    from smolagents import Model, Tool
 except ImportError as missing:
     raise ImportError("amends.bindings.smolagents needs smolagents: pip install smolagents") from missing
 
@@ -52,6 +52,10 @@ class Failures(OneRun):
 
         guarded.forward = call
         return guarded
+
+    def model(self, model: Model) -> Model:
+        """Return a copy of a model whose calls are recovered within bounds, in place of smolagents' own repeats."""
+        return self.calls.models.recovered(model, plain=["generate"])
 
     def check(self, tool: Tool) -> Tool:
         """

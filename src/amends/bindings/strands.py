@@ -26,6 +26,7 @@ try:
         TypedEvent,
     )
     from strands.plugins import Plugin
+    from strands.types.exceptions import ModelThrottledException
 except ImportError as missing:
     raise ImportError(
         "amends.bindings.strands needs Strands Agents: pip install 'strands-agents>=1.62'"
@@ -43,6 +44,8 @@ from amends.bindings.tool_calls import (
     check_description,
 )
 from amends.errors import ValidationError
+from amends.errors.base import FaultError
+from amends.foreign import from_exception
 from amends.serving.server_errors import modules_of
 
 __all__ = ["Failures"]
@@ -67,15 +70,20 @@ class Failures(Plugin):
     def init_agent(self, agent: Agent) -> None:
         """Add the middleware to an agent."""
         agent.add_middleware(ExecuteToolStage, self._call_tool)
-        if self.calls.declared:
-            agent.add_middleware(InvokeModelStage, self._call_model)
+        agent.add_middleware(InvokeModelStage, self._call_model)
 
     async def _call_model(
         self,
         context: InvokeModelContext,
         call_next: Callable[[InvokeModelContext], AsyncIterator[TypedEvent]],
     ) -> AsyncIterator[TypedEvent]:
-        """Call the model, with the tools that find out about calls in doubt."""
+        """
+        Call the model, with recovery, and with the tools that find out about calls in doubt.
+
+        Raises:
+            FaultError: the model throttled the last try. Strands repeats its own exception for it, and tries would multiply.
+
+        """
         run, added = self._run(context), []
         for tool in context.tool_specs:
             name = tool["name"]
@@ -85,8 +93,14 @@ class Failures(Plugin):
                     added.append({**tool, "name": check, "description": check_description(name)})
         if added:
             context = context.replace(tool_specs=[*context.tool_specs, *added])
-        async for event in call_next(context):
-            yield event
+        asked = context
+        try:
+            async for event in self.calls.models.astream(
+                context.model, lambda model: call_next(asked.replace(model=model))
+            ):
+                yield event
+        except ModelThrottledException as error:
+            raise FaultError.from_fault(from_exception(error)) from error
 
     async def _call_tool(
         self,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import msgspec
 from msgspec.structs import replace
 
+from amends.bindings.model_calls import ModelCalls
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.fence import fenced_result
@@ -192,6 +193,8 @@ class Options(TypedDict, total=False):
     hosts: Collection[str]
     on_failure: Callable[[ToolFailure], object] | None
     timeout: float | None
+    model_policy: Policy | None
+    fallback_models: Sequence[object]
 
 
 class ToolCalls:
@@ -208,6 +211,9 @@ class ToolCalls:
         hosts: domains of set-up pages that the model may be shown.
         on_failure: is called with each `ToolFailure`.
         timeout: seconds for one call of a tool. A plain function then runs in a thread, which cannot be stopped, but the run goes on.
+        model_policy: limits of the recovery of the model's own calls; by default `amends.bindings.model_calls.MODEL`, and
+            `amends.recovery.policies.NONE` leaves them alone.
+        fallback_models: models that are asked when the agent's own is out of quota, overloaded or silent, or the context is too long.
         names_conversations: the binding gives the thread or session of each call, so `scope` may be left out.
 
     >>> calls = ToolCalls(read_only=["search"])
@@ -229,6 +235,8 @@ class ToolCalls:
         hosts: Collection[str] = (),
         on_failure: Callable[[ToolFailure], object] | None = None,
         timeout: float | None = None,
+        model_policy: Policy | None = None,
+        fallback_models: Sequence[object] = (),
         names_conversations: bool = False,
     ) -> None:
         for option, names in (("read_only", read_only), ("hosts", hosts)):
@@ -252,6 +260,7 @@ class ToolCalls:
                 "a ledger needs scope=, which separates the calls of users and conversations: give a text, or a function such as "
                 "scope=lambda caller: f'{caller.user}/{caller.thread}'"
             )
+        self.models = ModelCalls(model_policy, fallback_models)
         self.effects, self.scope, self.hosts = effects, scope, tuple(hosts)
         self.read_only, self.timeout = frozenset(read_only), timeout
         self.policy = TOOL if policy is None else policy

@@ -7,6 +7,7 @@ from agent_framework import (
     Agent,
     AgentSession,
     BaseChatClient,
+    ChatMiddlewareLayer,
     ChatResponse,
     ChatResponseUpdate,
     Content,
@@ -22,7 +23,7 @@ NAME = "Microsoft Agent Framework"
 REFUSED: frozenset[str] = frozenset()
 
 
-class Scripted(FunctionInvocationLayer, BaseChatClient):  # type: ignore[misc]
+class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):  # type: ignore[misc]
     """Asks the model of the case."""
 
     def __init__(self, model: Model) -> None:
