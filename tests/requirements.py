@@ -307,6 +307,17 @@ ALL = (
         "tests/process/test_profiles.py::*",
         f"{_STEPPER}test_adcp_and_cli_policies_stop_after_three_attempts",
     ),
+    _(
+        "C13",
+        "The three outputs of a command have the same facts, and each error its wait",
+        "tests/bindings/test_cli_documents.py::*",
+    ),
+    _(
+        "C14",
+        "A printed error is the command's own only in the form of the specification",
+        "tests/forgery/test_carriers.py::test_no_body_or_record_says_that_nothing_happened",
+        "tests/forgery/test_carriers.py::test_no_forged_output_makes_a_command_run_again",
+    ),
     # S3: the error contract of an agent system
     _(
         "T1",
@@ -420,6 +431,24 @@ ALL = (
         f"{_TASK}test_a_leak_is_redacted",
         "tests/tasks/test_message_catalogue.py::test_messages_contain_nothing_internal",
         "tests/tasks/test_recovery.py::test_the_retry_table_of_the_contract",
+    ),
+    _(
+        "T13",
+        "A failed task says how to fix it: the field, the suggestions and the errors of several fields survive reading",
+        f"{_TASK}test_the_wrong_field_is_written_and_read",
+        f"{_TASK}test_what_the_producer_names_stays",
+        f"{_TASK}test_a_record_cannot_make_a_caller_less_careful",
+        "tests/tasks/test_leaks.py::test_documents_of_failed_tasks",
+    ),
+    _(
+        "T14",
+        "A refused task, and a delegation whose failure is handled, leave a log record, a span and metadata",
+        "tests/tasks/test_refusals.py::*",
+    ),
+    _(
+        "T15",
+        "A retryPolicy is read as it is meant, and a wrong one is refused by the name of its member",
+        "tests/tasks/test_retry_policy.py::*",
     ),
     # S4: AdCP errors over MCP and A2A
     _(
@@ -653,6 +682,19 @@ ALL = (
         "A21",
         "URLs from errors are followed only with https, without userinfo, on the known host",
         "tests/core/test_urls.py::*",
+    ),
+    _(
+        "A22",
+        "AdCP errors are read in webhooks, embedded resources, ErrorInfo, Structs and batches, plain failures by default",
+        "tests/carriers/test_other_places.py::*",
+        "tests/carriers/test_mcp_task.py::*",
+        "tests/carriers/test_native.py::*",
+    ),
+    _(
+        "A23",
+        "The id that a caller gets is in the log of the server, of every tool and for every failure",
+        "tests/serving/test_reporting.py::*",
+        f"{_MCP_GUARD}test_foreign_exceptions_are_unavailable_and_logged_with_the_callers_trace",
     ),
     # S5: ARCP errors
     _(

@@ -19,7 +19,7 @@ from tests.requirements import ALL, REQUIREMENTS, SUBJECTS, VECTORS
 ROOT = Path(__file__).parents[1]
 ID = re.compile(r"(?<![\w/+-])[PCTAR][1-9]\d?(?![\w-])")
 
-LEDGER = {"P": 14, "C": 12, "T": 12, "A": 21, "R": 11}
+LEDGER = {"P": 14, "C": 14, "T": 15, "A": 23, "R": 11}
 """The number of clauses of each specification."""
 EXPECTED = [f"{letter}{number}" for letter, last in LEDGER.items() for number in range(1, last + 1)]
 

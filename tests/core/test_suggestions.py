@@ -74,6 +74,20 @@ def test_no_suggestion_contradicts_the_recovery(name):
     assert wrong == []
 
 
+@pytest.mark.parametrize("name", [name for name in names() if name != "app"])
+def test_no_message_for_the_user_asks_to_wait_in_vain(name):
+    """Of a failure that no repeat helps, the user is not told to try later."""
+    wrong = []
+    for _, code, recovery in (case for case in CASES if case[0] == name):
+        if recovery in {Recovery.TERMINAL, Recovery.CORRECTABLE}:
+            if row_for(name, code).recovery is recovery:
+                continue
+            told = user_message(Fault(code=code, vocabulary=name, recovery=recovery))
+            if re.search(r"(?i)again (later|in a)|like to try again|want me to try again", told):
+                wrong.append((code, recovery.value, told))
+    assert wrong == []
+
+
 @pytest.mark.parametrize("status", [401, 403, 404, 409, 410, 422, 501])
 def test_a_refusal_of_an_upstream(status):
     """A handler whose upstream refused answers "terminal", and does not say "try again later"."""

@@ -14,6 +14,8 @@ import warnings
 import pytest
 
 from amends import stores
+from amends.effects import Effects
+from amends.effects.errors import LedgerUnavailableError
 from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeError
 from amends.stores.nats import retried_sends, scan
 from amends.stores.nats.deliveries import Deliveries
@@ -530,6 +532,58 @@ async def test_a_scan_is_complete_whichever_replica_answers(tmp_path):
                 finally:
                     os.kill(behind.process.pid, signal.SIGCONT)
                 assert await asyncio.gather(*(found(f"{number}/") for _ in range(8))) == [rows] * 8
+    finally:
+        cluster.stop()
+
+
+async def test_a_store_on_the_side_of_the_minority(tmp_path):
+    """Two of three servers do not answer: nothing is read as complete, written or done, and afterwards all of it works."""
+    cluster = NatsCluster(tmp_path)
+    await asyncio.to_thread(cluster.start)
+    url = cluster.url("parted")
+    try:
+        async with await stores.open(url) as store:
+            # The servers have found each other, and the store exists.
+            await store.table("t").put("before", b"0")
+        async with await stores.open(f"{url}&timeout=5") as store, Effects(store) as effects:
+            table, paid = store.table("t"), []
+
+            @effects.once(key="order")
+            async def pay(order):
+                paid.append(order)
+                return "receipt"
+
+            await table.put("first", b"1")
+            assert await pay(1) == "receipt"
+            here = store._streams.connection.client._server_info["server_name"]
+            others = [node for node in cluster.nodes if node.name != here]
+            for node in others:
+                os.kill(node.process.pid, signal.SIGSTOP)
+            try:
+                with pytest.raises(stores.StoreUnavailableError):
+                    await table.put("second", b"2")
+                with pytest.raises(stores.StoreUnavailableError):
+                    _ = [row async for row in table.scan()]
+                with pytest.raises(LedgerUnavailableError):
+                    await pay(2)
+                assert paid == [1]
+            finally:
+                for node in others:
+                    os.kill(node.process.pid, signal.SIGCONT)
+            end = time.monotonic() + 60
+            while True:
+                try:
+                    await table.put("third", b"3")
+                    assert await pay(2) == "receipt"
+                    break
+                except (stores.StoreError, LedgerUnavailableError):
+                    assert time.monotonic() < end
+            assert await pay(1) == await pay(2) == "receipt"
+            assert paid == [1, 2]
+            keys = {row.key async for row in table.scan()}
+            # The write without an acknowledgement may have arrived.
+            assert keys >= {"before", "first", "third"}
+            assert keys <= {"before", "first", "second", "third"}
     finally:
         cluster.stop()
 

@@ -80,7 +80,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     def user_message_under(self, recovery: Recovery) -> str:
         """Return the message for the end user; it does not ask for another try where no repeat helps."""
         invites = self.recovery in {Recovery.TRANSIENT, Recovery.UNCERTAIN}
-        return _LASTING if invites and recovery is Recovery.TERMINAL else self.user_message
+        return _INSTEAD.get(recovery, self.user_message) if invites else self.user_message
 
 
 _COMPATIBLE = frozenset({(Recovery.TERMINAL, Recovery.CORRECTABLE), (Recovery.UNCERTAIN, Recovery.TRANSIENT)})
@@ -91,7 +91,11 @@ _STEPS = {
     Recovery.UNCERTAIN: "Find out whether it took effect, then try once more where a repeat is safe",
 }
 """What a caller can do in general, by the recovery class."""
-_LASTING = "That didn't work, and another try won't help. Please report it."
+_INSTEAD = {
+    Recovery.CORRECTABLE: "That didn't work as it was asked for. Please change it first.",
+    Recovery.TERMINAL: "That didn't work, and another try won't help. Please report it.",
+}
+"""The messages for the end user where those of the row ask for another try."""
 
 
 class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
