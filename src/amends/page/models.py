@@ -242,7 +242,7 @@ def _failure_row(trace: Trace) -> FailureRow:
         upstream=first.upstream,
         what="" if last.outcome == "lost" else (first.name or subject(first)),
         code=trace.code,
-        status="" if first.fault.status is None else str(first.fault.status),
+        status=_status(first if last.succeeded or last.outcome not in ENDS else last),
         vendor=vendor,
         decision="" if decided is None else str(decided.action.value),
         why="" if decided is None else REASONS.get(decided.reason, decided.reason),
@@ -251,6 +251,10 @@ def _failure_row(trace: Trace) -> FailureRow:
         sentence=_sentence(trace, last),
         tone=tone(trace.outcome),
     )
+
+
+def _status(event: Event) -> str:
+    return "" if event.fault.status is None else str(event.fault.status)
 
 
 def _link(trace: str) -> str:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -23,6 +24,8 @@ from amends.stores.errors import TrimmedError
 __all__ = ["Filter", "Reader", "open_reader"]
 
 _PAGE = 128
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
+"""Texts that an entry holds as they are, without escapes."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +63,10 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     def may_match(self, entry: bytes) -> bool:
         """Return whether an entry can hold a wanted event: a quick look before it is decoded."""
-        return not self.trace or not self.trace.isalnum() or self.trace.encode() in entry
+        return all(
+            not text or not _PLAIN.fullmatch(text) or text.encode() in entry
+            for text in (self.trace, self.code, self.upstream, self.outcome, self.where)
+        )
 
 
 _ALL = Filter()

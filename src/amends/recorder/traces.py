@@ -55,7 +55,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     """The outcome of the last event that ended something; else of the last event."""
     code: str
-    """The code of the first failure."""
+    """The code of the failure that was passed on or raised; of a recovered one, the code of the first failure."""
     tries: int
     """The most tries that one operation made."""
     processes: tuple[str, ...]
@@ -100,12 +100,18 @@ def _trace(id: str, events: list[Event]) -> Trace:
         began=events[0].at - (events[0].elapsed or 0.0),
         ended=events[-1].at,
         outcome=(ends or events)[-1].outcome,
-        code=events[0].fault.code,
+        code=_code(ends, events),
         tries=max(event.attempt for event in events),
         processes=tuple(dict.fromkeys(event.process for event in events if event.process)),
         lines=tuple(_line(event) for event in events),
         events=tuple(events),
     )
+
+
+def _code(ends: list[Event], events: list[Event]) -> str:
+    """Return the code that a failure ended with; of one that was recovered, the code it began with."""
+    last = ends[-1] if ends else events[0]
+    return events[0].fault.code if last.succeeded or last.outcome == "lost" else last.fault.code
 
 
 def _line(event: Event) -> TraceLine:

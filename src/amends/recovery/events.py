@@ -37,6 +37,7 @@ __all__ = [
     "only_hooks",
     "plain_url",
     "publish",
+    "record_event",
     "remove_hook",
     "request_facts",
     "set_hooks",
@@ -356,6 +357,12 @@ def publish(
 
 
 _NOTHING_HELD: AbstractContextManager[object] = nullcontext()
+
+
+def record_event(kind: str, stepper: Stepper, now: float, upstream: object, trace: str) -> None:
+    """Report an event to the recorder only."""
+    if recording.active():
+        _record(kind, stepper, now, upstream, trace)
 
 
 def _record(kind: str, stepper: Stepper, now: float, upstream: object, trace: str) -> None:

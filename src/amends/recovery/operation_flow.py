@@ -35,7 +35,7 @@ from amends.recovery.classify import (
     waited_below,
 )
 from amends.recovery.clock import CLOCK
-from amends.recovery.events import LONG_WAIT, publish
+from amends.recovery.events import LONG_WAIT, publish, record_event
 from amends.recovery.failover import Failover
 from amends.recovery.give_up import final_error, with_fault, with_wait
 from amends.recovery.history import Attempt
@@ -89,6 +89,7 @@ class Flow:
         "number",
         "only",
         "plan",
+        "queued",
         "repeats",
         "stepper",
         "trace",
@@ -147,6 +148,8 @@ class Flow:
         """Why no further call is made, such as "delivered": the caller has a part of the result."""
         self.notes: list[str] = []
         self.trace = ""
+        self.queued: Stepper | None = None
+        """What was published about the wait of the first call."""
         self.stepper = Stepper(
             policy=policy,
             operation=plan.new_operation() if plan.operation.keyed else plan.operation,
@@ -537,6 +540,9 @@ class Flow:
         if before.history:
             with self._publish("recovered"):
                 pass
+        elif self.queued is not None:
+            # The record says that the call waits; nothing else in it would say that it does not any more.
+            record_event("recovered", self.queued, CLOCK.now(), self.upstream, self.trace)
         self.stepper = before.succeeded(
             started=outcome.sent, ended=outcome.ended, parked=outcome.parked, target=self._target_name
         )
@@ -578,7 +584,8 @@ class Flow:
         stepper = self.stepper
         waiting = Decision(action=Action.RETRY, delay=seconds, reason="queued")
         fault = stepper.fault or upstream.refusal(CLOCK.now())
-        return self._publish("queued", replace(stepper, fault=fault, verdict=waiting))
+        self.queued = replace(stepper, fault=fault, verdict=waiting)
+        return self._publish("queued", self.queued)
 
     def _publish(self, kind: str, stepper: Stepper | None = None) -> AbstractContextManager[object]:
         self.trace = self.trace or urandom(16).hex()
