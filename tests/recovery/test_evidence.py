@@ -9,6 +9,7 @@ from amends.recovery.evidence import (
     ALONE,
     CHANCE,
     HINT,
+    KNOWN,
     LEARNED,
     MEMORY,
     OUTAGE,
@@ -70,15 +71,18 @@ def test_old_failures_are_no_evidence():
 
 
 def test_operations_that_are_refused_again_are_no_evidence():
-    """Until a repeat succeeds, the refusals concern single callers."""
+    """While other calls succeed, the refusals concern single callers. When all are refused, they are evidence as any."""
     evidence, now = known()
     evidence.count_repeat(refused=True)
     assert not evidence.refused_alone
     for _ in range(round(1 / AGAIN / (1 - ALONE))):
         evidence.count_repeat(refused=True)
     assert evidence.refused_alone
-    assert needed(evidence, now, REFUSED, repeat=True) > 30
-    assert evidence.run == 0
+    for _ in range(30):
+        assert evidence.judge(now, now - 0.5, REFUSED, repeat=True, probe=False) != OUTAGE
+        assert evidence.run == 0
+        evidence.unbroken = 0
+    assert KNOWN < needed(evidence, now, REFUSED, repeat=True) < 3 * KNOWN
     for _ in range(3):
         evidence.count_repeat(refused=False)
     assert not evidence.refused_alone
@@ -248,6 +252,7 @@ def test_first_repeats_that_are_refused_again_are_no_sign_of_too_many_calls():
     assert evidence.together
     for _ in range(12):
         evidence.count_first()
+    evidence.unbroken = 0  # the controller notes that they succeeded
     assert not evidence.together
 
 

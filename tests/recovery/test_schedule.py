@@ -119,7 +119,7 @@ def known(rate):
 
 @pytest.mark.parametrize(
     ("kind", "rate", "first", "longest"),
-    [(PLAIN, 10.0, 0.5, 5.0), (PLAIN, 0.1, 5.0, 10.0), (SILENT, 10.0, 5.0, 5.0), (SILENT, 0.1, 7.5, 15.0)],
+    [(PLAIN, 10.0, 0.5, 5.0), (PLAIN, 0.1, 5.0, 10.0), (SILENT, 10.0, 4.0, 5.0), (SILENT, 0.1, 7.5, 15.0)],
 )
 def test_processes_that_send_few_calls_probe_less_often(kind, rate, first, longest):
     """Many of them may share the service. Each failed probe doubles the gap, up to a cap."""
@@ -232,7 +232,9 @@ def test_the_latest_named_time_holds():
         (PLAIN, 0.04, [5.0, 10.0, 20.0, 25.0, 25.0]),
         (PLAIN, 0.01, [5.0, 10.0, 20.0, 30.0, 30.0]),
         (PLAIN, 0.0, [5.0, 10.0, 20.0, 30.0, 30.0]),
-        (SILENT, 10.0, [5.0, 5.0]),
+        (SILENT, 100.0, [1.0, 1.5, 2.25, 3.375, 5.0, 5.0]),
+        (SILENT, 10.0, [4.0, 5.0]),
+        (SILENT, 8.0, [5.0, 5.0]),
         (SILENT, 0.4, [5.0, 10.0, 10.0]),
         (SILENT, 0.32, [6.25, 12.5, 12.5]),
         (SILENT, 0.1, [7.5, 15.0, 15.0]),

@@ -133,6 +133,8 @@ class Controller:
             evidence.count_first()
         if self.state == OPEN:
             self.traffic.succeeded_open(now, sent)
+            if evidence.unbroken:
+                evidence.unbroken = 0
             if evidence.run or evidence.share:
                 crowded = self.crowded
                 evidence.learn_chance()
@@ -141,6 +143,7 @@ class Controller:
                     self._limit_room(now)
             return
         self.traffic.succeeded(now, sent)
+        evidence.unbroken = 0
         if sent <= self.left_open and not repeat:
             self.traffic.failed(now)
         beside_probe = self.state == SHUT and not self.hold.is_probe(sent)
@@ -215,7 +218,7 @@ class Controller:
                 self.pace.keep(strained=evidence.strained)
             self._go(SHUT, now)
             self.since, self.limited = evidence.run_since, limited
-            hold.begin(now, draw, kind, hint)
+            hold.begin(now, draw, kind, hint, inflight=self.inflight)
         elif found == UNUSUAL_HINT:
             if state != WARY:
                 self._go(WARY, now)
@@ -309,6 +312,7 @@ class Controller:
         elif self.state == OPEN:
             self.left_open = now
             traffic.before, traffic.since, traffic.arrived_since = traffic.demand(now), inf, 0
+            traffic.batch = 0.0
             traffic.good_before, traffic.arrivals_before = traffic.good_rate(now), traffic.arrivals
         self.state = state
 

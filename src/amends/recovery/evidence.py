@@ -69,7 +69,7 @@ class Traffic:
 
     __slots__ = (
         "_arrived", "_calls_good", "_failed", "_good", "_peak", "_rolled_at", "_span", "_total", "_trips", "_usual", "_waited", "arrivals_before", "arrived_since",
-        "before",
+        "batch", "before",
         "calls", "good_before", "last_answered", "peak", "since", "usual",
     )  # fmt: skip
 
@@ -83,6 +83,8 @@ class Traffic:
         self.before, self.since = 0.0, 0.0
         """The demand when the trouble began, and since when it is over: while calls are held back, workers that wait make no
         new ones."""
+        self.batch = 0.0
+        """The demand of a batch that failed together; 0 if there was none."""
         self.last_answered = -inf
         """The latest send time of all calls that were answered by a working service."""
         self.usual = self.peak = 0.0
@@ -127,6 +129,8 @@ class Traffic:
         self._failed += 1
         if self.since == inf:
             self.before = self.demand(now)
+            if self.arrivals + self._failed >= ENOUGH:
+                self.batch = max(self.batch, self.burst(now))
 
     def know(self, now: float, rate: float) -> None:
         """Take over how many operations arrived and succeeded per second lately, if that is more than is known here."""
@@ -208,7 +212,19 @@ class Evidence:
     """The failures since the last success, and what is learned from them."""
 
     __slots__ = (
-        "_again", "_failed_at", "_first", "_likelihood", "_repeats", "_traffic", "_verdict_at", "run", "run_since", "share", "strained",
+        "_again",
+        "_failed_at",
+        "_first",
+        "_likelihood",
+        "_repeats",
+        "_traffic",
+        "_unbroken_since",
+        "_verdict_at",
+        "run",
+        "run_since",
+        "share",
+        "strained",
+        "unbroken",
     )  # fmt: skip
 
     def __init__(self, traffic: Traffic) -> None:
@@ -221,6 +237,9 @@ class Evidence:
         """Whether a slow or missing answer shows that the service has too much work."""
         self._likelihood, self._failed_at, self._verdict_at = 1.0, -inf, 0.0
         self._again, self._repeats = 0.0, 0
+        self._unbroken_since = 0.0
+        self.unbroken = 0
+        """Failures in a row, those of single callers too."""
         self._first = 0.0  # the share of first calls that are refused
 
     @property
@@ -230,12 +249,23 @@ class Evidence:
 
     @property
     def refused_alone(self) -> bool:
-        """Whether refusals concern single callers: operations that were refused are refused again."""
-        return self._again > ALONE
+        """Whether refusals concern single callers: operations that were refused are refused again, and others succeed."""
+        return self._again > ALONE and not self._all_refused
+
+    @property
+    def _all_refused(self) -> bool:
+        """Whether no call succeeded while several were refused, for longer than answers take."""
+        traffic = self._traffic
+        longest = 2.0 * max(traffic.usual, traffic.peak)
+        return (
+            self.unbroken >= KNOWN and traffic.answered and self._failed_at > self._unbroken_since + longest
+        )
 
     @property
     def together(self) -> bool:
         """Whether refusals concern all callers: most repeats are not refused again, or first calls are refused nearly as often."""
+        if self._all_refused:
+            return True
         single = self._again > ALONE if self._repeats >= KNOWN else self._again >= 0.5
         return not single or self._first > ALONE * self._again
 
@@ -260,6 +290,9 @@ class Evidence:
         `repeat`: it was not the first call of its operation; `probe`: no other calls are sent.
         """
         refused = kind in {HINT, REFUSED}
+        self.unbroken += 1
+        if self.unbroken == 1:
+            self._unbroken_since = now
         if refused and not repeat and not probe:
             self._first += AGAIN * (1.0 - self._first)
         if repeat and refused and not probe and self.run < KNOWN:
@@ -309,7 +342,7 @@ class Evidence:
 
     def forget_run(self) -> None:
         """Forget the present run of failures."""
-        self.run, self._likelihood = 0, 1.0
+        self.run, self.unbroken, self._likelihood = 0, 0, 1.0
 
     def wait_for_answers(self, now: float, trip: float) -> None:
         """Give no verdict before the calls that are sent from now on could be answered; an answer took `trip`."""

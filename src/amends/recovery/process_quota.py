@@ -26,6 +26,7 @@ from functools import partial
 from threading import Lock
 
 from amends.recovery.clock import CLOCK
+from amends.recovery.schedule import PER_SUCCESS_SILENT
 from amends.recovery.upstream import Upstream, for_repeats
 
 __all__ = ["ProcessQuota", "callee_of", "process_quota"]
@@ -40,9 +41,6 @@ SAVED = 8.0
 SAVED_SECONDS = 15.0
 """The same in seconds of the successes before, if that is more. More: a busy program makes more calls when an outage begins;
 fewer: it fails more in short outages than a loop of five tries."""
-PER_SUCCESS_SILENT = 0.1
-"""Repeats of time-outs that a success earns, at most one is saved. More: fleets of small clients keep an overloaded service
-busy with calls that time out; fewer: where answers get lost, fewer of the calls are repeated."""
 LONG = 0.5
 """Seconds without an answer that count as a time-out. Shorter: lost connections count; longer: as for PER_SUCCESS_SILENT."""
 COLD_LONG = 5.0

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 from math import exp, inf
 
-from amends.recovery.evidence import HINT, KNOWN, SILENT, Traffic
+from amends.recovery.evidence import HINT, KNOWN, SILENT, STALE, Traffic
 
-__all__ = ["CAP_PLAIN", "DOUBTED", "KEPT", "LEAST_PACE", "Hold", "Pace"]
+__all__ = ["CAP_PLAIN", "DOUBTED", "KEPT", "LEAST_PACE", "PER_SUCCESS_SILENT", "Hold", "Pace"]
 
 FIRST_SILENT, CAP_SILENT = 5.0, 15.0
 """Seconds to the first probe after silence (half of the cap, if that is more), and the longest gap. Shorter: a fleet's probes
 keep the service busy; longer: later recovery."""
 FIRST_PLAIN, CAP_PLAIN = 0.5, 30.0
 """The same after plain failures, which cost the service little. Shorter: more calls; longer: later recovery."""
-ASIDE, CAP_ASIDE = 0.1, 60.0
-"""For repeats beside first calls that are sent anyway: their part of the calls after silence, and the longest gap between probes. More: a
-fleet's repeats keep the service busy; less: what waits is sent later."""
+PER_SUCCESS_SILENT = 0.1
+"""Repeats of time-outs that a success earns where no Upstream holds back calls, at most one is saved. Such repeats are sent at this part of the
+pace, and a busy process probes after silence with a quarter of it. More: fleets of small clients keep an overloaded service
+busy with calls that time out; fewer: where answers get lost, fewer of the calls are repeated, and later."""
 LEAST_CAP = 5.0
 """The cap of a process that sends many calls. Shorter: more calls in a long outage; longer: later recovery."""
 PRESUMED, PRESUMED_AFTER, PRESUMED_WARY = 4.0, 1.0, 0.1
@@ -122,8 +123,17 @@ class Hold:
         if held:
             self.resume_at = max(self.resume_at, now + min(hint, KEPT))
 
-    def begin(self, now: float, draw: float, kind: int, hint: float, *, failed_probe: bool = False) -> None:
-        """Begin a hold, or a longer one if its probe failed."""
+    def begin(
+        self,
+        now: float,
+        draw: float,
+        kind: int,
+        hint: float,
+        *,
+        failed_probe: bool = False,
+        inflight: int = 0,
+    ) -> None:
+        """Begin a hold, or a longer one if its probe failed. `inflight`: calls that have not ended yet."""
         self._traffic.discard_window(now)
         self._failed_probes = self._failed_probes + 1 if failed_probe else 0
         self.probe_sent = -1.0
@@ -138,11 +148,14 @@ class Hold:
         self.until = 0.0
         rate = max(self._traffic.rate(now), 1e-9)
         if kind == SILENT and self._aside:
-            cap = min(CAP_ASIDE, max(LEAST_CAP, 1.0 / (ASIDE * max(self._traffic.burst(now), 1e-9))))
+            cap = min(STALE, max(LEAST_CAP, 1.0 / (PER_SUCCESS_SILENT * max(self._traffic.burst(now), 1e-9))))
             first = max(FIRST_SILENT, cap / 2.0)
         elif kind == SILENT:
             cap = min(CAP_SILENT, max(LEAST_CAP, 4.0 / rate))
             first = max(FIRST_SILENT, cap / 2.0)
+        if kind == SILENT:
+            calls = max(self._traffic.burst(now) + inflight / self._traffic.seconds(now), 1e-9)
+            first = min(first, max(1.0, 4.0 / (PER_SUCCESS_SILENT * calls)))
         else:
             cap = min(CAP_PLAIN, max(LEAST_CAP, 1.0 / rate))
             first = min(LEAST_CAP, max(FIRST_PLAIN, 0.5 / max(self._traffic.burst(now), 1e-9)))
@@ -220,9 +233,9 @@ class Pace:
         traffic = self._traffic
         demand = traffic.demand(now)
         if strained:  # what arrives has to be served; workers that waited do not add to it
-            demand = traffic.rate(now) if traffic.good_before else traffic.burst(now)
+            demand = traffic.rate(now) if traffic.good_before else max(traffic.burst(now), traffic.batch)
             if self._aside and traffic.good_before:
-                demand *= ASIDE
+                demand *= PER_SUCCESS_SILENT
         demand = max(demand, LEAST_PACE)
         self.per_second, self._undisturbed = (
             (START if strained or traffic.good_before else REFUSED_PACE) * demand,
