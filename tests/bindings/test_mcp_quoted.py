@@ -5,9 +5,10 @@ import json
 import pytest
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import CallToolResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, CallToolResult, TextContent
 
-from amends import FaultError, Operation, extract
+from amends import FaultError, Operation, Policy, Upstream, extract
 from amends.bindings.mcp import Client
 from amends.recovery import ADCP
 
@@ -110,3 +111,24 @@ def test_other_texts_are_not_read(text):
     """Incomplete, nested, large and ordinary documents: the failure has no more exact code."""
     result = {"isError": True, "content": [{"type": "text", "text": text}]}
     assert extract(result, native=True).code == "INTERNAL_ERROR"
+
+
+async def test_the_service_behind_the_tools_can_be_named():
+    """With `Upstream(vendor=…)` the numbers of that service decide, in a result and in the data of an error."""
+    made = MCPServer("calls")
+    expired = {"code": 124, "message": "Access token is expired."}
+
+    @made.tool()
+    def call(how: str) -> CallToolResult:
+        if how == "error":
+            raise MCPError(INTERNAL_ERROR, "…", expired)
+        return CallToolResult(content=[TextContent(type="text", text=json.dumps(expired))], is_error=True)
+
+    for how in ("result", "error"):
+        codes = []
+        for upstream in (Upstream("calls", vendor="zoom"), None):
+            async with Client(made, policy=Policy(attempts=1), upstream=upstream) as client:
+                with pytest.raises(FaultError) as caught:
+                    await client.call_tool("call", {"how": how})
+                codes.append(caught.value.fault.code)
+        assert codes == ["UNAUTHENTICATED", "INTERNAL_ERROR"], how

@@ -158,3 +158,42 @@ def test_the_applications_own_addresses():
     finally:
         _BOOK.origins = {}
         vendor_of_origin.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"status": "error", "code": 429, "message": "…"}, "RATE_LIMITED"),
+        ({"success": False, "error": "…", "code": "quota_exceeded"}, "QUOTA_EXCEEDED"),
+        ({"ok": False, "error_code": "INVALID_API_KEY", "message": "…", "data": None}, "UNAUTHENTICATED"),
+        ({"status": "failed", "code": 429, "message": "…"}, None),
+        ({"id": "1", "status": "error", "code": "quota_exceeded"}, None),
+        ({"status": "error", "code": "quota_exceeded", "data": {"rows": 1}}, None),
+        ({"status": "error", "code": "E_17", "message": "…"}, None),
+        ({"status": "error", "type": "rate_limited", "code": 429}, None),
+    ],
+)
+def test_an_answer_that_says_nothing_but_that_it_failed(body, code):
+    """A flag and a code with a meaning; a record of something that failed has more members, and a result is no failure."""
+    fault = extract({"status": 200, "headers": {}, "body": body}, in_success=True)
+    assert (None if fault is None else fault.code) == code
+
+
+@pytest.mark.parametrize("vendor", [None, "hubspot"])
+def test_the_parts_of_a_207_are_read_by_the_code_words_of_services(vendor):
+    """A part without a status or a code of ours has the sender's."""
+    body = {
+        "status": "COMPLETE",
+        "results": [],
+        "errors": [{"status": "error", "category": "OBJECT_NOT_FOUND"}],
+    }
+    fault = extract({"status": 207, "headers": {}, "body": body}, vendor=vendor)
+    assert (fault.code, [part.code for part in fault.errors]) == ("PARTIAL_FAILURE", ["NOT_FOUND"])
+
+
+def test_batches_whose_answer_is_a_list():
+    """CouchDB's bulk documents and Mandrill's recipients: one of two failed."""
+    saved = [{"ok": True, "id": "a", "rev": "1"}, {"id": "b", "error": "conflict", "reason": "…"}]
+    fault = extract({"status": 201, "headers": {}, "body": saved}, in_success=True)
+    assert (fault.code, [part.code for part in fault.errors]) == ("PARTIAL_FAILURE", ["CONFLICT"])
+    assert extract({"status": 201, "headers": {}, "body": saved[:1]}, in_success=True) is None

@@ -204,6 +204,7 @@ class Recovering:
                 options[name] = guard_callback(options[name], name)
         super().__init__(*args, **options)
         transport = getattr(self, "transport", None)
+        self._vendor = upstream.vendor if isinstance(upstream, Upstream) else None
         self._own = own or is_own_address(getattr(transport, "url", None))
         # To a server in this process, messages are passed on as objects.
         self._encodes = not isinstance(transport, FastMCPTransport)
@@ -325,7 +326,7 @@ class Recovering:
                 check_text(name, arguments, own_args, sent)
             result = await _plain(client, "call_tool_mcp")(name, arguments, *own_args, **sent)
             if getattr(result, "is_error", False):
-                raise trusted(failed_result(result), own=self._own, call=call_id)
+                raise trusted(failed_result(result, self._vendor), own=self._own, call=call_id)
             # Parsing may list the tools, so it is done with the session of the call.
             return await parse_result(client, name, result) if parsed else result
 
@@ -400,7 +401,7 @@ class Recovering:
                 async with self.new() as client:  # type: ignore[attr-defined]
                     return await _attempt_on(client, call)
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
-            error, _ = error_of(exc)
+            error, _ = error_of(exc, self._vendor)
             error = trusted(error, own=error.own or self._own)
             raise error from error.__cause__
 

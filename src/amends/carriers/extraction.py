@@ -98,14 +98,14 @@ def examine(
         except Unreadable:
             return found, reading
     if isinstance(response, list) and (responses := _batch(plain(response), via)):
-        return found, _joined([examine(each, via, native=True)[1] for each in responses])
+        return found, _joined([examine(each, via, vendor=vendor, native=True)[1] for each in responses])
     # A2A 1.0 over REST sends the same error objects as Google's services.
     also = (
         "a2a"
         if via is None and found == "http" and isinstance(response, dict) and "status" not in response
         else found
     )
-    return found, read_native(response, also) or reading
+    return found, read_native(response, also, vendor) or reading
 
 
 def _examine(

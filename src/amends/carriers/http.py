@@ -63,7 +63,7 @@ def read(
     raw = response.get("body")
     body = _body(raw)
     if status == 207:
-        return _multi_status(body)
+        return _multi_status(body, vendor)
     fields = header_fields.lower_names(response.get("headers"))
     if status < 400:
         return _in_success(response, fields, raw if body is None else body, vendor, now)
@@ -151,12 +151,24 @@ def _body(body: Any) -> Any:
     return None if body is TOO_DEEP else body
 
 
-def _multi_status(body: Any) -> Reading:
+def _multi_status(body: Any, vendor: str | None) -> Reading:
     """Read a 207. If it has problems the call did not fail, and each problem is decided by itself."""
     errors = body.get("errors") if isinstance(body, dict) else None
     if not isinstance(errors, list) or not any(isinstance(item, dict) for item in errors):
-        return NOT_FAILED
+        parts = None if vendor is None else _batches().in_batch(body, None)
+        return NOT_FAILED if parts is None else Reading(False, parts, "body", body, False)
     fault = problem.fault_of(body, 207, None, _BODY)
+    items = [item for item in errors[:_MOST_PARTS] if isinstance(item, dict)]
+    if (
+        fault is not None
+        and len(fault.errors) == len(items)
+        and any(p.code == _UNKNOWN for p in fault.errors)
+    ):
+        parts = [
+            _known_part(item, vendor) or part if part.code == _UNKNOWN else part
+            for item, part in zip(items, fault.errors, strict=True)
+        ]
+        fault = _batches().partial(parts) if parts != list(fault.errors) else fault
     return Reading(failed=False, fatal=False, path="body", error=body, fault=fault)
 
 
@@ -200,6 +212,23 @@ def _from_vendor(
     sender = None if fault.details is None or fault.origin is None else fault.origin.dialect
     origin = Origin(sender or "problem", path, "transport")
     return Reading(True, replace(fault, origin=origin), path, None, True)
+
+
+def _batches() -> ModuleType:
+    """Return the reader of batches, loaded on first use."""
+    from amends.vendors import batches
+
+    return batches
+
+
+_MOST_PARTS = 1000
+_UNKNOWN = "UNKNOWN"
+
+
+def _known_part(item: dict[str, Any], vendor: str | None) -> Fault | None:
+    """Return the fault of a part whose code word has a meaning for a service; None if it has none."""
+    found: Fault | None = _vendors().read(400, {}, item, vendor=vendor)
+    return None if found is None or found.code == "BAD_REQUEST" else found
 
 
 def _vendors() -> ModuleType:

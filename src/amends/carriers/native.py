@@ -17,7 +17,7 @@ from amends.carriers import jsonrpc
 from amends.carriers.detection import state_of, task_in, text_items
 from amends.carriers.jsonrpc import RESERVED
 from amends.carriers.mcp_task import outcome_of
-from amends.carriers.quoted import quoted_fault
+from amends.carriers.quoted import fault_in_data, fault_in_task, quoted_fault
 from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
 from amends.core.instants import bounded, duration
@@ -120,13 +120,14 @@ _LONGEST_REASON = 64
 _MAX_FIELDS = 100
 
 
-def read(document: Any, via: str | None) -> Reading | None:
+def read(document: Any, via: str | None, vendor: str | None = None) -> Reading | None:
     """
     Read a failure of a document without an AdCP error. Returns None if it reports none.
 
     Args:
         document: a plain document of MCP, A2A or JSON-RPC, or an HTTP response.
         via: mcp, a2a, jsonrpc or http; None: its shape decides.
+        vendor: the service that the tool or agent calls, if known: its answers may be quoted.
 
     """
     found = as_dict(plain(document))
@@ -138,19 +139,21 @@ def read(document: Any, via: str | None) -> Reading | None:
         found = outcome_of(found)
     error = found.get("error") if jsonrpc.is_response(found) else None
     if truthy(error):
-        return _rpc_error(mapping(error) or {}, via)
+        return _rpc_error(mapping(error) or {}, via, vendor)
     inner = as_dict(found.get("result")) if jsonrpc.is_response(found) else None
     for result in (found, inner):
         if result is None:
             continue
         if via != "a2a" and result.get("isError") is True:
-            quoted = quoted_fault(result, FRAMED)
+            quoted = quoted_fault(result, FRAMED, vendor)
             if quoted is not None:
                 return Reading(True, quoted, "content", result, True)
             message = " ".join(text_items(result.get("content")))
             return _reading(INTERNAL, _CONTENT, message, result)
         task = task_in(result)
         meaning = None if via == "mcp" else _STATES.get(state_of(task) or "")
+        if meaning is INTERNAL and (answer := fault_in_task(task, vendor)) is not None:
+            return Reading(True, answer, _STATUS.path, task, True)
         if meaning is not None:
             return _reading(meaning, _STATUS, _status_text(task), task)
     return None
@@ -188,8 +191,8 @@ def _unknown_session(response: dict[str, Any]) -> Reading | None:
     return _reading(NOT_SENT, _SESSION, text(error.get("message")) or "", body, status=404)
 
 
-def _rpc_error(error: dict[str, Any], via: str | None) -> Reading:
-    """Read a JSON-RPC error by google.rpc's details, else by its number."""
+def _rpc_error(error: dict[str, Any], via: str | None, vendor: str | None) -> Reading:
+    """Read a JSON-RPC error by google.rpc's details, else by its number, or by the answer in `data` if that says more."""
     number = integer(error.get("code"))
     info: dict[str, Any] = {}
     fields: list[Fault] = []
@@ -205,6 +208,11 @@ def _rpc_error(error: dict[str, Any], via: str | None) -> Reading:
             wait = _delay(item)
     details = {**({} if number is None else {"jsonrpc": number}), **info}
     meaning = INVALID if fields else _meaning(number, info, via)
+    if (meaning is INTERNAL or meaning is LOST) and not info and wait is None:
+        answer = fault_in_data(error.get("data"), vendor)
+        if answer is not None:
+            shown = details if answer.details is None else {**answer.details, **details}
+            return Reading(True, replace(answer, details=shown or None), _RPC.path, error, True)
     if wait is not None and meaning.code == "INTERNAL_ERROR":
         meaning = LOST
     return _reading(

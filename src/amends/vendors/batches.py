@@ -36,8 +36,8 @@ __all__ = [
 Waiter = Callable[[Mapping[str, str]], "float | None"]
 
 
-def in_batch(body: dict[str, object], quoted: Waiter | None) -> Fault | None:
-    """Return the fault of an object that lists the results of a batch, as a service file describes it, or None."""
+def in_batch(body: dict[str, object] | list[object], quoted: Waiter | None) -> Fault | None:
+    """Return the fault of a document that lists the results of a batch, as a service file describes it, or None."""
     rule = index().parts.best(body)
     if rule is None:
         return None

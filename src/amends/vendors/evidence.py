@@ -287,10 +287,12 @@ def _word(name: str, value: object, evidence: Evidence, rank: int, depth: int) -
         evidence.ranked.append((rank, word))
         if name == "code" and evidence.code is None and not word.lstrip("-").isdecimal():
             evidence.code = (rank - _CODE, word)
-        elif name == "type" and evidence.type is None:
-            evidence.type = (rank - _TYPE, word)
-        if isinstance(value, int) and evidence.status is None and 400 <= value <= 599:
-            evidence.status = value
+        elif name == "type":
+            evidence.type = evidence.type or (rank - _TYPE, word)
+            if "/" in word and (last := _last_part(word)) is not None:
+                evidence.ranked.append((rank + 1, last))
+        if evidence.status is None and (isinstance(value, int) or len(word) == 3):
+            _status(name, value, evidence, rank, depth, says=False)
     elif name == "error" and isinstance(value, str) and not evidence.message:
         evidence.message = value
     elif name == "code" and isinstance(value, str) and 0 < len(value) <= 96 and "\n" not in value:
@@ -304,8 +306,15 @@ def _message(name: str, value: object, evidence: Evidence, rank: int, depth: int
         evidence.message = value
         if value[:1] == "{":
             _quote(name, value, evidence, rank - 60, depth)
+        _only_word(value, evidence, rank)
     else:
         _field_names(value, evidence, rank, depth)
+
+
+def _only_word(text: str, evidence: Evidence, rank: int) -> None:
+    """Add a text that is one code word. Deribit: {"code": 10028, "message": "too_many_requests"}."""
+    if "_" in text and (word := token(text)) is not None and len(evidence.ranked) < _MAX_WORDS:
+        evidence.ranked.append((rank + _ALONE, word))
 
 
 def _description(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
@@ -313,6 +322,7 @@ def _description(name: str, value: object, evidence: Evidence, rank: int, depth:
     if isinstance(value, str):
         evidence.message = evidence.message or value
         _quote(name, value, evidence, rank - 60, depth)
+        _only_word(value, evidence, rank)
     else:
         _field_names(value, evidence, rank, depth)
 
@@ -333,10 +343,22 @@ def _error_id(name: str, value: object, evidence: Evidence, rank: int, depth: in
     add(name, value, evidence, rank, depth)
 
 
-def _status(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
+def _last_part(uri: str) -> str | None:
+    """Return the last part of the address of a type, which names the problem: `…/errors#insufficient-credits`."""
+    last = uri.rpartition("#")[2] if "#" in uri else uri.rstrip("/").rpartition("/")[2]
+    return last if len(last) >= _SHORTEST_PART and not last.isdecimal() and "." not in last else None
+
+
+_SHORTEST_PART = 4
+
+
+def _status(
+    name: str, value: object, evidence: Evidence, rank: int, depth: int, *, says: bool = True
+) -> None:
+    """Add a status; with `says`, a text that is no number is a code word."""
     if isinstance(value, str):
-        if not value.isdecimal():
-            word = token(value)
+        if not (value.isascii() and value.isdecimal()):
+            word = token(value) if says else None
             if word is not None:
                 evidence.ranked.append((rank, word))
             return
@@ -507,6 +529,8 @@ def _whole(name: str, value: object, evidence: Evidence, rank: int, depth: int) 
 
 _CODE, _TYPE = 30, 40
 """The ranks of `code` and `type`."""
+_ALONE = 80
+"""The rank of a message that is one code word."""
 
 _Add = Callable[[str, object, Evidence, int, int], None]
 
@@ -545,7 +569,9 @@ ROLES: dict[str, tuple[_Add, int]] = {
     "status": (_status, 45),
     "statusCode": (_status, 46),
     "status_code": (_status, 46),
-    "http_status": (_status, 46),
+    **dict.fromkeys(
+        ("http_status", "httpStatus", "http_code", "httpCode", "http_status_code"), (_status, 46)
+    ),
     "cod": (_status, 46),
     "error": (_word, 32),
     "id": (_word, 60),

@@ -10,6 +10,8 @@ from functools import lru_cache
 from amends.core.enums import Recovery
 from amends.core.meanings import (
     ABORTED,
+    BAD_KEY,
+    CARD,
     CONFLICT,
     CONTENT_REFUSED,
     CONTEXT_TOO_LONG,
@@ -23,6 +25,7 @@ from amends.core.meanings import (
     PERMANENT,
     QUOTA,
     RATE,
+    STEP_UP,
     TIMEOUT,
     TOKEN_EXPIRED,
     TOO_LARGE,
@@ -66,6 +69,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
             r"|(?:insufficient|out_?of|not_?enough|no|no[-_]?more)[-_]?(?:quota|credit|balance|funds)"
             r"|(?:balance|credits?|funds|quota)[-_]?(?:is[-_]?)?not[-_]?enough"
             r"|exceed\w*[-_]?quota|over[-_]?quota|(?:^|[-_])cap[-_](?:exceeded|reached)|free[-_]?(?:usage|tier|plan|quota)[-_]?\w*(?:limit|exceed|exhaust|reached|ended)|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
+            r"|(?:usage|plan|subscription|storage)[-_]?limits?[-_]?(?:exceed|reach|exhaust)"
             r"|quota[-_]?\w*(?:exceed|exhaust|reached)|resource_limit_(?:exceeded|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
             re.IGNORECASE,
         ),
@@ -131,7 +135,25 @@ _FORMS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
 )
 _BROAD_STATUSES = frozenset({None, 200, 400, 422, 500})
 """Statuses that say no more than that the call failed. Under 500 only the last two of the broad forms count."""
+_WRONG = (
+    "invalid|missing|required|unknown|bad|wrong|expired|revoked|disabled|inactive|incorrect|unauthorized"
+    "|not[-_]?valid|does[-_]?not[-_]?exist|not[-_]?found"
+)
+_CREDENTIAL = (
+    r"(?:(?:api|access|secret|subscription)[-_]?keys?(?:[-_]?id)?|(?:api|access|auth|bearer|subscription|jwt|security)[-_]?token"
+    r"|jwt|credentials?|(?<![a-z_-])token)"
+)
+"""Names of what a caller proves its identity with; not of tokens that point to a page or a device."""
+_REFUSED = re.compile(
+    rf"(?:{_WRONG})[-_]?{_CREDENTIAL}$|(?<![a-z])(?:[a-z]+[-_])?{_CREDENTIAL}[-_]?(?:is[-_]?)?(?:{_WRONG})",
+    re.IGNORECASE,
+)
+_NO_KEY = re.compile(
+    r"(?:api|access|subscription)[-_]?key[-_]?(?:is[-_]?)?(?:missing|invalid|required|unknown)|(?:missing|invalid)[-_]?api[-_]?key",
+    re.IGNORECASE,
+)
 _BROAD: tuple[tuple[re.Pattern[str], Meaning], ...] = (
+    (_REFUSED, BAD_KEY),
     (re.compile(r"not[-_]?found|does[-_]?not[-_]?exist|^no[-_]?such[-_]?", re.IGNORECASE), NOT_FOUND),
     (
         re.compile(
@@ -158,9 +180,44 @@ _BROAD: tuple[tuple[re.Pattern[str], Meaning], ...] = (
     (re.compile(r"(?:access|permission)[-_]?denied|not[-_]?authorized", re.IGNORECASE), FORBIDDEN),
     (re.compile(r"constraint[-_]?violation|validation[-_]?failed", re.IGNORECASE), INVALID),
     (re.compile(r"time[-_]?out|timed_?out", re.IGNORECASE), TIMEOUT),
-    (re.compile(r"unavailable", re.IGNORECASE), UNAVAILABLE),
+    (
+        re.compile(
+            r"unavailable|no[-_](?:[a-z]+[-_])?(?:provider|worker|server|backend|instance|upstream|host)s?[-_]available",
+            re.IGNORECASE,
+        ),
+        UNAVAILABLE,
+    ),
 )
-_EXACT = frozenset({401, 403, 404, 409, 410, 413, 415, 429})
+_WITHOUT_STATUS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
+    (
+        re.compile(
+            r"(?<!char)(?<!characters)(?<!length)(?<!size)(?<!time)(?<!depth)(?<!complexity)(?<!rows)(?<!page)(?<!results)"
+            r"(?<!token)(?<!tokens)(?<!request)(?<!requests)(?<!offset)[-_]limit[-_]?(?:exceeded|reached)$",
+            re.IGNORECASE,
+        ),
+        QUOTA,
+    ),
+    (re.compile(r"[-_]already[-_][a-z]|[-_]conflict$", re.IGNORECASE), CONFLICT),
+    (
+        re.compile(r"(?:missing|insufficient)[-_]?scopes?|scopes?[-_]?(?:missing|required)", re.IGNORECASE),
+        STEP_UP,
+    ),
+    (
+        re.compile(r"(?:account|user|subscription|plan|tenant)[-_]?(?:is[-_]?)?inactive", re.IGNORECASE),
+        DISABLED,
+    ),
+    (re.compile(r"not[-_]?(?:allowed|permitted|approved|entitled)|forbidden", re.IGNORECASE), FORBIDDEN),
+    (
+        re.compile(
+            r"(?:^|[-_.])(?:invalid|missing)[-_.]|[-_](?:invalid|missing|mismatch|too_short)$|(?:not[-_]|un)supported",
+            re.IGNORECASE,
+        ),
+        INVALID,
+    ),
+    (re.compile(r"^(?:invalid|missing)[A-Z]"), INVALID),
+)
+"""Forms for a document without a status. Under one, the status says this as well."""
+_EXACT = frozenset({401, 402, 403, 404, 409, 410, 413, 415, 429})
 """Statuses that say more than a code word for "the request is wrong", such as the type of an error with an unknown code."""
 _ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _FORMS), re.IGNORECASE)
 
@@ -219,8 +276,13 @@ def by_words(
                 kind = None
             if kind is INVALID and status in _EXACT:
                 continue
+            if kind is None and status == _FORBIDDEN and _NO_KEY.search(word):
+                # api.data.gov: 403 API_KEY_MISSING.
+                kind = BAD_KEY
             if kind is None and status in _BROAD_STATUSES:
                 kind = by_broad_form(word)
+                if kind is None and (status is None or status < _FAILED):
+                    kind = by_last_form(word)
                 if status == 500 and kind is not TIMEOUT and kind is not UNAVAILABLE:
                     kind = None
             if kind is None and vendor is not None and "." in word:
@@ -242,14 +304,17 @@ def fits(kind: Meaning, status: int | None, *, waiting: bool) -> bool:
     Return whether the code word of a stranger may have this meaning under a status; `waiting`: the response names a wait.
 
     It cannot stop a call where the status or the wait says that a repeat may succeed, and cannot start a repeat where the status
-    says that none can. Used-up money and payment always may: then each further call is lost.
+    says that none can. Used-up money always may, and payment unless the status is final: then each further call is lost.
 
     >>> from amends.core.meanings import FORBIDDEN, QUOTA, RATE
     >>> fits(FORBIDDEN, 429, waiting=True), fits(QUOTA, 429, waiting=True), fits(RATE, 404, waiting=False)
     (False, True, True)
     """
-    if status is None or status < _FAILED or kind.code in _MONEY:
+    if status is None or status < _FAILED or kind.code == QUOTA.code:
         return True
+    if kind.code == CARD.code:
+        # An account that has to sign in pays nothing.
+        return status not in _FINAL
     again = kind.recovery is Recovery.TRANSIENT or kind.recovery is Recovery.UNCERTAIN
     if status in _FINAL:
         return not again or waiting or kind.code in _AFTER_FINAL.get(status, ())
@@ -262,8 +327,7 @@ def fits(kind: Meaning, status: int | None, *, waiting: bool) -> bool:
     return status not in _DOWN or kind.code in _STOPS_WHEN_DOWN
 
 
-_FAILED, _TOO_MANY = 400, 429
-_MONEY = frozenset({"QUOTA_EXCEEDED", "PAYMENT_REQUIRED"})
+_FAILED, _FORBIDDEN, _TOO_MANY = 400, 403, 429
 _SIZES = frozenset({"CONTENT_TOO_LARGE", "CONTEXT_TOO_LONG", "SERVICE_UNAVAILABLE"})
 """What a 429 may also say: the request alone is larger than the limit."""
 _FINAL = frozenset({401, 404, 405, 406, 410, 415})
@@ -312,12 +376,24 @@ def by_form(word: str) -> Meaning | None:
     return next(kind for pattern, kind in _FORMS if pattern.search(word))
 
 
+_SHORTEST = 7
+"""The length of `timeout`."""
+
+
 @lru_cache(maxsize=4096)
 def by_broad_form(word: str) -> Meaning | None:
     """Return the kind that a common ending or phrase in an unknown code word shows, or None."""
-    if len(word) < 8 or "://" in word:
+    if len(word) < _SHORTEST or "://" in word:
         return None
     return next((kind for pattern, kind in _BROAD if pattern.search(word)), None)
+
+
+@lru_cache(maxsize=4096)
+def by_last_form(word: str) -> Meaning | None:
+    """Return the kind that a code word shows in a document without a status (`invalid_position`), or None."""
+    if len(word) < _SHORTEST or "://" in word:
+        return None
+    return next((kind for pattern, kind in _WITHOUT_STATUS if pattern.search(word)), None)
 
 
 def is_known(word: str) -> bool:

@@ -162,6 +162,10 @@ def read(
         own = None if evidence.wait is None else own_wait(evidence, fields, now, quoted)
         wait = wait if own is None else own
         kind = by_status(status, None, _is_soon(status, wait)) if status >= 400 and not alone else None
+        stated = evidence.status
+        if status < 400 and (stated is not None or own is not None):
+            kind = None if stated is None else by_status(stated, None, _is_soon(stated, wait))
+            return build(kind, stated, evidence, None, None, wait, trace)
         says = (
             own is not None
             or evidence.field is not None

@@ -88,7 +88,7 @@ def read_success(
             return read_stream(text, vendor=vendor, now=now)
         return None
     if isinstance(body, list):
-        saved = in_collection(body) or in_list(body, quoted)
+        saved = in_batch(body, quoted) or in_collection(body) or in_list(body, quoted)
         if saved is not None:
             return saved
         last = body[-1] if body else None
@@ -121,6 +121,10 @@ def read_success(
         return _with_phrase(_as_success(fault))
     if "jsonrpc" in body and isinstance(body.get("error"), dict):
         return read_error(body["error"])
+    if _is_flagged(body):
+        fault = _decided(body, vendor, fields, now, quoted)
+        if fault is not None:
+            return fault
     wrong = _user_errors(body, vendor)
     return None if wrong is None else replace(wrong, trace_id=trace_of(fields))
 
@@ -172,6 +176,72 @@ def _failure(
         return None
     refused = body.get("ok") is False or body.get("success") is False
     return body, INVALID if refused else INTERNAL, None
+
+
+_FLAGS_OF_FAILURE = frozenset({"error", "fail", "failure"})
+_IDLE: tuple[object, ...] = (None, [], {}, "")
+_FLAGGED = frozenset(
+    {
+        *(
+            "success",
+            "ok",
+            "status",
+            "stat",
+            "error",
+            "code",
+            "error_code",
+            "errorCode",
+            "err_code",
+            "errcode",
+        ),
+        *(
+            "message",
+            "msg",
+            "info",
+            "detail",
+            "details",
+            "description",
+            "reason",
+            "error_message",
+            "error_type",
+        ),
+        *("type", "retry_after", "retryAfter", "retryable", "field", "param", "documentation_url", "docs"),
+        *("request_id", "requestId", "trace_id", "traceId", "timestamp", "path", "meta", "data", "result"),
+    }
+)
+"""The members of an answer that says nothing but that the call failed."""
+
+
+def _is_flagged(body: dict[str, object]) -> bool:
+    """
+    Return whether an answer says that the call failed, has no result, and describes nothing else.
+
+    A record of something that failed has an id, a name or a kind, and its state is `failed`.
+    """
+    flag = body.get("status", body.get("stat"))
+    said = isinstance(flag, str) and flag.lower() in _FLAGS_OF_FAILURE
+    if not said and body.get("success") is not False and body.get("ok") is not False:
+        return False
+    return (
+        _FLAGGED.issuperset(body)
+        and body.get("data") in _IDLE
+        and body.get("result") in _IDLE
+        and not (said and "type" in body)
+    )
+
+
+def _decided(
+    body: dict[str, object],
+    vendor: str | None,
+    fields: Mapping[str, str],
+    now: Callable[[], float] | None,
+    quoted: Waiter | None,
+) -> Fault | None:
+    """Return the fault of an answer whose code is a status or a code word with a meaning, else None."""
+    fault = read(200, fields, body, vendor=vendor, now=now, quoted=quoted)
+    if fault is None or (fault.code == INTERNAL.code and fault.status is None):
+        return None
+    return _as_success(fault)
 
 
 def _rule(body: dict[str, object], vendor: str | None) -> Rule | None:

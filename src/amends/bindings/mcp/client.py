@@ -382,6 +382,10 @@ class Client(mcp.Client):
     def _is_own(self) -> bool:
         return self.own or is_own_address(self.server)
 
+    @property
+    def _vendor(self) -> str | None:
+        return self.upstream.vendor if isinstance(self.upstream, Upstream) else None
+
     def _give_up(self, error: FaultError, raises: str) -> Any:
         """Return the failed result, or raise, as the option says."""
         if raises == "nothing" and hasattr(error, "result"):
@@ -419,7 +423,7 @@ class Client(mcp.Client):
                 result = await method(connection.client, *args, **options)
         except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
             ended = self._closed and isinstance(exc, TimeoutError)
-            error, expired = error_of(ConnectionResetError() if ended else exc)
+            error, expired = error_of(ConnectionResetError() if ended else exc, self._vendor)
             if expired or (
                 not self._target.http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED
             ):
@@ -427,7 +431,8 @@ class Client(mcp.Client):
             error = trusted(error, own=error.own or self._is_own, call=call)
             raise error from error.__cause__
         if isinstance(result, CallToolResult) and result.is_error:
-            raise trusted(failed_result(result), own=self._is_own, call=call)
+            failure = failed_result(result, self._vendor)
+            raise trusted(failure, own=self._is_own, call=call)
         return result
 
 

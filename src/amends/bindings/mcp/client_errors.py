@@ -28,7 +28,7 @@ from amends.bindings.mcp.sdk_types import (
 from amends.carriers.jsonrpc import read as read_rpc
 from amends.carriers.mcp import read as read_result
 from amends.carriers.native import FRAMED
-from amends.carriers.quoted import quoted_fault
+from amends.carriers.quoted import fault_in_data, quoted_fault
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabulary import EVERYDAY, row_for
@@ -51,9 +51,16 @@ _PLAIN = Origin("mcp", "content")
 # sent them, nothing ran, and the decision is only more careful than necessary.
 _UNREADABLE = frozenset({PARSE_ERROR, INVALID_REQUEST})
 
+_GENERAL = frozenset({-32603, -32000})
+"""Numbers that say no more than that the call failed."""
 
-def failed_result(result: CallToolResult) -> FaultError:
-    """Return the typed error of a failed CallToolResult, with the result as `.result`."""
+
+def failed_result(result: CallToolResult, vendor: str | None = None) -> FaultError:
+    """
+    Return the typed error of a failed CallToolResult, with the result as `.result`.
+
+    `vendor`: the service that the server's tools call, whose answers the result may quote.
+    """
     content = [
         {"type": "text", "text": item.text} for item in result.content if isinstance(item, TextContent)
     ]
@@ -63,7 +70,7 @@ def failed_result(result: CallToolResult) -> FaultError:
     ).fault
     if fault is None:
         document = {"isError": True, "structuredContent": structured, "content": content}
-        fault = quoted_fault(plain(document), FRAMED)
+        fault = quoted_fault(plain(document), FRAMED, vendor)
     if fault is None:
         text = content[0]["text"][:_LONGEST_TEXT] if content else ""
         fault = Fault(code="INTERNAL_ERROR", message=text, origin=_PLAIN)
@@ -161,16 +168,16 @@ def _was_not_written(exc: BaseException) -> bool:
     return modules_of(exc)[-1:] == ["pydantic.main"] and not isinstance(exc, ValidationError)
 
 
-def error_of(exc: BaseException) -> tuple[FaultError, bool]:
+def error_of(exc: BaseException, vendor: str | None = None) -> tuple[FaultError, bool]:
     """
     Return the typed error of an exception that a call raised, and whether the session expired.
 
-    A FaultError is returned as it is.
+    A FaultError is returned as it is. `vendor`: the service that the server calls, whose answer the error may quote.
     """
     exc = first_error(exc)
     if isinstance(exc, FaultError):
         return exc, False
-    fault, expired = _fault(exc)
+    fault, expired = _fault(exc, vendor)
     if _tool_has_run(exc):
         fault = replace(fault, recovery=Recovery.TERMINAL, executed=Executed.YES)
     error = FaultError.from_fault(_with_trace(fault))
@@ -209,7 +216,7 @@ def _leaves(exc: BaseException, depth: int) -> Iterator[BaseException]:
         yield exc
 
 
-def _fault(exc: BaseException) -> tuple[Fault, bool]:
+def _fault(exc: BaseException, vendor: str | None = None) -> tuple[Fault, bool]:
     if _needs_input(exc):
         return _INPUT_REQUIRED, False
     if _was_not_written(exc):
@@ -225,13 +232,16 @@ def _fault(exc: BaseException) -> tuple[Fault, bool]:
             return _PAGE_FIRST, False
         if code_of(exc) in _UNREADABLE:
             return _lost(), False
+        answer = fault_in_data(plain(exc.error.data), vendor) if code_of(exc) in _GENERAL else None
+        if answer is not None:
+            return answer, False
     elif isinstance(exc, ValidationError):
         # The response is not valid MCP.
         return _lost(), False
     elif isinstance(exc, RuntimeError):
         # FastMCP raises it for a session that ended or was never opened.
         cause = exc.__cause__
-        return _fault(first_error(cause)) if isinstance(cause, Exception) else (_lost(), False)
+        return _fault(first_error(cause), vendor) if isinstance(cause, Exception) else (_lost(), False)
     return transport_fault(exc), False
 
 
