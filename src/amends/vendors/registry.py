@@ -408,9 +408,9 @@ def check(name: str) -> str:
         found = find(name)
     if found is None:
         wrong: object = name
-        near = nearest(wrong, names()) if isinstance(wrong, str) and len(wrong) < 100 else None
-        rest = f"use {near}" if near else f"there are {', '.join(names())}"
-        raise LookupError(f"no vendor {shown(name)}; {rest}")
+        near = nearest(wrong, names()) if isinstance(wrong, str) and 0 < len(wrong) < 100 else None
+        rest = f"use {near}; " if near else ""
+        raise LookupError(f"no vendor {shown(name)}; {rest}there are {', '.join(names())}")
     return found
 
 
