@@ -150,10 +150,13 @@ async def resumed_late(url, folder, at, *world, program="tests.arcp.stepping", d
         # Shorter than the time limit of a payment, and longer than the lease.
         await asyncio.sleep(1.5)
         os.kill(stopped.pid, signal.SIGCONT)
-    code, out, err = await ended(other)
-    assert code == 0, err[-2000:]
+    ending = asyncio.ensure_future(ended(other))
+    # A process that is stopped inside a write keeps the lock of an SQLite file, so that the other one has to wait for it.
+    await asyncio.wait({ending}, timeout=30)
     with suppress(ProcessLookupError):
         os.kill(stopped.pid, signal.SIGCONT)
+    code, out, err = await ending
+    assert code == 0, err[-2000:]
     await ended(stopped)
     check(folder, out, kills=2, where=f"stopped at {at}", doubled=doubled)
     await check_logs(url)

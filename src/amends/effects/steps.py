@@ -54,6 +54,7 @@ __all__ = [
     "StepRecord",
     "Steps",
     "current_steps",
+    "enter_steps",
     "in_doubt",
     "in_step",
     "restored",
@@ -69,12 +70,13 @@ _SIGNAL = "amends.signal "
 LONGEST_SIGNAL = 150
 """Characters of the name of a signal."""
 _IN_STEP: ContextVar[str] = ContextVar("amends_step", default="")
-_STEPS: ContextVar[Steps | None] = ContextVar("amends_steps", default=None)
+_STEPS: ContextVar[Callable[[], Steps] | None] = ContextVar("amends_steps", default=None)
 
 
 def current_steps() -> Steps | None:
     """Return the durable steps of the run of an agent that the current context belongs to; None outside of one."""
-    return _STEPS.get()
+    steps = _STEPS.get()
+    return None if steps is None else steps()
 
 
 def in_step() -> bool:
@@ -82,9 +84,16 @@ def in_step() -> bool:
     return bool(_IN_STEP.get())
 
 
+def enter_steps(steps: Callable[[], Steps]) -> None:
+    """Make the steps that a function returns the current ones for the rest of the current context. It is called if they are used."""
+    _STEPS.set(steps)
+    if _IN_STEP.get():
+        _IN_STEP.set("")
+
+
 @contextmanager
-def within_steps(steps: Steps) -> Generator[None]:
-    """Make these steps the current ones for what is called inside."""
+def within_steps(steps: Callable[[], Steps]) -> Generator[None]:
+    """Make the steps that a function returns the current ones for what is called inside. It is called if they are used."""
     token, inside = _STEPS.set(steps), _IN_STEP.set("")
     try:
         yield

@@ -171,7 +171,7 @@ class Attempts:
         with (
             attempt_scope(event),
             within_scope(f"task/{ctx.task}/{ctx.step_name}"),
-            within_steps(ctx.steps),
+            within_steps(ctx.get_steps),
             handling(
                 head.trace,
                 outgoing_left(
@@ -428,7 +428,7 @@ class Attempts:
             ctx.called = False
             ctx.begin_again()
             work = agent.perform(capability, payload, ctx, capability.timeout, guard.ensure)
-            with within_steps(ctx.steps):
+            with within_steps(ctx.get_steps):
                 return await (work if capability.repeatable else guard.run(work))
 
         if recorded:
@@ -515,7 +515,7 @@ class Attempts:
             payload = payload if capability.check is None else capability.check(payload)
             hooks = self.recovery(agent, capability, step.plan, ctx.key, undo=True).hooks
             most = _STOP_SECONDS if stopping else None
-            with within_steps(ctx.steps):
+            with within_steps(ctx.get_steps):
                 await hooks.call(capability.undo, payload, step.result, ctx, most=most)
         except Exception as exc:  # noqa: BLE001 - recovery decides about any exception
             fault = to_task_fault(exc, agent.name if agent else step.plan.agent or "", step.plan.type)

@@ -127,8 +127,12 @@ class Context:
 
     @property
     def steps(self) -> Steps:
+        """The durable steps of this attempt. Raises UnsupportedError if it has no store."""
+        return self.get_steps()
+
+    def get_steps(self) -> Steps:
         """
-        The durable steps of this attempt.
+        Return the durable steps of this attempt.
 
         Raises:
             UnsupportedError: the attempt has no store.

@@ -52,7 +52,7 @@ class Context:
     'alice'
     """
 
-    __slots__ = ("_calls", "_credentials", "_delegate", "_job", "_stream", "deadline", "steps")
+    __slots__ = ("_calls", "_credentials", "_delegate", "_job", "_steps", "_stream", "deadline")
 
     def __init__(
         self, job: Job, deadline: float | None, credentials: CredentialLifecycle, delegate: Delegate
@@ -62,10 +62,20 @@ class Context:
         self._delegate = delegate
         self._calls: dict[str, None] = {}
         self._stream: ResultStream | None = None
-        self.steps = Steps(job.steps, largest=job.host.limits.step_bytes)
-        """The durable steps of this run; for the runtime's own parts."""
+        self._steps: Steps | None = None
         self.deadline = deadline
         """Time on the event loop's clock at which the run is stopped; None if it has no limit."""
+
+    def get_steps(self) -> Steps:
+        """Return the durable steps of this run; for the runtime's own parts."""
+        if self._steps is None:
+            self._steps = Steps(self._job.steps, largest=self._job.host.limits.step_bytes)
+        return self._steps
+
+    @property
+    def steps(self) -> Steps:
+        """The durable steps of this run; for the runtime's own parts."""
+        return self.get_steps()
 
     # -- facts about the run
 

@@ -77,14 +77,12 @@ class Job:
         self.outbox: list[JobEntry] = []
         self.events = 0
         self.children: dict[str, None] = {}
-        self.steps = JobSteps(self, host.ledger)
-        """The durable steps of this run."""
+        self._steps: JobSteps | None = None
         self.tries = State()
         """The calls of the agent in this run, where a failed one may be repeated."""
         self.credentials: list[dict[str, object]] | None = None
         self.waiters: list[asyncio.Future[JobEntry]] = []
-        self.signalled = Signal()
-        """Notified when a signal was sent to the job."""
+        self._signalled: Signal | None = None
         self._flushing = False
         self._outbox_bytes = 0
         self._written = asyncio.Event()
@@ -92,6 +90,20 @@ class Job:
         self._timers: list[asyncio.TimerHandle] = []
         self._wall_offset = 0.0
         self.set_clock(spec.created)
+
+    @property
+    def steps(self) -> JobSteps:
+        """The durable steps of this run."""
+        if self._steps is None:
+            self._steps = JobSteps(self, self.host.ledger)
+        return self._steps
+
+    @property
+    def signalled(self) -> Signal:
+        """Notified when a signal was sent to the job."""
+        if self._signalled is None:
+            self._signalled = Signal()
+        return self._signalled
 
     @property
     def is_running(self) -> bool:

@@ -32,7 +32,7 @@ from amends.core import recording
 from amends.core.decision import State, decide
 from amends.core.enums import Action
 from amends.core.operation import Operation
-from amends.effects.steps import within_steps
+from amends.effects.steps import enter_steps
 from amends.errors import FaultError
 from amends.errors import arcp as errors
 from amends.logs import logger
@@ -98,7 +98,8 @@ class Runner:
             enter_scope(f"arcp/{job.spec.job_id}")
             waited = max(0.0, job.now() - job.spec.created)
             handled = handling(traceparent(job.spec.trace), job.spec.left, waited=waited)
-            with handled, within_steps(context.steps):
+            enter_steps(context.get_steps)
+            with handled:
                 if job.agent.streams:
                     await context.stream_from(job.agent.function(job.spec.input, context))
                 else:
