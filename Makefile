@@ -95,6 +95,7 @@ generate: $(VENV)/.dev
 	$(BIN)/python scripts/generate_errors.py
 	$(BIN)/python scripts/compile_services.py
 	$(BIN)/python scripts/generate_docs.py
+	$(BIN)/python -m tests.foreign.table
 
 # The pages, and a real Chromium that searches them and looks for code that does not fit.
 docs: $(VENV)/.docs

@@ -210,11 +210,11 @@ async def test_attempts_are_limited():
         ConnectionError("an answer was lost"),
     ],
 )
-async def test_what_may_have_happened_or_cannot_help_is_not_repeated(error):
+async def test_what_may_have_happened_or_cannot_help_is_not_repeated(error, monkeypatch):
     host = runtime()
     agent, calls = failing(error)
     host.register_agent("flaky", agent, retry=QUICK)
-    logging.getLogger("amends.arcp").setLevel(logging.CRITICAL)
+    monkeypatch.setattr(logging.getLogger("amends.arcp"), "level", logging.CRITICAL)
     async with host, connect(host, token="t") as client:
         with pytest.raises(ARCPError):
             await (await client.submit("flaky")).done

@@ -260,7 +260,7 @@ def _numbers(reader):
 
 
 def namespace(output, **more):
-    return argparse.Namespace(output=output, json=output == "json", **more)
+    return argparse.Namespace(output=output, json=output == "json", job_id=None, **more)
 
 
 async def test_the_text_of_the_status(begin, nats_url, capsys):

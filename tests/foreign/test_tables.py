@@ -9,6 +9,7 @@ import pytest
 
 from amends.core.meanings import Meaning, fault_of
 from amends.core.vocabularies.everyday import VOCABULARY
+from amends.core.vocabulary import row_for
 from amends.foreign import codes
 from amends.foreign.classes import INSIDE, rows
 from amends.foreign.readers import READERS
@@ -48,7 +49,8 @@ def test_every_row_has_a_code_and_a_known_reader() -> None:
     """Codes are everyday codes, readers are keys of READERS."""
     for row in rows().values():
         assert row.reader is None or row.reader == INSIDE or row.reader in READERS
-        assert fault_of(row.meaning).message == VOCABULARY.rows[row.meaning.code].message
+        fault = fault_of(row.meaning)
+        assert fault.message == row_for(fault.vocabulary, fault.code).message
 
 
 @pytest.mark.parametrize(

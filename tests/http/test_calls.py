@@ -32,7 +32,17 @@ from amends.testing import FakeClock
 ORIGIN = "https://shop.example"
 
 
-def call(method="POST", *, headers=None, replayable=True, redirected=False, key=None, path="/pay", **options):
+def call(
+    method="POST",
+    *,
+    headers=None,
+    replayable=True,
+    redirected=False,
+    key=None,
+    path="/pay",
+    content=None,
+    **options,
+):
     options.setdefault("support", KeySupport())
     return Call(
         CallOptions(**options),
@@ -43,6 +53,7 @@ def call(method="POST", *, headers=None, replayable=True, redirected=False, key=
         replayable=replayable,
         redirected=redirected,
         key=key,
+        content=content,
     )
 
 
@@ -162,10 +173,17 @@ def test_the_operation_around_decides_over_the_method():
 
 
 def test_routes_that_compute_are_read_only():
-    """A chat with a model is repeatable without a key."""
-    assert call(vendor="openai", path="/v1/chat/completions").operation.read_only
-    assert not call(vendor="openai", path="/v1/files").operation.read_only
-    assert call(upstream=Upstream("a", vendor="openai"), path="/v1/chat/completions").operation.read_only
+    """A chat with a model is repeatable without a key, if its body can be read and names nothing that acts."""
+
+    def operation(path, body=b'{"messages": []}', **options):
+        return call(path=path, content=lambda: (f"{ORIGIN}{path}", body), **options).operation
+
+    chat = "/v1/chat/completions"
+    assert operation(chat, vendor="openai").read_only
+    assert operation(chat, upstream=Upstream("a", vendor="openai")).read_only
+    assert not operation("/v1/files", vendor="openai").read_only
+    assert not operation(chat, b'{"tools": [{"type": "mcp"}]}', vendor="openai").read_only
+    assert not call(vendor="openai", path=chat).operation.read_only
     with pytest.raises(LookupError):
         call(vendor="no-such-vendor")
 

@@ -14,14 +14,14 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("package", "installed", "needed"),
     [
-        ("mcp", "1.27.0", "2.3"),
-        ("mcp", "3.0.0", "2.3"),
-        ("fastmcp", "2.14.1", "4.1"),
-        ("fastmcp", "3.2.0", "4.1"),
+        ("mcp", "1.23.3", "1.24 or later, before 3"),
+        ("mcp", "3.0.0", "1.24 or later, before 3"),
+        ("fastmcp", "2.14.1", "4.1 or a later 4.x"),
+        ("fastmcp", "3.2.0", "4.1 or a later 4.x"),
     ],
 )
 def test_another_version_is_named(tmp_path, package, installed, needed):
-    """With mcp 1.x or FastMCP 2.x and 3.x the import fails with a message that names both versions."""
+    """With an mcp before 1.24 or after 2.x, or FastMCP 2.x and 3.x, the import fails with a message that names both versions."""
     (tmp_path / f"{package}.py").write_text("")
     info = tmp_path / f"{package}-{installed}.dist-info"
     info.mkdir()
@@ -30,7 +30,7 @@ def test_another_version_is_named(tmp_path, package, installed, needed):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
     assert last == (
-        f"ImportError: amends.bindings.{package} needs {package} {needed} or a later {needed[0]}.x; {installed} is "
+        f"ImportError: amends.bindings.{package} needs {package} {needed}; {installed} is "
         f"installed: pip install 'amends[{package}]'"
     )
 

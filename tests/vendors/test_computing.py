@@ -46,6 +46,12 @@ CASES = [
     ("groq", {"model": "groq/compound", "messages": []}, False),
     ("mistral", {"agent_id": "ag_1", "messages": []}, False),
     ("openrouter", {"model": "m:online", "messages": []}, False),
+    ("litellm", {"messages": [], "tools": [CALLER]}, True),
+    ("litellm", {"messages": [], "tools": [{"type": "mcp"}]}, False),
+    ("portkey", {"input": "x", "background": True}, False),
+    ("firecrawl", {"url": "https://a.example"}, True),
+    ("firecrawl", {"url": "https://a.example", "actions": [{"type": "click"}]}, False),
+    ("zyte", {"url": "https://a.example", "httpRequestMethod": "POST"}, False),
 ]  # fmt: skip
 
 
@@ -81,9 +87,30 @@ def test_callbacks_in_addresses_and_headers():
     assert not only_computes(vendor("dashscope"), b"{}", {"x-dashscope-async": "enable"})
 
 
+SEARCHES = frozenset(
+    [
+        "bls",
+        "brave",
+        "couchdb",
+        "elasticsearch",
+        "exa",
+        "linkup",
+        "meilisearch",
+        "milvus",
+        "pinecone",
+        "qdrant",
+        "runpod",
+        "serpapi",
+        "tavily",
+        "typesense",
+    ]
+)
+"""Services whose routes look something up, and do nothing else whatever a request names."""
+
+
 def test_every_model_service_says_what_acts():
     """Each shipped file with routes that compute has the conditions, unless its routes only search."""
     without = {name for name in names() if vendor(name).computes and vendor(name).acts is None}
-    assert without <= {"elasticsearch", "exa", "tavily"}
+    assert without == SEARCHES
     assert route_computes(vendor("openai"), "POST", "/v1/responses")
     assert not route_computes(vendor("openai"), "POST", "/v1/files")

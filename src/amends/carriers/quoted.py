@@ -96,7 +96,7 @@ def fault_in_data(data: Any, vendor: str | None = None) -> Fault | None:
     """
     Return the fault of the answer in the `data` of a JSON-RPC error: an object, or a text that is JSON.
 
-    >>> fault_in_data({"status": 429, "body": {"error": {"code": "slow_down"}}}).code
+    >>> fault_in_data({"status": 429, "body": {"error": {"code": "too_many_requests"}}}).code
     'RATE_LIMITED'
     """
     said = (data,) if isinstance(data, str) else ()

@@ -18,6 +18,7 @@ import msgspec
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.everyday import VOCABULARY
+from amends.core.vocabularies.http import VOCABULARY as HTTP
 
 __all__ = [
     "ABORTED",
@@ -198,12 +199,16 @@ def fault_of(meaning: Meaning, **more: Any) -> Fault:
 
     >>> fault_of(NOT_SENT).executed.value
     'no'
+    >>> fault_of(TOO_LARGE).message
+    'The body is too large'
     """
+    # A size is the one meaning whose code is not in the everyday vocabulary.
+    vocabulary = VOCABULARY if meaning.code in VOCABULARY.rows else HTTP
     return Fault(
         code=meaning.code,
-        message=VOCABULARY.rows[meaning.code].message,
+        message=vocabulary.rows[meaning.code].message,
         recovery=meaning.recovery,
-        vocabulary=VOCABULARY.name,
+        vocabulary=vocabulary.name,
         executed=_MAYBE if meaning.executed is None else meaning.executed,
         actor=meaning.actor,
         **more,

@@ -159,13 +159,9 @@ def refuse_misuse(
 
 def _meant_for_recover(unknown: Collection[str]) -> str:
     """Return a hint for arguments of a call that look like misspelt options of `recover`."""
-    from inspect import Parameter, signature
+    from amends.recovery.plan import Options
 
-    from amends.recovery.drivers import recover
-
-    options = [
-        each.name for each in signature(recover).parameters.values() if each.kind is Parameter.KEYWORD_ONLY
-    ]
+    options = [*Options.__struct_fields__, "history", "options"]
     found = {wrong: near for wrong in sorted(unknown) if (near := nearest(wrong, options))}
     return "".join(f"; recover has no option {wrong!r}: use {near}" for wrong, near in found.items())
 

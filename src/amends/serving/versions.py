@@ -33,7 +33,8 @@ def require(package: str, *, at_least: tuple[int, int], below: int, binding: str
     except ValueError:
         return
     if not at_least <= found < (below, 0):
-        needed = f"{at_least[0]}.{at_least[1]} or a later {at_least[0]}.x"
+        later = f"a later {at_least[0]}.x" if below == at_least[0] + 1 else f"later, before {below}"
+        needed = f"{at_least[0]}.{at_least[1]} or {later}"
         raise ImportError(
             f"{binding} needs {package} {needed}; {installed} is installed: pip install 'amends[{extra}]'"
         )

@@ -24,17 +24,14 @@ __all__ = ["TOKEN", "add", "add_client_options", "add_token_options", "open_clie
 # action → (its module, its summary)
 ACTIONS = {
     "serve": ("serve", "run agents for clients, on a WebSocket or on stdin and stdout"),
-    "worker": ("worker", "run agents for the nodes that share a store, without accepting connections"),
+    "worker": ("worker", "run agents for nodes that share a store, and accept nobody"),
     "submit": ("submit", "submit a job and print its events until it ends; Ctrl-C cancels it"),
-    "tail": ("tail", "print the events of a job of another session, from the first one"),
+    "tail": ("tail", "print the events of a job, from the first one"),
     "cancel": ("cancel", "cancel a job that was started with `submit --detach`"),
     "jobs": ("jobs", "list the jobs that you may see"),
-    "status": (
-        "status",
-        "show nodes, queues and errors of the runtimes that share a store, or the steps of a job",
-    ),
+    "status": ("status", "show nodes, queues and errors, or the steps of a job"),
     "signal": ("signal", "send a value to a job that waits for it"),
-    "answer": ("answer", "say whether a step happened that a job ended in doubt about; the job continues"),
+    "answer": ("answer", "say whether a step in doubt happened; the job continues"),
 }
 
 
