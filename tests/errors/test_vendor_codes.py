@@ -7,7 +7,7 @@ import logging
 import pytest
 from msgspec.structs import replace
 
-from amends import Fault, FaultError, encode, translate
+from amends import Fault, FaultError, encode, for_llm, translate
 from amends.core.crosswalk import transfer
 from amends.core.fault import Origin
 from amends.errors import adcp
@@ -45,6 +45,37 @@ def test_a_code_chosen_at_run_time(recovery, sent, caplog):
     received = replace(fault, origin=Origin("adcp"))
     assert encode(received, "adcp")["code"] == transfer(received, "adcp", prefix="ACME").code == "SOLD_OUT"
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("recovery", "sent"), [("correctable", "INVALID_REQUEST"), ("terminal", "CONFIGURATION_ERROR")]
+)
+def test_a_code_without_a_vocabulary(recovery, sent):
+    """A15: so does a code that no class and no table has, in an error that names no vocabulary."""
+    fault = FaultError("It is gone", code="SOLD_OUT_NOW", recovery=recovery).fault
+    assert transfer(fault, "adcp", prefix="ACME").code == "X_ACME_SOLD_OUT_NOW"
+    assert transfer(fault, "adcp").code == sent
+    received = replace(fault, origin=Origin("problem"))
+    assert transfer(received, "adcp", prefix="ACME").code == "SERVICE_UNAVAILABLE"
+
+
+def test_a_code_of_a_class_is_known_everywhere():
+    """Also where it is raised by its name: with the class's recovery, status, suggestion and code in AdCP."""
+
+    class GoneForGood(FaultError):
+        """It is gone."""
+
+        code = "GONE_FOR_GOOD"
+        recovery = "correctable"
+        status = 410
+        adcp_code = "X_SHOP_GONE"
+        suggestion = "Choose another seat"
+
+    fault = FaultError(code="GONE_FOR_GOOD").fault
+    assert fault == GoneForGood().fault
+    assert transfer(fault, "adcp").code == "X_SHOP_GONE"
+    assert "Choose another seat" in for_llm(fault)
+    assert FaultError(code="NOT_FOUND").fault.vocabulary == "everyday"
 
 
 def test_a_user_code_can_have_a_vendor_code():

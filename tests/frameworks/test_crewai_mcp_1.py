@@ -13,6 +13,7 @@ from mcp import types as mcp_types
 from mcp.server.fastmcp import FastMCP
 from mcp.server.fastmcp.exceptions import ToolError
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp.shared.memory import create_connected_server_and_client_session
 from mcp.types import ToolAnnotations
 
@@ -88,6 +89,41 @@ async def test_what_a_bare_client_gets():
         result = await session.call_tool("pay", {"order": 18})
     assert result.isError
     assert "hunter2" not in result.model_dump_json()
+
+
+@pytest.mark.parametrize("name", ["mcp", "editor"])
+@pytest.mark.parametrize("protocol", ["2025-11-25", "2024-11-05"])
+async def test_errors_of_tools_with_an_output_schema(monkeypatch, name, protocol):
+    """The SDK's own client does not validate them and gets both forms; another one, or an old protocol, gets text alone."""
+    monkeypatch.setattr("mcp.types.LATEST_PROTOCOL_VERSION", protocol)
+    server = guard(FastMCP("shop"))
+
+    @server.tool()
+    def free() -> dict[str, int]:
+        raise RateLimitedError("Too many", retry_after=30)
+
+    client = mcp_types.Implementation(name=name, version="0.1.0")
+    async with create_connected_server_and_client_session(server, client_info=client) as session:
+        await session.list_tools()
+        result = await session.call_tool("free", {})
+    assert json.loads(result.content[0].text)["adcp_error"]["code"] == "RATE_LIMITED"
+    both = name == "mcp" and protocol == "2025-11-25"
+    assert (result.structuredContent is not None) == both
+
+
+async def test_the_page_that_the_user_has_to_open_first():
+    """-32042 is a typed error, too."""
+    server = guard(FastMCP("shop"))
+
+    @server.tool()
+    def connect() -> str:
+        page = mcp_types.ElicitRequestURLParams(
+            mode="url", message="Sign in", url="https://shop.example/connect", elicitationId="1"
+        )
+        raise UrlElicitationRequiredError([page])
+
+    async with Client(server) as client:
+        assert (await raised(client, "connect", {})).code == "PERMISSION_DENIED"
 
 
 async def test_a_low_level_server():

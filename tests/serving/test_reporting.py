@@ -6,10 +6,12 @@ from msgspec.structs import replace
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
-from amends import Fault
+from amends import Fault, FaultError
 from amends.core.fault import Origin
+from amends.errors import ConflictError, NotFoundError
+from amends.serving.adcp_error import error_object
 from amends.serving.reporting import report
-from amends.serving.server_errors import Failure
+from amends.serving.server_errors import Failure, classify
 
 LOG = logging.getLogger("amends.test")
 ID = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -72,3 +74,36 @@ def test_the_current_span_has_the_code(caplog):
     assert span.attributes["error.type"] == "SERVICE_UNAVAILABLE"
     assert "hunter2" not in str(span.attributes)
     assert "Closed" not in str(span.attributes)
+
+
+def test_the_code_that_was_raised_is_logged(caplog):
+    """M5: AdCP's errors do not say it, so the log does; also of a code that no table has."""
+    caplog.set_level(logging.INFO, "amends.test")
+    for error, codes in (
+        (NotFoundError("No such order"), "REFERENCE_NOT_FOUND (NOT_FOUND)"),
+        (FaultError("Gone", code="SOLD_OUT_NOW", recovery="terminal"), "CONFIGURATION_ERROR (SOLD_OUT_NOW)"),
+        (ConflictError("It changed"), "CONFLICT"),
+    ):
+        report(classify(error), log=LOG, what="a task", traceparent=TRACEPARENT)
+        assert caplog.records[-1].getMessage() == f"a task: {codes} [trace_id={ID}]"
+
+
+def test_the_suggestion_of_a_class():
+    """A caller in another process cannot look it up."""
+
+    class NoSeats(FaultError):
+        """No seats are left."""
+
+        code = "REPORTING_NO_SEATS"
+        recovery = "correctable"
+        suggestion = "Choose another train"
+
+    class NoBeds(FaultError):
+        """No beds are left."""
+
+        code = "REPORTING_NO_BEDS"
+        recovery = "correctable"
+
+    assert error_object(classify(NoSeats()).fault)["suggestion"] == "Choose another train"
+    assert error_object(classify(NoSeats(suggestions=["Wait"])).fault)["suggestion"] == "Wait"
+    assert "suggestion" not in error_object(classify(NoBeds()).fault)

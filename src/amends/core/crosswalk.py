@@ -285,13 +285,20 @@ def _code(fault: Fault, to: str, row: Row, prefix: str | None) -> tuple[str, dic
         return code_in(to, row_for(*earlier, fault.status).everyday, fault.recovery), fault.details
     if _has_code(to, fault.vocabulary, fault.code):
         return fault.code, fault.details
-    own = fault.vocabulary == APP and to == "adcp"
+    own = to == "adcp" and (fault.vocabulary == APP or _is_chosen_at_run_time(fault))
     code = _own_adcp_code(fault, row, prefix) if own else code_in(to, everyday, fault.recovery)
     if code == fault.code and code_in(fault.vocabulary, row_for(to, code).everyday, fault.recovery) == code:
         # The code is the same in both vocabularies, so translating back needs no note.
         return code, fault.details
     note = {"vocabulary": fault.vocabulary, "code": fault.code}
     return code, {**(fault.details or {}), ORIGINAL: note}
+
+
+def _is_chosen_at_run_time(fault: Fault) -> bool:
+    """Whether a fault made here has a code of its own that no class and no table has: `FaultError(code="SOLD_OUT")`."""
+    return (
+        fault.origin is None and fault.vocabulary == EVERYDAY and fault.code not in vocabulary(EVERYDAY).rows
+    )
 
 
 def _has_code(to: str, name: str, code: str) -> bool:

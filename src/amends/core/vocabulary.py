@@ -15,7 +15,17 @@ import msgspec
 
 from amends.core.enums import Actor, Executed, Recovery
 
-__all__ = ["APP", "EVERYDAY", "Row", "Vocabulary", "names", "register", "row_for", "vocabulary"]
+__all__ = [
+    "APP",
+    "EVERYDAY",
+    "Row",
+    "Vocabulary",
+    "is_registered",
+    "names",
+    "register",
+    "row_for",
+    "vocabulary",
+]
 
 EVERYDAY = "everyday"
 """The small set for producers that are not bound to a protocol."""
@@ -160,6 +170,16 @@ def register(new: Vocabulary) -> None:
     if new.name in _MODULES:
         raise ValueError(f"{new.name!r} is built in; choose another name for your vocabulary")
     _LOADED[new.name] = new
+
+
+def is_registered(code: str) -> bool:
+    """
+    Return whether the application has defined a class with this code, which the everyday set does not have.
+
+    >>> is_registered("RATE_LIMITED")
+    False
+    """
+    return code not in vocabulary(EVERYDAY).rows and code in vocabulary(APP).rows
 
 
 def row_for(name: str, code: str, status: int | None = None) -> Row:

@@ -32,7 +32,7 @@ from amends.core.fault import Fault
 from amends.core.hints import excluded, finite
 from amends.core.text import strip, truncate
 from amends.core.validate import in_seconds, shown
-from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
+from amends.core.vocabulary import APP, EVERYDAY, Row, is_registered, row_for
 from amends.core.vocabulary import vocabulary as vocabulary_of
 from amends.core.wire import plain
 from amends.core.wrong_calls import missing_option
@@ -116,6 +116,8 @@ class FaultError(Exception):
         """
         vocabulary = more.pop("vocabulary") if "vocabulary" in more else self.vocabulary
         code = code or self.code
+        if vocabulary == EVERYDAY and is_registered(code):
+            vocabulary = APP
         _check_status(more.get("status"))
         cls: object = self.__class__
         for name in ("type", "title"):

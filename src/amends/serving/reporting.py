@@ -10,6 +10,7 @@ from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.dialects import record
+from amends.dialects.outgoing import outgoing_code
 from amends.foreign.trust import record_for
 from amends.recovery.incoming import left
 from amends.serving.server_errors import Failure
@@ -25,6 +26,14 @@ def record_beside(fault: Fault) -> dict[str, object]:
     Without a secret in this process, every caller gets the whole record.
     """
     return {record.KEY: record_for(fault, "adcp", left().call)}
+
+
+def _codes(fault: Fault) -> str:
+    """Return the code that is sent, and in parentheses the one that the application raised, if AdCP has another (M5)."""
+    raised = fault.raised
+    if raised is None or raised.origin is not None or raised.code == fault.code:
+        return fault.code
+    return f"{fault.code} ({outgoing_code(raised, 'telemetry')})"
 
 
 def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str | None = None) -> Fault:
@@ -52,7 +61,7 @@ def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str
         logging.INFO if failure.expected else logging.ERROR,
         "%s: %s [trace_id=%s]%s",
         what,
-        fault.code,
+        _codes(fault),
         trace,
         further_traces(trace, upstream, span),
         exc_info=None if failure.expected else failure.cause,

@@ -23,6 +23,7 @@ from amends.core.crosswalk import transfer_plainly
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY, check_code
+from amends.core.vocabulary import APP, EVERYDAY, row_for
 from amends.dialects.adcp import with_allowed_codes
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign import from_upstream
@@ -114,7 +115,7 @@ class OwnErrors(NamedTuple):
             if fault is None:
                 return None
         elif error.fault.origin is None:
-            fault = error.fault
+            fault = with_own_suggestion(error.fault)
         else:
             return Failure(translate(error), exc, expected=True)
         fault = with_allowed_codes(transfer_plainly(fault, VOCABULARY.name, prefix=self.prefix))
@@ -122,6 +123,17 @@ class OwnErrors(NamedTuple):
 
 
 PLAIN = OwnErrors()
+
+
+def with_own_suggestion(fault: Fault) -> Fault:
+    """Return a fault of a class of the application's with the suggestion of that class, which its callers cannot look up."""
+    if fault.vocabulary != APP or fault.suggestions:
+        return fault
+    own = row_for(APP, fault.code)
+    base = row_for(EVERYDAY, own.everyday)
+    if own.suggestion in {base.suggestion, base.suggestion_under(own.recovery)}:
+        return fault  # inherited: it says no more than the recovery
+    return replace(fault, suggestions=(own.suggestion_under(fault.recovery),))
 
 
 def fault_for(

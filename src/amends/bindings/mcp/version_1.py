@@ -23,7 +23,7 @@ from amends.bindings.mcp.client_errors import check_text, error_of, failed_resul
 from amends.bindings.mcp.connection_task import ConnectionTask
 from amends.bindings.mcp.handler_errors import Translate, classify, not_found, raised_by_client, unwrap
 from amends.bindings.mcp.http_recorder import HttpRecorder
-from amends.bindings.mcp.responses import LOG, report, rpc_error, tool_result
+from amends.bindings.mcp.responses import LOG, may_be_structured, report, rpc_error, tool_result
 from amends.bindings.mcp.sdk_types import MCPError, is_failed
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
 from amends.core.operation import Operation
@@ -61,6 +61,7 @@ _httpx: Any = import_module("httpx")
 _McpError: Any = MCPError
 
 _PROTOCOL = "2025-11-25"
+_VERSIONS: Collection[object] = import_module("mcp.shared.version").SUPPORTED_PROTOCOL_VERSIONS
 _META_KEY = "amends/key"
 _MARK = "_amends_guard"
 _FIRST_ERROR = 400
@@ -203,6 +204,16 @@ class _Guard:
             return None
         return next((each for each in listed.root.tools if each.name == name), None)
 
+    def _peer(self) -> tuple[str, object]:
+        """Return the version of the protocol that was agreed on, and the client's `Implementation`, if it said who it is."""
+        try:
+            params = self._server.request_context.session.client_params
+        except LookupError:  # called without a session
+            params = None
+        asked = getattr(params, "protocolVersion", None)
+        # The SDK answers a client that asks for a version that it does not know with its newest.
+        return str(asked) if asked in _VERSIONS else _PROTOCOL, getattr(params, "clientInfo", None)
+
     async def _answer(
         self, failure: Failure, request: Any, params: object, call: _Call, is_tool: bool
     ) -> object:
@@ -216,8 +227,9 @@ class _Guard:
             tool = await self._tool(getattr(params, "name", None))
             reads = getattr(getattr(tool, "annotations", None), "readOnlyHint", None) is True
             fault = report(with_executed(failure, read_only=reads), request.method, params, dict(call.meta))
-            structured = getattr(tool, "outputSchema", None) is None
-            answer = tool_result(fault, _PROTOCOL, structured=structured)
+            protocol, client = self._peer()
+            structured = getattr(tool, "outputSchema", None) is None or may_be_structured(protocol, client)
+            answer = tool_result(fault, protocol, structured=structured)
             return _types.ServerResult(_types.CallToolResult.model_validate(answer))
 
 
