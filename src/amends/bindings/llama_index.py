@@ -84,6 +84,8 @@ class _Guarded(FunctionTool):
         super().__init__(
             fn=tool.fn, metadata=tool.metadata, async_fn=tool.async_fn, partial_params=tool.partial_params
         )
+        # An agent passes its Context to the argument of this name. A tool with a coroutine only has another signature in `fn`.
+        self.requires_context, self.ctx_param_name = tool.requires_context, tool.ctx_param_name
         self._guarded, self._failures = tool, failures
 
     def call(self, *args: object, **kwargs: object) -> ToolOutput:
