@@ -3,11 +3,13 @@
 import asyncio
 from inspect import isawaitable
 
-from claude_agent_sdk import create_sdk_mcp_server, tool
+from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, query, tool
 from mcp import Client
 
 from amends.bindings.claude_agent_sdk import Failures
 from tests.frameworks import catalogue
+from tests.frameworks.claude_model import SERVER, answering
+from tests.frameworks.matrix import Call
 
 
 def runner(failures=None):
@@ -29,15 +31,49 @@ def runner(failures=None):
     return lambda function, times: asyncio.run(work(function, times))
 
 
+def asked(failures):
+    """The same with the program of the SDK, and a scripted model."""
+
+    class Script:
+        def __init__(self, times):
+            self.left, self.read = times, []
+
+        def step(self, read):
+            self.read, self.left = read, self.left - 1
+            return [Call("act", {"order": 17})] if self.left >= 0 else "the end"
+
+    async def work(function, times):
+        @failures.guard
+        @tool("act", "Act on an order", {"order": int})
+        async def act(arguments):
+            return {"content": [{"type": "text", "text": function(arguments["order"])}]}
+
+        script, said = Script(times), []
+        with answering(script) as environment:
+            options = ClaudeAgentOptions(
+                mcp_servers={"shop": create_sdk_mcp_server("shop", tools=[act])},
+                allowed_tools=[f"{SERVER}act"],
+                setting_sources=[],
+                cwd=environment["HOME"],
+                env=environment,
+            )
+            async for message in query(prompt="act", options=options):
+                said.append(getattr(message, "result", None))
+        return script.read, said[-1] == "the end"
+
+    return lambda function, times: asyncio.run(work(function, times))
+
+
 def test_the_catalogue():
     """The model reads the same facts as everywhere."""
     catalogue.check(runner())
 
 
 def test_loops_and_success():
-    """Loops are broken; results pass."""
-    catalogue.check_loop(runner())
-    catalogue.check_success(runner())
+    """Loops are broken; results pass; the next run of the same object starts anew."""
+    failures = Failures()
+    catalogue.check_loop(asked(failures))
+    catalogue.check_success(asked(failures))
 
 
 def test_recovery_and_ledger():

@@ -5,14 +5,16 @@ import os
 
 os.environ.update(CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false", OTEL_SDK_DISABLED="true")
 
-from crewai import Agent, Crew, Task
+import pytest
+from crewai import Agent, Crew, Task, hooks
 from crewai.llms.base_llm import BaseLLM
 from crewai.tools import tool
 from pydantic import PrivateAttr
 
 from amends.bindings.crewai import Failures
-from amends.errors import NotFoundError
-from tests.frameworks import catalogue
+from amends.errors import NotFoundError, ServiceUnavailableError
+from amends.testing import FakeClock
+from tests.frameworks import catalogue, matrix, test_hooks
 
 
 class Scripted(BaseLLM):
@@ -75,9 +77,10 @@ def test_the_catalogue():
 
 
 def test_loops_and_success():
-    """Loops are broken; results pass."""
-    catalogue.check_loop(runner())
-    catalogue.check_success(runner())
+    """Loops are broken; results pass; the next run of the same object starts anew."""
+    failures = Failures()
+    catalogue.check_loop(runner(failures))
+    catalogue.check_success(runner(failures))
 
 
 def test_recovery_and_ledger():
@@ -118,8 +121,97 @@ def test_a_replanned_call_is_the_same_payment():
     catalogue.check_replanned(
         lambda function, steps, **options: run_steps(function, steps, Failures(**options))
     )
+    catalogue.check_replanned_values(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )
 
 
 def test_a_ledger_needs_a_scope():
     """One ledger never spans all users."""
     catalogue.check_scope(Failures)
+
+
+def hooked(trial):
+    """Run a crew with the hooks of CrewAI around a model and a tool, and return what the model read."""
+
+    def pay(order: int) -> str:
+        """Pay an order."""
+        return trial.pay(order)
+
+    def before(context):
+        trial.notes.append(f"before {context.tool_name}")
+        return False if trial.hook == test_hooks.BLOCK else None
+
+    def note(name):
+        def noted(context):
+            trial.notes.append(name)
+
+        return noted
+
+    def guardrail(output):
+        trial.notes.append("guardrail")
+        return True, output.raw
+
+    def caching(arguments, result):
+        trial.notes.append(f"may be cached: {result}")
+        return True
+
+    noted = {
+        "after_tool": note("after_tool"),
+        "before_llm": note("before_llm"),
+        "after_llm": note("after_llm"),
+    }
+    script = test_hooks.Script()
+    made = tool("pay", max_usage_count=2)(pay)
+    made.cache_function = caching
+    if trial.ours is not None:
+        made = trial.ours(Failures).guard(made)
+    hooks.register_before_tool_call_hook(before)
+    hooks.register_after_tool_call_hook(noted["after_tool"])
+    hooks.register_before_llm_call_hook(noted["before_llm"])
+    hooks.register_after_llm_call_hook(noted["after_llm"])
+    try:
+        agent = Agent(
+            role="helper",
+            goal="pay",
+            backstory="none",
+            llm=matrix.driver("crewai").Scripted.of(script),
+            tools=[made],
+            step_callback=lambda step: trial.notes.append(f"step {type(step).__name__}"),
+        )
+        task = Task(
+            description="pay",
+            expected_output="text",
+            agent=agent,
+            guardrail=guardrail,
+            callback=lambda output: trial.notes.append("task"),
+        )
+        Crew(agents=[agent], tasks=[task], tracing=False).kickoff()
+    finally:
+        hooks.clear_all_global_hooks()
+    trial.notes.append(f"used {made.current_usage_count}")
+    return script.read
+
+
+@pytest.mark.parametrize("hook", [test_hooks.PASS, test_hooks.BLOCK])
+def test_the_hooks_of_the_user_run_as_they_do_alone(hook):
+    """The hooks that run, the payments, and what the model reads are those of CrewAI alone."""
+    test_hooks.check(hooked, hook)
+
+
+def test_the_limit_of_uses_counts_calls():
+    """A tool that is repeated because it only reads is used once."""
+    outcomes = iter([ServiceUnavailableError("later"), "found", "found again"])
+
+    @tool("act", max_usage_count=2)
+    def act(order: int) -> str:
+        """Look an order up."""
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    guarded = Failures(read_only=["act"]).guard(act)
+    with FakeClock():
+        assert [guarded.run(order=number) for number in (1, 2)] == ["found", "found again"]
+    assert "usage limit" in guarded.run(order=3).message

@@ -395,6 +395,67 @@ def agent_framework(trial):
     return script.read
 
 
+def claude_agent_sdk(trial):
+    from claude_agent_sdk import (
+        ClaudeAgentOptions,
+        HookMatcher,
+        PermissionResultAllow,
+        create_sdk_mcp_server,
+        query,
+        tool,
+    )
+
+    from amends.bindings.claude_agent_sdk import Failures
+    from tests.frameworks.claude_model import SERVER, answering
+
+    @tool("pay", "Pay an order", {"order": int})
+    async def pay(arguments):
+        return {"content": [{"type": "text", "text": trial.pay(arguments["order"])}]}
+
+    made = pay if trial.ours is None else trial.ours(Failures).guard(pay)
+
+    def note(name):
+        async def hook(given, call, context):
+            trial.notes.append(name)
+            if name == "PreToolUse" and trial.hook == BLOCK:
+                decision = {"permissionDecision": "deny", "permissionDecisionReason": "blocked"}
+                return {"hookSpecificOutput": {"hookEventName": name, **decision}}
+            return {}
+
+        return [HookMatcher(hooks=[hook])]
+
+    async def can_use_tool(name, arguments, context):
+        trial.notes.append(f"asked paid {trial.paid}")
+        return PermissionResultAllow()
+
+    async def prompts():
+        yield {"type": "user", "message": {"role": "user", "content": "pay"}}
+        await ended.wait()
+
+    ended = asyncio.Event()
+    script = Script()
+
+    async def work():
+        with answering(script) as environment:
+            options = ClaudeAgentOptions(
+                mcp_servers={"shop": create_sdk_mcp_server("shop", tools=[made])},
+                allowed_tools=[] if trial.hook == ASK else [f"{SERVER}pay"],
+                can_use_tool=can_use_tool,
+                setting_sources=[],
+                cwd=environment["HOME"],
+                env=environment,
+                hooks={
+                    name: note(name) for name in ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
+                },
+            )
+            async for message in query(prompt=prompts(), options=options):
+                if type(message).__name__ == "ResultMessage":
+                    ended.set()
+
+    asyncio.run(work())
+    return script.read
+
+
 def smolagents(trial):
     from smolagents import LogLevel, ToolCallingAgent
 
@@ -553,6 +614,7 @@ FRAMEWORKS = {
         llama_index,
         google_adk,
         agent_framework,
+        claude_agent_sdk,
         smolagents,
         strands,
         pydantic_ai,
@@ -579,5 +641,5 @@ def check(framework, hook):
     assert alone[1] == ([] if hook == BLOCK else [17])
     for first in (True, False):
         with Effects("memory:") as effects:
-            covered = tried(framework, hook, lambda made: made(effects=effects, scope="task"), first=first)  # noqa: B023
+            covered = tried(framework, hook, lambda made: made(effects=effects, scope="task"), first=first)
         assert covered == alone, "first" if first else "last"

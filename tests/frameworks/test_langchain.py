@@ -193,6 +193,9 @@ def test_a_replanned_call_is_the_same_payment():
     catalogue.check_replanned(
         lambda function, steps, **options: run_steps(function, steps, Failures(**options))
     )
+    catalogue.check_replanned_values(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )
 
 
 def test_a_ledger_needs_a_scope():

@@ -104,6 +104,9 @@ def test_a_tool_that_hangs():
 def test_a_replanned_call_is_the_same_payment():
     """A default written out, an argument too many, a number as text: the model means the same order."""
     catalogue.check_replanned(lambda function, steps, **options: runner(Failures(**options))(function, steps))
+    catalogue.check_replanned_values(
+        lambda function, steps, **options: runner(Failures(**options))(function, steps)
+    )
 
 
 def test_a_ledger_needs_a_scope():

@@ -231,6 +231,9 @@ def test_a_replanned_call_is_the_same_payment():
         lambda function, steps, **options: run_steps(function, steps, Failures(**options)),
         refused=("again", "extra"),
     )
+    catalogue.check_replanned_values(
+        lambda function, steps, **options: run_steps(function, steps, Failures(**options))
+    )
 
 
 def test_a_ledger_needs_a_scope():

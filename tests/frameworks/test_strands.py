@@ -6,6 +6,7 @@ import json
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent, HookProvider
 from strands.models import Model
+from strands.session import FileSessionManager
 
 from amends.bindings.strands import Failures
 from amends.effects import Effects
@@ -144,11 +145,46 @@ def test_a_replanned_call_is_the_same_payment():
     catalogue.check_replanned(
         lambda function, steps, **options: run_steps(function, steps, [Failures(**options)])
     )
+    catalogue.check_replanned_values(
+        lambda function, steps, **options: run_steps(function, steps, [Failures(**options)])
+    )
 
 
 def test_a_ledger_needs_a_scope():
-    """One ledger never spans all users."""
-    catalogue.check_scope(Failures)
+    """One ledger never spans all users: the session of a session manager separates them, and an agent without one is refused."""
+    catalogue.check_scope(lambda **options: agent_with(act, [], [Failures(**options)]))
+
+
+def act(order: int) -> str:
+    """Act on an order."""
+    return f"done {order}"
+
+
+def test_each_session_has_its_payments(tmp_path):
+    """The session of a session manager separates the payments of users, and is the same after a restart."""
+    paid = []
+
+    @tool(name="act")
+    def pay(order: int) -> str:
+        """Pay."""
+        paid.append(order)
+        return f"receipt {len(paid)}"
+
+    def run(session):
+        agent = Agent(
+            model=Scripted([[{"order": 17}]]),
+            tools=[pay],
+            plugins=[Failures(effects=effects)],
+            session_manager=FileSessionManager(session_id=session, storage_dir=str(tmp_path)),
+            callback_handler=None,
+        )
+        agent("act")
+        return agent.messages[-2]["content"][0]["toolResult"]["content"][0]["text"]
+
+    with Effects("memory:") as effects:
+        assert [run("ann"), run("bob")] == ["receipt 1", "receipt 2"]
+        assert "ALREADY_DONE" in run("ann")
+    assert paid == [17, 17]
 
 
 def test_a_returned_error_is_no_success():

@@ -124,7 +124,8 @@ class Failures(FunctionMiddleware):
     def _run(self, context: FunctionInvocationContext) -> Run:
         tools = context.tools  # one list for all calls of a run
         session = getattr(getattr(context, "session", None), "session_id", None)
-        caller = Caller(run=id(tools), session=session if isinstance(session, str) else None)
+        session = session if isinstance(session, str) else None
+        caller = Caller(run=id(tools), session=session, context=context)
         return self.calls.run(id(tools), owner=tools, caller=caller)
 
 

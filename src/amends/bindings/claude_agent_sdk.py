@@ -12,24 +12,27 @@ Claude Agent SDK: the failure of an in-process MCP tool becomes a text that the 
 
     server = create_sdk_mcp_server("shop", tools=[search])
 
-The SDK hands a tool nothing that identifies a run: make one `Failures` per client, or pass `run=`.
+Failures are counted per client (`ClaudeSDKClient`, or a `query`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from collections.abc import Mapping
 
 try:
+    import anyio
     from claude_agent_sdk import SdkMcpTool
+    from sniffio import AsyncLibraryNotFoundError
 except ImportError as missing:
     raise ImportError(
         "amends.bindings.claude_agent_sdk needs the Claude Agent SDK: pip install claude-agent-sdk"
     ) from missing
 
-from amends.bindings.tool_arguments import by_schema
-from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, ToolFailure, check_description
+from amends.bindings.tool_arguments import by_schema, only_reads
+from amends.bindings.tool_calls import AGAIN, Caller, OneRun, ReturnedError, ToolFailure, check_description
 
 __all__ = ["Failures"]
 
@@ -37,15 +40,23 @@ __all__ = ["Failures"]
 class Failures(OneRun):
     """Makes tools whose failures are texts for the model."""
 
+    def running(self) -> Caller:
+        """Return the session of the in-process server that this code is in; each client of the SDK has one."""
+        try:
+            serving = anyio.get_current_task().parent_id
+            return Caller(run=next((task for task in asyncio.all_tasks() if id(task) == serving), None))
+        except (AsyncLibraryNotFoundError, RuntimeError):
+            return Caller()
+
     def guard(self, tool: SdkMcpTool[object]) -> SdkMcpTool[object]:
         """Return the tool as one that returns the text of its failures, marked as an error."""
         handler = tool.handler
-        read_only = getattr(tool.annotations, "readOnlyHint", None) is True
+        read_only = only_reads(tool.annotations)
 
         async def guarded(arguments: object) -> object:
             given = arguments if isinstance(arguments, Mapping) else {}
             received = by_schema(_schema(tool.input_schema), given)
-            result = await self.calls.run(self.key).acall(
+            result = await self.current.acall(
                 tool.name,
                 received,
                 lambda: handler(arguments),
@@ -71,7 +82,7 @@ class Failures(OneRun):
         async def find_out(arguments: object) -> object:
             given = arguments if isinstance(arguments, Mapping) else {}
             received = by_schema(_schema(tool.input_schema), given)
-            return _restored(await self.calls.run(self.key).acheck(tool.name, received))
+            return _restored(await self.current.acheck(tool.name, received))
 
         described = check_description(tool.name)
         return dataclasses.replace(tool, name=name, description=described, handler=find_out)

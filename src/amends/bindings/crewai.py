@@ -7,12 +7,13 @@ CrewAI: a tool's failure becomes a text that the model can act on.
     failures = Failures(read_only=["search"])
     agent = Agent(role=role, goal=goal, backstory=story, tools=[failures.guard(search), failures.guard(pay)])
 
-The failure is CrewAI's own `ToolFailure`, so events, `TaskOutput.tool_failures` and `tool_failure_policy` know of it. CrewAI does
-not say which run a call belongs to: make one `Failures` per run, or pass `run=`.
+The failure is CrewAI's own `ToolFailure`, so events, `TaskOutput.tool_failures` and `tool_failure_policy` know of it. Failures are
+counted per kickoff of a crew. An agent without a crew has no run of its own: make one `Failures` for it, or pass `run=`.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 try:
@@ -20,12 +21,21 @@ try:
     from crewai.tools import BaseTool
     from crewai.tools.tool_failure import ToolFailure as CrewFailure
     from crewai.tools.tool_failure import ToolFailureReason
+    from crewai.utilities.crew.crew_context import get_crew_context
     from pydantic import PrivateAttr
 except ImportError as missing:
     raise ImportError("amends.bindings.crewai needs CrewAI: pip install 'crewai>=1.15'") from missing
 
 from amends.bindings.tool_arguments import by_model
-from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure, check_description
+from amends.bindings.tool_calls import (
+    AGAIN,
+    Caller,
+    OneRun,
+    ReturnedError,
+    Run,
+    ToolFailure,
+    check_description,
+)
 
 __all__ = ["Failures"]
 
@@ -40,6 +50,11 @@ class Failures(OneRun):
     def model(self, model: BaseLLM) -> BaseLLM:
         """Return a copy of a model whose calls are recovered within bounds: `Agent(llm=failures.model(LLM(...)), ...)`."""
         return self.calls.models.recovered(model, plain=["call"], awaited=["acall"])
+
+    def running(self) -> Caller:
+        """Return the crew's run that this code is in: CrewAI makes a new context at each kickoff."""
+        context = get_crew_context()
+        return Caller(run=context, context=context)
 
     def check(self, tool: BaseTool) -> BaseTool:
         """
@@ -68,12 +83,10 @@ class _Check(BaseTool):
         return checking
 
     def _run(self, **arguments: object) -> object:
-        run = self._failures.calls.run(self._failures.key)
-        return run.check(self._checked, by_model(self.args_schema, arguments))
+        return self._failures.current.check(self._checked, by_model(self.args_schema, arguments))
 
     async def _arun(self, **arguments: object) -> object:
-        run = self._failures.calls.run(self._failures.key)
-        return await run.acheck(self._checked, by_model(self.args_schema, arguments))
+        return await self._failures.current.acheck(self._checked, by_model(self.args_schema, arguments))
 
 
 def _never_cached(arguments: object = None, result: object = None) -> bool:
@@ -98,7 +111,7 @@ class _Guarded(BaseTool):
         result = self._in_run.call(
             self.name,
             received,
-            lambda: self._tool.run(**arguments),
+            lambda: _done(self._tool._run(**arguments)),  # noqa: SLF001 - what a tool of CrewAI implements
             failure_of=_returned_error,
             takes_again=AGAIN in received,
         )
@@ -109,7 +122,7 @@ class _Guarded(BaseTool):
         result = await self._in_run.acall(
             self.name,
             received,
-            lambda: self._tool.arun(**arguments),
+            lambda: self._tool._arun(**arguments),  # noqa: SLF001
             failure_of=_returned_error,
             takes_again=AGAIN in received,
         )
@@ -117,7 +130,12 @@ class _Guarded(BaseTool):
 
     @property
     def _in_run(self) -> Run:
-        return self._failures.calls.run(self._failures.key)
+        return self._failures.current
+
+
+def _done(result: object) -> object:
+    """Return the result of a tool whose `_run` is a coroutine, as CrewAI does. The call is counted for the limit of uses once."""
+    return asyncio.run(result) if asyncio.iscoroutine(result) else result
 
 
 def _caching(tool: BaseTool) -> Callable[[object, object], bool]:

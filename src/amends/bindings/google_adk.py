@@ -27,6 +27,7 @@ try:
     from google.adk.tools.agent_tool import AgentTool
     from google.adk.tools.base_tool import BaseTool
     from google.adk.tools.exit_loop_tool import exit_loop
+    from google.adk.tools.openapi_tool.openapi_spec_parser.rest_api_tool import RestApiTool
     from google.adk.tools.tool_context import ToolContext
     from google.adk.tools.transfer_to_agent_tool import transfer_to_agent
     from pydantic import PrivateAttr
@@ -34,7 +35,7 @@ except ImportError as missing:
     raise ImportError("amends.bindings.google_adk needs Google ADK: pip install google-adk") from missing
 
 from amends.bindings.model_calls import ModelCalls
-from amends.bindings.tool_arguments import by_function, by_schema
+from amends.bindings.tool_arguments import by_function, by_schema, only_reads
 from amends.bindings.tool_calls import (
     AGAIN,
     CHECK,
@@ -150,7 +151,10 @@ class Failures(BasePlugin):
     def _run(self, tool_context: ToolContext | CallbackContext) -> Run:
         session = tool_context.session
         caller = Caller(
-            run=tool_context.invocation_id, session=f"{session.app_name}/{session.id}", user=session.user_id
+            run=tool_context.invocation_id,
+            session=f"{session.app_name}/{session.id}",
+            user=session.user_id,
+            context=tool_context,
         )
         return self.calls.run(tool_context.invocation_id, caller=caller)
 
@@ -267,10 +271,11 @@ def _mcp_schema(tool: BaseTool) -> object:
 
 
 def _only_reads(tool: BaseTool) -> bool:
-    """Return whether an MCP server says that the tool only reads."""
-    annotations = getattr(getattr(tool, "raw_mcp_tool", None), "annotations", None)
-    hint = getattr(annotations, "readOnlyHint", None) or getattr(annotations, "read_only_hint", None)
-    return hint is True
+    """Return whether an MCP server says that the tool only reads, or its HTTP method does."""
+    method = getattr(getattr(tool, "endpoint", None), "method", None)
+    if isinstance(tool, RestApiTool) and isinstance(method, str):
+        return method.upper() in _READING
+    return only_reads(getattr(getattr(tool, "raw_mcp_tool", None), "annotations", None))
 
 
 def _is_left_to_adk(tool: BaseTool) -> bool:
@@ -290,6 +295,7 @@ def _asks(context: ToolContext) -> bool:
 
 
 _INJECTED = frozenset({"tool_context", "input_stream"})
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def _returned_error(

@@ -31,7 +31,7 @@ except ImportError as missing:
         "amends.bindings.langchain needs LangChain 1.x: pip install 'langchain>=1.0' 'langgraph>=1.0'"
     ) from missing
 
-from amends.bindings.tool_arguments import by_model, by_schema, refuses
+from amends.bindings.tool_arguments import by_model, by_schema, only_reads, refuses
 from amends.bindings.tool_calls import (
     AGAIN,
     CHECK,
@@ -140,7 +140,15 @@ class Failures(AgentMiddleware[object, object]):
         return await self.calls.models.acall(request.model, ask)
 
     def _with_checks(self, request: ModelRequest[object]) -> ModelRequest[object]:
-        """Return the request with a tool for each one that is in doubt in this run and can be verified."""
+        """
+        Return the request with a tool for each one that is in doubt in this run and can be verified.
+
+        Raises:
+            TypeError: a tool goes through the ledger, and the run has no thread that separates it from those of other users.
+
+        """
+        if any(self._covers(each) for each in request.tools):
+            self._run(request).require_scope()
         tools = [
             each for each in request.tools if isinstance(each, BaseTool) and self.calls.can_check(each.name)
         ]
@@ -158,6 +166,9 @@ class Failures(AgentMiddleware[object, object]):
                     )
                 )
         return request.override(tools=[*request.tools, *added]) if added else request
+
+    def _covers(self, tool: object) -> bool:
+        return isinstance(tool, BaseTool) and self.calls.covers(tool.name, read_only=_only_reads(tool))
 
     def _fitted(self, name: str, arguments: Mapping[str, object]) -> dict[str, object]:
         return _received(self._verified.get(name), arguments)
@@ -184,7 +195,8 @@ class Failures(AgentMiddleware[object, object]):
         thread = _thread(request)
         turn = (len(asked), getattr(asked[-1], "id", None)) if asked else None
         user = _configurable(request).get("user_id")
-        caller = Caller(run=turn, thread=thread, user=user if isinstance(user, str) else None)
+        user = user if isinstance(user, str) else None
+        caller = Caller(run=turn, thread=thread, user=user, context=request.runtime)
         return self.calls.run((thread, turn), caller=caller)
 
 
@@ -256,7 +268,7 @@ def _received(tool: object, arguments: Mapping[str, object]) -> dict[str, object
 def _only_reads(tool: object) -> bool:
     """Return whether an MCP server says that the tool only reads."""
     metadata = getattr(tool, "metadata", None)
-    return isinstance(metadata, Mapping) and metadata.get("readOnlyHint") is True
+    return only_reads(metadata)
 
 
 def _returned_error(tool: object, arguments: Mapping[str, object], result: object) -> Exception | None:

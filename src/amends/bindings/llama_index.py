@@ -7,7 +7,7 @@ LlamaIndex: a tool's failure becomes a text that the model can act on, and does 
     failures = Failures(read_only=["search"])
     agent = FunctionAgent(tools=[failures.guard(search)], llm=llm)
 
-Tools that take the workflow's Context are counted per run. For the others make one `Failures` per run, or pass `run=`.
+Failures are counted per run of the workflow.
 The `raw_output` of a failure is the fault as plain values; `amends.extract(output.raw_output)` returns the fault.
 """
 
@@ -15,17 +15,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 try:
     from llama_index.core.llms.llm import LLM
     from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
     from llama_index.core.workflow import Context
+    from llama_index_instrumentation.dispatcher import active_instrument_tags
 except ImportError as missing:
     raise ImportError(
         "amends.bindings.llama_index needs LlamaIndex: pip install llama-index-core"
     ) from missing
 
-from amends.bindings.tool_arguments import accepts, by_model, lacks_required
-from amends.bindings.tool_calls import AGAIN, OneRun, ReturnedError, Run, ToolFailure, check_description
+from amends.bindings.tool_arguments import accepts, by_function, by_model, lacks_required
+from amends.bindings.tool_calls import (
+    AGAIN,
+    Caller,
+    OneRun,
+    ReturnedError,
+    Run,
+    ToolFailure,
+    check_description,
+)
 from amends.dialects import encode
 from amends.errors import ValidationError
 
@@ -63,18 +74,27 @@ class Failures(OneRun):
         )
 
         async def find_out(**arguments: object) -> str:
-            received = by_model(tool.metadata.fn_schema, _named(arguments))
+            received = _received(tool, _named(arguments))
             return await self.run(arguments).acheck(name, received)
 
         def find_out_plain(**arguments: object) -> str:
-            return self.run(arguments).check(name, by_model(tool.metadata.fn_schema, _named(arguments)))
+            return self.run(arguments).check(name, _received(tool, _named(arguments)))
 
         return FunctionTool(fn=find_out_plain, metadata=metadata, async_fn=find_out)
 
     def run(self, arguments: Mapping[str, object]) -> Run:
         """Return the run of a call."""
         context = next((each for each in arguments.values() if isinstance(each, Context)), None)
-        return self.calls.run(self.key if context is None else id(context), owner=context)
+        found = self.current
+        return (
+            found
+            if context is None
+            else found.called_by(msgspec.structs.replace(found.caller, context=context))
+        )
+
+    def running(self) -> Caller:
+        """Return the run of the workflow that this code is in."""
+        return Caller(run=active_instrument_tags.get().get("llamaindex.run_id"))
 
 
 class _Guarded(FunctionTool):
@@ -91,7 +111,7 @@ class _Guarded(FunctionTool):
     def call(self, *args: object, **kwargs: object) -> ToolOutput:
         """Call the tool."""
         given = self._arguments(args, kwargs)
-        received = by_model(self._guarded.metadata.fn_schema, given)
+        received = _received(self._guarded, given)
         result = self._failures.run(kwargs).call(
             self._name,
             received,
@@ -106,7 +126,7 @@ class _Guarded(FunctionTool):
     async def acall(self, *args: object, **kwargs: object) -> ToolOutput:
         """Call the tool in an event loop."""
         given = self._arguments(args, kwargs)
-        received = by_model(self._guarded.metadata.fn_schema, given)
+        received = _received(self._guarded, given)
         result = await self._failures.run(kwargs).acall(
             self._name,
             received,
@@ -166,6 +186,11 @@ class _Guarded(FunctionTool):
             raw_output=encode(result.fault, "envelope"),
             is_error=True,
         )
+
+
+def _received(tool: FunctionTool, arguments: dict[str, object]) -> dict[str, object]:
+    """Return the arguments that the tool receives: those of its schema, and those that its author gave in advance."""
+    return by_function(tool.real_fn, {**by_model(tool.metadata.fn_schema, arguments), **tool.partial_params})
 
 
 def _named(arguments: Mapping[str, object]) -> dict[str, object]:

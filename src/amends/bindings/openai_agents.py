@@ -199,7 +199,8 @@ class Failures:
         usage = getattr(context, "usage", None)  # one object for all calls of a run
         config = getattr(context, "run_config", None)
         group = getattr(config, "group_id", None)
-        caller = Caller(run=id(usage), thread=group if isinstance(group, str) else None)
+        thread = group if isinstance(group, str) else None
+        caller = Caller(run=id(usage), thread=thread, context=context)
         return self.calls.run(id(usage), owner=usage, caller=caller)
 
 

@@ -48,7 +48,7 @@ except ImportError as missing:
         "amends.bindings.pydantic_ai needs pydantic-ai: pip install 'pydantic-ai-slim>=2.60'"
     ) from missing
 
-from amends.bindings.tool_arguments import by_schema
+from amends.bindings.tool_arguments import by_schema, only_reads
 from amends.bindings.tool_calls import (
     AGAIN,
     CHECK,
@@ -235,13 +235,12 @@ class _Guarded(WrapperToolset[object]):
 
 def _run(calls: ToolCalls, ctx: RunContext[object]) -> Run:
     if ctx.run_id is not None:
-        return calls.run(ctx.run_id, caller=Caller(run=ctx.run_id, thread=ctx.conversation_id))
-    return calls.run(id(ctx.usage), owner=ctx.usage)
+        return calls.run(ctx.run_id, caller=Caller(run=ctx.run_id, thread=ctx.conversation_id, context=ctx))
+    return calls.run(id(ctx.usage), owner=ctx.usage, caller=Caller(run=id(ctx.usage), context=ctx))
 
 
 def _only_reads(definition: ToolDefinition) -> bool:
-    annotations = (definition.metadata or {}).get("annotations")
-    return isinstance(annotations, Mapping) and annotations.get("readOnlyHint") is True
+    return only_reads((definition.metadata or {}).get("annotations"))
 
 
 def _restored(value: object) -> object:

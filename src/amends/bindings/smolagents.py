@@ -7,23 +7,23 @@ smolagents: a tool's failure becomes a text that the model can act on, and does 
     failures = Failures(read_only=["search"])
     agent = ToolCallingAgent(tools=[failures.guard(search), failures.guard(pay)], model=model)
 
-It serves `CodeAgent` too: the code of the model gets the text as the tool's result. smolagents does not say which run a call
-belongs to: use one `Failures` for each run, or give it the run's key with `run=`.
+It serves `CodeAgent` too: the code of the model gets the text as the tool's result. Failures are counted per task of an agent.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections.abc import Callable
 
 try:
-    from smolagents import Model, Tool
+    from smolagents import Model, MultiStepAgent, TaskStep, Tool
 except ImportError as missing:
     raise ImportError("amends.bindings.smolagents needs smolagents: pip install smolagents") from missing
 
 from amends.bindings.tool_arguments import by_function, by_schema
-from amends.bindings.tool_calls import AGAIN, OneRun, ToolFailure, check_description
+from amends.bindings.tool_calls import AGAIN, Caller, OneRun, ToolFailure, check_description
 
 __all__ = ["Failures"]
 
@@ -34,6 +34,22 @@ _MEDIA = frozenset({"image", "audio"})
 class Failures(OneRun):
     """Makes tools whose failures are texts for the model."""
 
+    def running(self) -> Caller:
+        """
+        Return the run that this code is in: the task that the agent works on.
+
+        smolagents gives a tool nothing of its agent, which is looked up among the callers. A `CodeAgent` with a time limit for its
+        code runs tools in a thread without it; their failures count together.
+        """
+        frame = inspect.currentframe()
+        while frame is not None:
+            agent = frame.f_locals.get("self")
+            if isinstance(agent, MultiStepAgent):
+                tasks = [step for step in agent.memory.steps if isinstance(step, TaskStep)]
+                return Caller(run=tasks[-1] if tasks else None, context=agent)
+            frame = frame.f_back
+        return Caller()
+
     def guard(self, tool: Tool) -> Tool:
         """Return the tool as one that returns the text of its failures."""
         guarded, forward = copy.copy(tool), tool.forward
@@ -41,7 +57,7 @@ class Failures(OneRun):
         @functools.wraps(forward)
         def call(*args: object, **kwargs: object) -> object:
             received = _received(tool, forward, args, kwargs)
-            result = self.calls.run(self.key).call(
+            result = self.current.call(
                 tool.name, received, lambda: forward(*args, **kwargs), takes_again=AGAIN in received
             )
             if not isinstance(result, ToolFailure):
@@ -69,7 +85,7 @@ class Failures(OneRun):
 
         def find_out(*args: object, **kwargs: object) -> str:
             received = _received(tool, forward, args, kwargs)
-            return self.calls.run(self.key).check(tool.name, received)
+            return self.current.check(tool.name, received)
 
         checking.forward = find_out
         return checking

@@ -32,10 +32,11 @@ except ImportError as missing:
         "amends.bindings.strands needs Strands Agents: pip install 'strands-agents>=1.62'"
     ) from missing
 
-from amends.bindings.tool_arguments import by_schema
+from amends.bindings.tool_arguments import by_schema, only_reads
 from amends.bindings.tool_calls import (
     AGAIN,
     CHECK,
+    Caller,
     Options,
     ReturnedError,
     Run,
@@ -65,10 +66,21 @@ class Failures(Plugin):
 
     def __init__(self, **options: Unpack[Options]) -> None:
         super().__init__()
-        self.calls = ToolCalls(**options)
+        self.calls = ToolCalls(**options, names_conversations=True)
 
     def init_agent(self, agent: Agent) -> None:
-        """Add the middleware to an agent."""
+        """
+        Add the middleware to an agent.
+
+        Raises:
+            TypeError: there is a ledger, and neither a session manager nor `scope=` separates conversations.
+
+        """
+        if self.calls.effects is not None and self.calls.scope is None and _session(agent) is None:
+            raise TypeError(
+                "a ledger needs scope=, which separates the calls of users and conversations, or an agent with a session manager: "
+                "Agent(session_manager=FileSessionManager(session_id=...))"
+            )
         agent.add_middleware(ExecuteToolStage, self._call_tool)
         agent.add_middleware(InvokeModelStage, self._call_model)
 
@@ -132,7 +144,8 @@ class Failures(Plugin):
                 call,
                 asking=(_Interrupted,),
                 restore=_restored,
-                failure_of=_returned_error,
+                failure_of=lambda answer: _returned_error(context.tool, answer),
+                read_only=_only_reads(context.tool),
                 directs=_is_agent(context.tool),
                 takes_again=AGAIN in received,
             )
@@ -145,7 +158,21 @@ class Failures(Plugin):
             yield ToolResultEvent(_tool_result(result, asked.get("toolUseId")), exception=_error(result))
 
     def _run(self, context: ExecuteToolContext | InvokeModelContext) -> Run:
-        return self.calls.run(context.invocation_state.setdefault(_RUN, object()))
+        run = context.invocation_state.setdefault(_RUN, object())
+        return self.calls.run(run, caller=Caller(run=run, session=_session(context.agent), context=context))
+
+
+def _session(agent: Agent) -> str | None:
+    """Return the id of the agent's session. Without a session manager, `agent.session_id` is made anew in each process."""
+    manager = getattr(agent, "_session_manager", None)
+    session = None if manager is None else getattr(manager, "session_id", None)
+    return session if isinstance(session, str) and session else None
+
+
+def _only_reads(tool: object) -> bool:
+    """Return whether an MCP server says that the tool only reads."""
+    specification = getattr(tool, "tool_spec", None)
+    return isinstance(specification, Mapping) and only_reads(specification.get("annotations"))
 
 
 def _received(tool: object, arguments: Mapping[str, object]) -> dict[str, object]:
@@ -162,9 +189,10 @@ def _is_agent(tool: object) -> bool:
     )
 
 
-def _returned_error(result: object) -> Exception | None:
-    """Return the failure that a result says."""
-    return ReturnedError() if isinstance(result, Mapping) and result.get("status") == "error" else None
+def _returned_error(tool: object, result: object) -> Exception | None:
+    """Return the failure that a result says. Without a tool of the name, nothing ran."""
+    failed = isinstance(result, Mapping) and result.get("status") == "error"
+    return ReturnedError(ran=tool is not None) if failed else None
 
 
 class _Interrupted(Exception):

@@ -10,16 +10,40 @@ refuses them.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from pathlib import PurePath
 from typing import Any, get_type_hints
+from uuid import UUID
 
 import msgspec
 
-__all__ = ["accepts", "by_function", "by_model", "by_schema", "lacks_required", "refuses"]
+__all__ = ["accepts", "by_function", "by_model", "by_schema", "lacks_required", "only_reads", "refuses"]
 
-_TYPES: dict[object, type] = {"integer": int, "number": float, "boolean": bool}
+_TYPES: dict[object, type] = {"integer": int, "number": float, "boolean": bool, "string": str}
 _MOST = 200
 """Members of a schema that are read."""
+_DEEPEST = 20
+"""How deep a schema and its values are read."""
+
+
+def only_reads(hints: object) -> bool:
+    """
+    Return whether the annotations of an MCP tool say that it only reads.
+
+    >>> only_reads({"readOnlyHint": True}), only_reads({"readOnlyHint": "yes"}), only_reads(None)
+    (True, False, False)
+    """
+    for name in ("readOnlyHint", "read_only_hint"):
+        hint = hints.get(name) if isinstance(hints, Mapping) else getattr(hints, name, None)
+        if hint is not None:
+            return hint is True
+    return False
 
 
 def by_model(model: object, arguments: Mapping[str, object]) -> dict[str, object]:
@@ -60,8 +84,10 @@ def by_function(function: Callable[..., object], arguments: Mapping[str, object]
         if parameter.name in arguments:
             hint = hints.get(parameter.name, parameter.annotation)
             received[parameter.name] = _converted(arguments[parameter.name], hint)
-        elif _is_plain(parameter.default):
-            received[parameter.name] = parameter.default
+            continue
+        default = _default(parameter.default)
+        if default is not _NONE:
+            received[parameter.name] = default
     return received
 
 
@@ -73,44 +99,116 @@ def by_schema(schema: object, arguments: Mapping[str, object]) -> dict[str, obje
     >>> by_schema(schema, {"order": "17", "note": "more"})
     {'order': 17, 'currency': 'EUR'}
     """
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(schema, Mapping) or not isinstance(properties, Mapping) or len(properties) > _MOST:
+    if not isinstance(schema, Mapping):
+        return dict(arguments)
+    return _by_rule(schema, arguments, schema, 0)
+
+
+def _by_rule(
+    rule: Mapping[str, object], arguments: Mapping[str, object], schema: Mapping[str, object], depth: int
+) -> dict[str, object]:
+    """Return an object as a rule of the schema describes it."""
+    properties = rule.get("properties")
+    if not isinstance(properties, Mapping) or len(properties) > _MOST:
         return dict(arguments)
     received: dict[str, object] = {}
     for name, member in properties.items():
-        rule = member if isinstance(member, Mapping) else {}
+        inner = _resolved(member, schema)
         if name in arguments:
-            received[name] = _converted(arguments[name], _schema_type(rule))
-        elif "default" in rule:
-            received[name] = rule["default"]
-    if schema.get("additionalProperties", False) is False:
+            received[name] = _by_member(inner, arguments[name], schema, depth + 1)
+        elif isinstance(member, Mapping) and "default" in member:
+            received[name] = _by_member(inner, member["default"], schema, depth + 1)
+        elif "default" in inner:
+            received[name] = _by_member(inner, inner["default"], schema, depth + 1)
+    if rule.get("additionalProperties", False) is False:
         return received
     return {**arguments, **received}
 
 
-def _schema_type(rule: Mapping[str, object]) -> object:
+def _by_member(rule: Mapping[str, object], value: object, schema: Mapping[str, object], depth: int) -> object:
+    """Return a value as a rule describes it; the value itself if it does not fit."""
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, Mapping):
+        return _by_rule(rule, value, schema, depth)
+    if isinstance(value, list) and isinstance(rule.get("items"), Mapping):
+        inner = _resolved(rule["items"], schema)
+        return [_by_member(inner, each, schema, depth + 1) for each in value]
     kind = rule.get("type")
-    choices = rule.get("anyOf")
-    if kind is None and isinstance(choices, list):
-        kinds = [each.get("type") for each in choices if isinstance(each, Mapping)]
-        rest = [each for each in kinds if each != "null"]
-        return _TYPES.get(rest[0], Any) if len(rest) == 1 and isinstance(rest[0], str) else Any
-    return _TYPES.get(kind, Any) if isinstance(kind, str) else Any
+    return _converted(value, _TYPES.get(kind, Any) if isinstance(kind, str) else Any)
+
+
+def _resolved(rule: object, schema: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a rule without its reference, and the one that is left of alternatives of which the others are null."""
+    for _ in range(_DEEPEST):
+        if not isinstance(rule, Mapping):
+            return {}
+        reference = rule.get("$ref")
+        if isinstance(reference, str):
+            place, _, name = reference.rpartition("/")
+            known = schema.get(place.removeprefix("#/"))
+            rule = known.get(name) if isinstance(known, Mapping) else None
+            continue
+        choices = next((rule[name] for name in ("anyOf", "oneOf", "allOf") if name in rule), None)
+        if not isinstance(choices, list):
+            return rule
+        rest = [each for each in choices if not (isinstance(each, Mapping) and each.get("type") == "null")]
+        if len(rest) != 1:
+            return {}
+        rule = rest[0]
+    return {}
 
 
 def _converted(value: object, hint: object) -> object:
     """Return a value as the type `hint`, as pydantic converts it; the value itself if it does not fit."""
-    if hint in (inspect.Parameter.empty, Any, str) or value is None:
+    if hint in (inspect.Parameter.empty, Any) or value is None:
         return value
-    validate = getattr(hint, "model_validate", None)
+    if hint is str:
+        return str(value) if type(value) is int else value
     try:
-        return validate(value) if callable(validate) else msgspec.convert(value, hint, strict=False)
+        validate = _validator(hint)
+        return msgspec.convert(value, hint, strict=False) if validate is None else validate(value)
     except Exception:  # noqa: BLE001 - any annotation and any validator; the framework reports what does not fit
         return value
 
 
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
+def _validator(hint: object) -> Callable[[object], object] | None:
+    """Return what pydantic reads a type with; None in a program without pydantic, and for types that it does not know."""
+    if "pydantic" not in sys.modules:
+        return None
+    try:
+        return _adapter(hint)
+    except Exception:  # noqa: BLE001 - an annotation is any object, also one that cannot be hashed
+        return None
+
+
+@lru_cache(maxsize=1000)
+def _adapter(hint: object) -> Callable[[object], object]:
+    adapter = sys.modules["pydantic"].TypeAdapter(hint)
+    validate: Callable[[object], object] = adapter.validate_python
+    return validate
+
+
+_NONE = object()
+_PLAIN: tuple[type, ...] = (
+    *(str, int, float, bool, bytes, list, tuple, dict, set, frozenset, type(None)),
+    *(Enum, Decimal, date, time, timedelta, UUID, PurePath, msgspec.Struct),
+)
+"""Types of defaults that can be a part of a key. Others are what a framework or the application puts in."""
+
+
+def _default(value: object) -> object:
+    """Return the default of a parameter, or `_NONE` if it has none that can be a part of a key."""
+    if value is inspect.Parameter.empty:
+        return _NONE
+    if type(value).__name__ == "FieldInfo":
+        made = getattr(value, "get_default", None)
+        required = getattr(value, "is_required", None)
+        if not callable(made) or not callable(required) or required():
+            return _NONE
+        value = made(call_default_factory=True)
+    declared = hasattr(type(value), "model_fields") or is_dataclass(value)
+    return value if (isinstance(value, _PLAIN) or declared) and not callable(value) else _NONE
 
 
 def _hints(function: Callable[..., object]) -> dict[str, object]:

@@ -13,6 +13,7 @@ A binding makes one `ToolCalls`, gets a `Run` for each run of an agent, and pass
 
 from __future__ import annotations
 
+import copy
 import inspect
 import time
 from collections import OrderedDict
@@ -100,11 +101,17 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     'ann'
     """
 
-    run: Hashable = None
+    run: Any = None
     thread: str | None = None
     """The thread or conversation."""
     session: str | None = None
     user: str | None = None
+    context: Any = None
+    """
+    The framework's own object of the call, where the application may have put its user: `ToolRuntime` of LangChain, `ToolContext` of
+    the OpenAI Agents SDK and of ADK, `RunContext` of pydantic-ai, `FunctionInvocationContext` of the Agent Framework,
+    `ExecuteToolContext` of Strands, `Context` of LlamaIndex, `CrewContext` of CrewAI, the agent of smolagents.
+    """
 
     @property
     def scope(self) -> str | None:
@@ -272,6 +279,12 @@ class ToolCalls:
         self.clock: Callable[[], float] = time.monotonic
         self._runs: OrderedDict[Hashable, Run] = OrderedDict()
 
+    def covers(self, name: str, *, read_only: bool = False) -> bool:
+        """Return whether calls of a tool go through the ledger. `read_only`: the tool itself says that it only reads."""
+        if self.effects is None:
+            return False
+        return name in self.declared or not (read_only or name in self.read_only)
+
     def can_check(self, name: str) -> bool:
         """Return whether the outcome of a tool can be looked up: its effect is declared with a verification."""
         effect = self.declared.get(name)
@@ -308,30 +321,31 @@ class ToolCalls:
         """
         Return the run of a key: the framework's run id, or the id() of an object (`owner`) that belongs to one run.
 
-        `caller` is what the framework says about the conversation of this run.
+        `caller` is what the framework says about the conversation of this call.
         """
         run = self._runs.get(key)
         if run is None or run.owner is not owner:
-            run = self._runs[key] = Run(self, key, owner, caller)
+            run = self._runs[key] = Run(self, key, owner)
             if len(self._runs) > MAX_RUNS:
                 self._runs.popitem(last=False)
         else:
             self._runs.move_to_end(key)
-        return run
+        # The caller is not kept with the run: its context holds whatever the framework has of it.
+        return run if caller is None else run.called_by(caller)
 
 
 class OneRun:
     """
-    The base of bindings for frameworks that do not say which run a call belongs to: one object serves one run.
+    The base of bindings for frameworks whose tools do not get the run that a call belongs to.
 
     >>> class Binding(OneRun):
     ...     def call_tool(self, name: str, tool: Callable[[], object]) -> object:
-    ...         return self.calls.run(self.key).call(name, {}, tool)
+    ...         return self.current.call(name, {}, tool)
     >>> Binding(read_only=["search"]).call_tool("search", lambda: "page 1")
     'page 1'
 
     Args:
-        run: the key of the run, if one object serves several.
+        run: the key of the run, if the object serves one run.
         options: those of `ToolCalls`.
 
     """
@@ -339,6 +353,21 @@ class OneRun:
     def __init__(self, *, run: Hashable = None, **options: Unpack[Options]) -> None:
         self.calls = ToolCalls(**options)
         self.key = run
+
+    def running(self) -> Caller:
+        """Return what the framework says about the run that this code is in. A binding overrides it where it can find out."""
+        return Caller()
+
+    @property
+    def current(self) -> Run:
+        """The run that this code is in. Where the framework does not say which, all calls belong to one."""
+        caller = self.running()
+        if self.key is not None:
+            return self.calls.run(self.key, caller=replace(caller, run=self.key))
+        if caller.run is None or isinstance(caller.run, str):
+            return self.calls.run(caller.run, caller=caller)
+        owner = caller.run  # the identity of an object that belongs to one run
+        return self.calls.run(id(owner), owner=owner, caller=replace(caller, run=id(owner)))
 
 
 class Run:
@@ -352,17 +381,21 @@ class Run:
     3
     """
 
-    def __init__(
-        self, calls: ToolCalls, key: Hashable, owner: object = None, caller: Caller | None = None
-    ) -> None:
+    def __init__(self, calls: ToolCalls, key: Hashable, owner: object = None) -> None:
         self._calls, self.owner = calls, owner
-        self.caller = Caller(run=key) if caller is None else caller
+        self.caller = Caller(run=key)
         self._failed: OrderedDict[tuple[str, str, str], _Count] = OrderedDict()
         """The failures in a row, by tool, code and arguments; an outage has no arguments."""
         self._doubts: set[str] = set()
         """Tools of which a call is in doubt."""
         self._asked: OrderedDict[tuple[str, str], None] = OrderedDict()
         """The calls about which the ledger asked for a reason: their argument `again` is the answer."""
+
+    def called_by(self, caller: Caller) -> Run:
+        """Return this run for a call of somebody: it counts with this one, and its scope is made of `caller`."""
+        run = copy.copy(self)
+        run.caller = caller
+        return run
 
     async def acall(
         self,
@@ -570,6 +603,16 @@ class Run:
             if isinstance(reason, str) and reason.strip() and (name, asked.digest) in self._asked:
                 asked.again = reason
         return asked
+
+    def require_scope(self) -> None:
+        """
+        Find out whether the ledger can separate this run from those of other users, before a tool is called.
+
+        Raises:
+            TypeError: there is neither a thread or session nor `scope=`.
+
+        """
+        self._scope()
 
     @contextmanager
     def _within(self) -> Iterator[None]:
