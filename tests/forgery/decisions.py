@@ -89,6 +89,9 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
     "amends.foreign.exceptions:_not_executed": (
         "tests/forgery/test_claims.py::test_what_an_exception_says_about_itself_is_not_that_nothing_was_sent",
     ),
+    "amends.foreign.sdks:_called_service": (
+        "tests/forgery/test_executed.py::test_an_sdk_that_many_services_share",
+    ),
     "amends.foreign.sdks:_is_elsewhere": (
         "tests/forgery/test_executed.py::test_an_sdk_that_calls_another_host",
     ),

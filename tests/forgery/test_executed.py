@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from amends import extract, from_exception, vectors
+from amends.vendors import registry
 
 MAY_HAVE_RUN = (408, 499, 500, 502, 504, 507, 520, 599)
 """Statuses under which a request may have had its effect. 503 too, but there our five formats may invite a repeat."""
@@ -113,3 +114,20 @@ def test_an_sdk_that_calls_another_host(url, executed):
     error = sdk_error("anthropic", httpx.Response(500, json=body, request=httpx.Request("POST", url)), body)
     assert (from_exception(error).code, from_exception(error).executed) == ("RATE_LIMITED", executed)
     assert from_exception(error, vendor="anthropic").executed == "no"
+
+
+@pytest.mark.parametrize(
+    ("url", "executed"),
+    [
+        ("https://api.openai.com/v1/chat/completions", "no"),
+        ("https://shop.example/v1/chat/completions", "maybe"),
+        ("https://llm.corp/v1/chat/completions", "no"),
+    ],
+)
+def test_an_sdk_that_many_services_share(url, executed, monkeypatch):
+    """The host that was called names the service of the event that ended a stream; the user names hosts of their own."""
+    monkeypatch.setattr(registry._BOOK, "origins", {"https://llm.corp": "openai"})
+    body = {"message": "x", "type": "tokens", "code": "rate_limit_exceeded"}
+    error = type("APIError", (Exception,), {"__module__": "openai"})("x")
+    error.request, error.body = httpx.Request("POST", url), body
+    assert (from_exception(error).code, from_exception(error).executed) == ("RATE_LIMITED", executed)

@@ -18,6 +18,9 @@ ANSWERS = {
     "missing": {"code": "NOT_FOUND", "recovery": "correctable", "executed": "no", "action": "fix"},
     "invalid": {"code": ("VALIDATION_ERROR", "BAD_REQUEST"), "recovery": "correctable", "executed": "no", "action": "fix"},
     "conflict": {"code": "CONFLICT", "recovery": "correctable", "executed": "no", "action": "fix"},
+    # OpenAI's own SDK repeats its 409. A framework's exception may not say that the service was OpenAI, and one of the
+    # application may have done more than the call that failed.
+    "openai conflict": {"code": "CONFLICT", "recovery": ("correctable", "transient"), "executed": ("no", "maybe")},
     "again": {"code": "CONFLICT", "recovery": "transient", "executed": "no", "action": "retry"},
     "internal": {"code": "INTERNAL_ERROR", "recovery": "uncertain", "executed": "maybe", "action": "verify"},
     "refused": {"code": "SERVICE_UNAVAILABLE", "recovery": "transient", "executed": "no", "action": "retry"},

@@ -42,7 +42,8 @@ def sdk_fault(exc: BaseException, vendor: str | None = None) -> Fault | None:
         return None
     via = "http" if "status" in response else None
     document = response if via else response["body"]
-    fault = examine(plain(document), via, vendor=own or vendor, in_success=root in _IN_SUCCESS)[1].fault
+    named = own or vendor or _called_service(exc)
+    fault = examine(plain(document), via, vendor=named, in_success=root in _IN_SUCCESS)[1].fault
     if fault is None:
         return None
     if vendor is None and own is not None and fault.executed is Executed.NO and _is_elsewhere(exc, own):
@@ -59,10 +60,26 @@ def _is_elsewhere(exc: BaseException, vendor: str) -> bool:
 
     False if the exception does not say where it went, or the vendor has no hosts of its own.
     """
+    origin = _called_origin(exc)
+    return origin is not None and has_hosts(vendor) and vendor_of_origin(origin) != vendor
+
+
+@rests_on(Claim.OURS, Proof.HOST)
+def _called_service(exc: BaseException) -> str | None:
+    """Return the service whose host the request went to; None if it is not known. An SDK that many services share does not say it."""
+    origin = _called_origin(exc)
+    return None if origin is None else vendor_of_origin(origin)
+
+
+def _called_origin(exc: BaseException) -> str | None:
+    """Return the origin that the SDK's request went to, if the exception keeps the address."""
     response = attribute(exc, "response")
     holders = (attribute(exc, "request"), response, attribute(response, "request"))
     url = next((found for each in holders if (found := attribute(each, "url")) is not None), None)
-    return url is not None and has_hosts(vendor) and vendor_of_origin(str(url)) != vendor
+    if url is None:
+        return None
+    scheme, _, rest = str(url).partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
 
 
 _IN_SUCCESS = frozenset({"slack_sdk", "gql", "simple_salesforce", "elasticsearch"})
