@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from amends.arcp import Credential, Limits, Runtime
+from amends.arcp.errors import PermissionDeniedError
 from tests.arcp.raw import TOKENS, connected
 
 
@@ -175,3 +176,38 @@ async def test_a_store_with_credentials_is_private(begin, tmp_path):
     for path in tmp_path.iterdir():
         assert path.stat().st_mode & 0o077 == 0
     await raw.close()
+
+
+async def test_an_issued_credential_in_an_error_is_masked(store_url, begin):
+    """R4: its value, and no other, wherever the agent wrote it: followers of a job do not get its credentials."""
+    gateway = Gateway()
+    runtime = await begin(store_url, credentials=gateway)
+    details = {
+        "password": "hunter2",
+        "target": "s3://other/",
+        "at": "10.0.0.3",
+        "n": [1, None, {"token": "tok_17"}],
+    }
+
+    async def quoting(input, ctx):
+        value = ctx.credentials[0]["value"]
+        quoted = {**details, "sent": f"Bearer {value}", value: [value]}
+        for error in (
+            PermissionDeniedError(f"{value} denied", details=quoted),
+            {"code": "PERMISSION_DENIED", "message": f"{value} denied", "details": quoted},
+        ):
+            await ctx.tool_result("call", error=error)
+        raise PermissionDeniedError(f"net.fetch denied for s3://other/ with {value}", details=quoted)
+
+    runtime.register_agent("quoting", quoting)
+    raw = await connected(runtime)
+    accepted = (await raw.submit("quoting", None))["payload"]
+    (credential,) = accepted["credentials"]
+    masked = {**details, "sent": "Bearer [redacted]", "[redacted]": ["[redacted]"]}
+    for _ in range(2):
+        error = (await raw.until("job.event"))["payload"]["body"]["error"]
+        assert (error["message"], error["details"]) == ("[redacted] denied", masked)
+    end = (await raw.end(accepted["job_id"]))["payload"]
+    assert end["message"] == "net.fetch denied for s3://other/ with [redacted]"
+    assert end["details"] == masked
+    assert credential["value"] not in str(end)

@@ -84,7 +84,7 @@ class CredentialLifecycle:
     def assign(self, job: Job, outstanding: Outstanding | None) -> None:
         """Give a job that runs on this node its credentials, and schedule their rotation."""
         if outstanding is not None:
-            job.credentials = outstanding.wire()
+            job.give_credentials(outstanding.wire())
             self._rotation.schedule(job, outstanding)
 
     async def assign_stored(self, job: Job) -> None:

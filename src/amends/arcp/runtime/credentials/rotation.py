@@ -127,7 +127,7 @@ class Rotation:
             # The new value was issued but not stored, so it must not stay valid.
             self._tasks.spawn(self._retire(job_id, fresh))
             return InternalError("The credential could not be rotated")
-        job.credentials = outstanding.wire()
+        job.give_credentials(outstanding.wire())
         try:
             job.emit("status", {"phase": ROTATED, "id": id, "value": fresh.value})
         except ARCPError:

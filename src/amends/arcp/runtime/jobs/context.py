@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.jobs.amounts import is_cost, number_on_wire
 from amends.arcp.runtime.jobs.job import Job
-from amends.arcp.runtime.jobs.outcome import encode_error
+from amends.arcp.runtime.jobs.outcome import encode_error, without_secrets
 from amends.arcp.runtime.jobs.result_stream import ResultStream
 from amends.arcp.runtime.jobs.signals import receive
 from amends.arcp.wire import new_id
@@ -261,7 +261,11 @@ class Context:
         `error` may be any exception; the text of a foreign one is not sent.
         """
         self._calls.pop(call_id, None)
-        body = {"call_id": call_id, "result": result} if error is None else _failed(call_id, error)
+        body = (
+            {"call_id": call_id, "result": result}
+            if error is None
+            else _failed(call_id, error, self._job.secrets)
+        )
         await self._emit("tool_result", body)
 
     # -- authority
@@ -289,7 +293,7 @@ class Context:
         """Report a refusal as a `tool_result`, and return the error for the caller to raise."""
         call_id = call_id or next(reversed(self._calls), None) or new_id("call")
         self._calls.pop(call_id, None)
-        self._job.emit("tool_result", _failed(call_id, error))
+        self._job.emit("tool_result", _failed(call_id, error, self._job.secrets))
         if error.code == "LEASE_EXPIRED" and self._job.expired is None:
             # 9.5: the agent gets the grace period to clean up; then the job ends.
             self._job.expired = error
@@ -468,13 +472,13 @@ def _present(**members: object) -> dict[str, object]:
 
 
 def _failed(
-    call_id: str, error: BaseException | type[BaseException] | Mapping[str, object]
+    call_id: str, error: BaseException | type[BaseException] | Mapping[str, object], secrets: Collection[str]
 ) -> dict[str, object]:
     if isinstance(error, type) and issubclass(error, BaseException):
         error = error()
     if isinstance(error, BaseException):
         fault = join(error, lambda part: part.fault if isinstance(part, FaultError) else from_exception(part))
-        return {"call_id": call_id, "error": encode_error(fault)}
+        return {"call_id": call_id, "error": without_secrets(encode_error(fault), secrets)}
     given: object = error
     if not isinstance(given, Mapping) or not all(
         isinstance(given.get(name), str) for name in ("code", "message")
@@ -482,4 +486,4 @@ def _failed(
         raise TypeError("error= needs an exception, or a mapping with the members 'code' and 'message'")
     payload = json_value(dict(error))
     payload.setdefault("retryable", is_retryable_by_default(payload["code"]))
-    return {"call_id": call_id, "error": payload}
+    return {"call_id": call_id, "error": without_secrets(payload, secrets)}

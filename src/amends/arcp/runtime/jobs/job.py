@@ -81,6 +81,8 @@ class Job:
         self.tries = State()
         """The calls of the agent in this run, where a failed one may be repeated."""
         self.credentials: list[dict[str, object]] | None = None
+        self.secrets: set[str] = set()
+        """Every value that its credentials have had."""
         self.waiters: list[asyncio.Future[JobEntry]] = []
         self._signalled: Signal | None = None
         self._flushing = False
@@ -90,6 +92,11 @@ class Job:
         self._timers: list[asyncio.TimerHandle] = []
         self._wall_offset = 0.0
         self.set_clock(spec.created)
+
+    def give_credentials(self, credentials: list[dict[str, object]]) -> None:
+        """Replace the credentials that the agent and the submitter see."""
+        self.credentials = credentials
+        self.secrets.update(str(each["value"]) for each in credentials)
 
     @property
     def steps(self) -> JobSteps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -40,6 +41,7 @@ __all__ = [
     "refusal",
     "result_outcome",
     "status_of",
+    "without_secrets",
 ]
 
 _log = logger("amends.arcp")
@@ -107,6 +109,34 @@ def encode_error(fault: Fault, call: str | None = None) -> dict[str, Any]:
     return error
 
 
+_MASK = "[redacted]"
+_SHORTEST_SECRET = 4
+"""A shorter value would be found in words that have nothing to do with it."""
+
+
+def without_secrets(value: Any, secrets: Collection[str]) -> Any:
+    """
+    Return an error payload without the credentials that the runtime issued to the job; all else stays as it was raised (R4).
+
+    Those who only follow the job do not get its credentials.
+
+    >>> without_secrets({"message": "sk-17 was refused", "details": {"target": "s3://other/"}}, {"sk-17"})
+    {'message': '[redacted] was refused', 'details': {'target': 's3://other/'}}
+    """
+    if not secrets:
+        return value
+    if isinstance(value, str):
+        for secret in sorted(secrets, key=len, reverse=True):
+            if len(secret) >= _SHORTEST_SECRET:
+                value = value.replace(secret, _MASK)
+        return value
+    if isinstance(value, dict):
+        return {
+            without_secrets(name, secrets): without_secrets(item, secrets) for name, item in value.items()
+        }
+    return [without_secrets(item, secrets) for item in value] if isinstance(value, list) else value
+
+
 def is_typed(exc: BaseException) -> bool:
     """Return whether an exception, or every one of a group, is an error that the agent raised with a code."""
     return all(isinstance(part, FaultError) for part in parts_of(exc))
@@ -151,7 +181,9 @@ def fault_of_run(error: FaultError) -> Fault:
     return fault
 
 
-def error_outcome(error: FaultError, run: int, limit: int, call: str | None = None) -> Outcome:
+def error_outcome(
+    error: FaultError, run: int, limit: int, call: str | None = None, secrets: Collection[str] = ()
+) -> Outcome:
     """
     Return the outcome of a run that failed (R2, R4).
 
@@ -160,9 +192,10 @@ def error_outcome(error: FaultError, run: int, limit: int, call: str | None = No
         run: its number.
         limit: the most bytes of the payload.
         call: the id that the submitter sent.
+        secrets: the values of the credentials that the runtime issued to the job.
 
     """
-    encoded = encode_error(fault_of_run(error), call)
+    encoded = without_secrets(encode_error(fault_of_run(error), call), secrets)
     code = encoded["code"]
     status = _FINAL.get(code, "error")
     encoded |= {"final_status": status, "completed_at": now_text()}

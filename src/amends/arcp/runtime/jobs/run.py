@@ -189,7 +189,7 @@ class Runner:
         limits = self._jobs.limits
         if error is not None:
             call = left_in(job.spec.left, 0.0).call
-            outcome = error_outcome(error, job.run, limits.event_bytes, call)
+            outcome = error_outcome(error, job.run, limits.event_bytes, call, job.secrets)
         else:
             outcome = result_outcome(job.spec.job_id, job.run, value, streamed, limits)
         if await job.end(outcome):
