@@ -208,6 +208,7 @@ ALL = (
         "Failures beside plain requests: WebSockets before and after they are accepted, streams before their first chunk",
         "tests/bindings/test_sockets.py::*",
         "tests/bindings/test_streams_that_fail.py::*",
+        "tests/bindings/test_wsgi_streams.py::*",
     ),
     # S2: retry hints of a command line
     _(

@@ -22,7 +22,13 @@ try:
     from django.conf import settings as django_settings  # type: ignore[import-untyped]
     from django.core import exceptions as django_exceptions  # type: ignore[import-untyped]
     from django.core.signals import got_request_exception  # type: ignore[import-untyped]
-    from django.http import Http404, HttpRequest, HttpResponse  # type: ignore[import-untyped]
+    from django.http import (  # type: ignore[import-untyped]
+        FileResponse,
+        Http404,
+        HttpRequest,
+        HttpResponse,
+        StreamingHttpResponse,
+    )
     from django.http.multipartparser import MultiPartParserError  # type: ignore[import-untyped]
     from django.urls import get_resolver  # type: ignore[import-untyped]
     from django.views.defaults import server_error  # type: ignore[import-untyped]
@@ -43,6 +49,7 @@ from amends.http.application_errors import (
 from amends.http.asgi import FAULT
 from amends.http.bodies import rewrite
 from amends.http.current import CURRENT
+from amends.http.first_chunk import Begun, may_begin
 from amends.http.request_info import HTML, RequestInfo, preferred_form
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.http.validation import fault_from_validation
@@ -86,7 +93,7 @@ class ProblemMiddleware:
             return self._acall(request)
         token = CURRENT.set((_request_info, request, self.settings, CLOCK.now()))
         try:
-            return self._rewrite(request, self.get_response(request))
+            return self._begin_stream(request, self._rewrite(request, self.get_response(request)))
         finally:
             CURRENT.reset(token)
 
@@ -121,6 +128,28 @@ class ProblemMiddleware:
         _set_fault(request, fault)
         return _response(found)
 
+    def _begin_stream(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Run a stream up to its first chunk, and answer what it raises until then: nothing has been sent yet."""
+        if (
+            not isinstance(response, StreamingHttpResponse)
+            or isinstance(response, FileResponse)
+            or response.is_async
+            or not may_begin(request.method or "GET", response.headers.get("Content-Type", ""))
+        ):
+            return response
+        try:
+            response.streaming_content = Begun(response.streaming_content)
+        except Exception as exc:
+            answer = self.process_exception(request, exc)
+            if answer is None:
+                raise  # Django answers it
+            for name, value in response.items():
+                if name.lower() not in _OF_STREAM:
+                    answer.headers.setdefault(name, value)
+            answer.cookies = response.cookies
+            return answer
+        return response
+
     def _rewrite(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         """Replace an unstructured error response by a problem document, with its other headers and cookies."""
         if response.status_code < 400 or response.streaming:
@@ -146,6 +175,9 @@ class ProblemMiddleware:
         return replacement
 
 
+_OF_STREAM = frozenset(
+    {"content-type", "content-length", "content-disposition", "content-encoding", "etag", "last-modified"}
+)
 _EXCEPTION = "amends_exception"
 """The request's attribute for the exception that Django answered."""
 

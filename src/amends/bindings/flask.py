@@ -33,12 +33,16 @@ from amends.http.application_errors import (
 from amends.http.asgi import FAULT
 from amends.http.bodies import rewrite
 from amends.http.current import CURRENT
+from amends.http.first_chunk import Begun, may_begin
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.http.wsgi import request_info
 from amends.recovery.clock import CLOCK
 
 __all__ = ["install"]
 
+_STREAM = "amends.http.stream"
+"""The member of the environment with the headers of a stream that failed."""
+_OF_STREAM = frozenset({"content-type", "content-length"})
 _REMEMBERED = "amends.http.current"
 """The member of the environment that resets the current request when it ends."""
 
@@ -94,6 +98,7 @@ def install(
             fault_from_status(status, detail, exc if original is None else None), dict(headers)
         )
         request.environ[FAULT] = fault
+        headers += request.environ.get(_STREAM, ())
         return _response(
             error_response(fault, request_info(request.environ), settings, headers=headers, cause=original)
         )
@@ -104,7 +109,9 @@ def install(
         ):
             # Flask calls the application's handler for 500.
             raise exc
-        request.environ[FAULT], found = exception_response(exc, request_info(request.environ), settings)
+        request.environ[FAULT], found = exception_response(
+            exc, request_info(request.environ), settings, request.environ.get(_STREAM, ())
+        )
         return _response(found)
 
     def remember_request() -> None:
@@ -129,7 +136,34 @@ def install(
         request.environ[FAULT], replacement = found
         return _response(replacement)
 
+    def begin_stream(response: Response) -> Response:
+        """Run a stream up to its first chunk, and answer what it raises until then: nothing has been sent yet."""
+        chunks: Any = response.response
+        if (
+            response.is_sequence
+            or response.direct_passthrough  # a file
+            or chunks is None
+            or not may_begin(request.method, response.content_type or "")
+        ):
+            return response
+        try:
+            response.response = Begun(chunks)
+        except Exception as exc:  # noqa: BLE001 - answered like that of a view
+            with suppress(Exception):
+                response.close()
+            request.environ[_STREAM] = [
+                (name, value) for name, value in response.headers.items() if name.lower() not in _OF_STREAM
+            ]
+            try:
+                answer = app.handle_user_exception(exc)
+            except Exception as unhandled:  # noqa: BLE001 - of the application's handler for 500, or its debugger's
+                answer = app.handle_exception(unhandled)
+            return app.make_response(answer)
+        return response
+
     app.before_request(remember_request)
+    # Flask calls them in the reverse order, and after those that the application registers later.
+    app.after_request(begin_stream)
     app.after_request(complete_empty)
     app.teardown_request(forget_request)
     registered = app.error_handler_spec[None][None]
