@@ -1,6 +1,9 @@
 """A call with an option that does not exist names what was called and the option that is meant, in every public callable."""
 
 import asyncio
+import importlib
+import re
+from pathlib import Path
 
 import fastapi
 import flask
@@ -11,7 +14,9 @@ from starlette.applications import Starlette
 
 import amends.bindings.a2a
 import amends.bindings.aiohttp
+import amends.bindings.argparse
 import amends.bindings.asgi
+import amends.bindings.click
 import amends.bindings.fastapi
 import amends.bindings.fastmcp
 import amends.bindings.flask
@@ -19,7 +24,8 @@ import amends.bindings.httpx
 import amends.bindings.mcp
 import amends.bindings.requests
 import amends.bindings.starlette
-from amends import Fault, FaultError, Operation, Policy, Upstream, extract, recover, register
+from amends import Fault, FaultError, Operation, Policy, Upstream, decide, extract, recover, register
+from amends.arcp import Runtime, connect
 from amends.bindings.limits import Limited
 from amends.core.wrong_calls import explains_wrong_calls
 from amends.effects import Effects
@@ -28,7 +34,8 @@ from amends.http.cancellation import Cancellable
 from amends.http.idempotency import Idempotent
 from amends.http.idempotency_wsgi import IdempotentWSGI
 from amends.process import arun, run
-from amends.tasks import Agent, Orchestrator
+from amends.recovery import Options, recovering
+from amends.tasks import Agent, Orchestrator, Request
 from amends.vendors.registry import find
 
 
@@ -72,6 +79,19 @@ CASES = [
     (run, (["true"],), "readonly", "read_only"),
     (arun, (["true"],), "retries", POLICY),
     (register, (KeyError,), "codes", "code"),
+    (Fault, (), "suggestion", "suggestions"),
+    (Options, (), "readonly", "read_only"),
+    (recovering, (), "max_attempts", POLICY),
+    (recovering, (), "readonly", "read_only"),
+    (Runtime, (), "token", "tokens"),
+    (connect, ("ws://agents.example",), "tokn", "token"),
+    (connect, ("ws://agents.example",), "request_timout", "request_timeout"),
+    (amends.bindings.a2a.guard, (app,), "codeprefix", "code_prefix"),
+    (amends.bindings.click.main, (app,), "profil", "profile"),
+    (amends.bindings.argparse.main, (app, app), "doc", "docs"),
+    (extract, ({},), "vendr", "vendor"),
+    (decide, (Fault(code="X"),), "polcy", "policy"),
+    (Request, (), "retry_polcy", "retry_policy"),
 ]
 
 
@@ -96,6 +116,76 @@ def test_the_option_that_is_meant(call, args, wrong, meant):
     with pytest.raises(TypeError) as caught:
         asyncio.run(awaited()) if call is arun else made()
     assert str(caught.value) == f"{shown(call)}() has no option {wrong!r}; use {meant}"
+
+
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS = {
+    *(
+        "Claim",
+        "Client",
+        "Context",
+        "CredentialProvider",
+        "Decision",
+        "Event",
+        "Grant",
+        "Handle",
+        "Hop",
+        "Proof",
+    ),
+    *("Recovery", "RequestInfo", "Response", "RotatingCredentialProvider", "TaskEvent", "Ticket"),
+}
+"""What the library makes, and what has no options: protocols and enumerations."""
+WITHOUT_OPTIONS = {
+    *("current_operation", "current_target", "exit_code", "exception_response", "is_retryable_by_default"),
+    *(
+        "check_url",
+        "declare",
+        "find",
+        "judge_url",
+        "redact",
+        "redact_value",
+        "rests_on",
+        "safe_urls",
+        "time_left",
+    ),
+}
+"""Functions of values, and `declare`, which takes any member."""
+OF_RECOVER = {"recover", "arecover"}
+"""Their options may be those of the function."""
+
+
+def documented():
+    """The callables that the pages import."""
+    found = set()
+    for page in DOCS.glob("*.md"):
+        for module, names in re.findall(
+            r"(?m)^from (amends[\w.]*) import (\([^)]*\)|[^\n#]*)", page.read_text()
+        ):
+            found |= {(module, name) for name in re.findall(r"\w+", re.sub(r"\bas \w+|#.*", "", names))}
+    for module, name in sorted(found):
+        if name in RESULTS | WITHOUT_OPTIONS | OF_RECOVER:
+            continue
+        try:
+            value = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError):
+            continue  # a framework that is not installed; tests/test_docs.py runs the pages
+        if callable(value) and not (isinstance(value, type) and issubclass(value, BaseException)):
+            yield name, value
+
+
+def test_every_documented_callable_names_itself():
+    """Generated from the pages: the message has the public name, and says which options there are."""
+    silent = []
+    for name, call in documented():
+        try:
+            made = call(no_such_option_zz=1)
+            if asyncio.iscoroutine(made):
+                asyncio.run(made)
+            silent.append((name, "accepted"))
+        except TypeError as error:
+            if f"{getattr(call, '__name__', name)}() has no option 'no_such_option_zz'" not in str(error):
+                silent.append((name, str(error)))
+    assert silent == []
 
 
 def test_a_misspelt_option_of_recover():

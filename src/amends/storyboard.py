@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.carriers.extraction import examine
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 
 __all__ = ["NOT_RESOLVABLE", "ErrorCodeMismatch", "assert_error_code", "error_code"]
@@ -58,6 +59,7 @@ def error_code(response: Any, via: str | None = None) -> str | None:
     return None if reading.error is None or reading.fault is None else reading.fault.code
 
 
+@explains_wrong_calls
 def assert_error_code(response: Any, *codes: str, via: str | None = None) -> None:
     """
     Fail unless a response has one of the codes, on either layer.

@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from amends.core.fault import Fault
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.recovery import events
 from amends.recovery.async_library import ThreadWaiter, sleep
@@ -56,6 +57,7 @@ class FakeClock:
     ('page 1', [60.0])
     """
 
+    @explains_wrong_calls
     def __init__(self, *, draw: Callable[[], float] | float = 0.0) -> None:
         self.waits: list[float] = []
         """The seconds of every wait in the order of their start, including waits for a turn at an upstream."""
@@ -162,6 +164,7 @@ class Script:
     `fetch.acall` is the async form. `calls` has the arguments of every call.
     """
 
+    @explains_wrong_calls
     def __init__(self, *outcomes: Any, repeat: bool = False) -> None:
         """`repeat`: repeat the last outcome for all further calls."""
         self._outcomes = outcomes

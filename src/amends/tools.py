@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.fence import for_llm
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects.outgoing import outgoing
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
@@ -36,6 +37,7 @@ LOG = logger("amends.tools")
 P = ParamSpec("P")
 
 
+@explains_wrong_calls
 def failure_text(
     failure: BaseException | Fault,
     *,
@@ -80,6 +82,7 @@ def _after_attempts(failure: BaseException, text: str) -> str:
     return f"Tried {len(failure.history)} times. {text}"
 
 
+@explains_wrong_calls
 def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
     """
     Decorate a tool, plain or async, so that it returns the text of a failure instead of raising it.

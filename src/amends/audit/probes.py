@@ -15,6 +15,7 @@ from amends.audit.evidence import Evidence, Observation
 from amends.audit.fixture import RETRY_AFTER, SCENARIOS, Fixture, fixture
 from amends.audit.sandbox import home
 from amends.core.text import decoded
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.process.child import run_once
 from amends.process.feed import Feed
 from amends.process.finished import Finished
@@ -28,6 +29,7 @@ _UNKNOWN_COMMAND, _UNKNOWN_FLAG, _NEAR_MISS = "amends-no-such-command", "--amend
 _JSON_FLAGS = (["--output", "json"], ["--json"], ["--format", "json"], ["-o", "json"])
 
 
+@explains_wrong_calls
 def observe(
     command: Sequence[str],
     *,

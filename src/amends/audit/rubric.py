@@ -13,6 +13,7 @@ from itertools import pairwise
 import msgspec
 
 from amends.audit.evidence import PERMANENT, RETRYABLE, Evidence, Observation
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["Criterion", "ExtraScore", "ReadingCost", "Report", "score"]
 
@@ -72,6 +73,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Evidence
 
 
+@explains_wrong_calls
 def score(evidence: Evidence) -> Report:
     """
     Score the evidence.

@@ -41,6 +41,7 @@ from amends.bindings.tool_calls import (
     ToolFailure,
     check_description,
 )
+from amends.core.wrong_calls import refuse_unknown
 from amends.errors import ValidationError
 
 __all__ = ["Failures"]
@@ -54,6 +55,7 @@ class Failures(FunctionMiddleware):
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
+        refuse_unknown(type(self).__name__, options, Options.__annotations__)
         self.calls = ToolCalls(**options)
         self._checking: WeakSet[Callable[..., object]] = WeakSet()
 

@@ -17,10 +17,12 @@ from amends.bindings.argparse_parsers import all_parsers, declared_values
 from amends.cli.awaitables import run_awaitable
 from amends.cli.command_retry import CommandRetry, operation
 from amends.cli.options import USAGE, parse_common_options
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["main", "operation", "parse"]
 
 
+@explains_wrong_calls
 def main(
     parser: argparse.ArgumentParser,
     function: Callable[[argparse.Namespace], object],

@@ -21,6 +21,7 @@ from amends.bindings.click_parameters import declared_values
 from amends.cli.awaitables import run_awaitable
 from amends.cli.command_retry import CommandRetry, operation
 from amends.cli.options import USAGE, parse_common_options
+from amends.core.wrong_calls import explains_wrong_calls
 
 if TYPE_CHECKING:
     import click
@@ -32,6 +33,7 @@ __all__ = ["main", "operation"]
 _RUNS_ASYNC = "__amends_runs_async__"
 
 
+@explains_wrong_calls
 def main(
     app: object,
     argv: Sequence[str] | None = None,

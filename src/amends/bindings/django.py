@@ -40,6 +40,7 @@ from msgspec.structs import replace
 from amends.bindings.django_validation import form_mistakes, serializer_mistakes
 from amends.core.fault import Fault
 from amends.core.hints import finite
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
     exception_response,
@@ -234,6 +235,7 @@ def _response(found: RawResponse) -> HttpResponse:
     return response
 
 
+@explains_wrong_calls
 def check_form(form: Any) -> Any:
     """
     Return the cleaned data of a bound form or formset, or raise an error that names every refused field and its rule.

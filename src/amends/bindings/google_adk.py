@@ -47,6 +47,7 @@ from amends.bindings.tool_calls import (
     ToolFailure,
     check_description,
 )
+from amends.core.wrong_calls import refuse_unknown
 
 __all__ = ["Failures"]
 
@@ -62,6 +63,7 @@ class Failures(BasePlugin):
     """
 
     def __init__(self, name: str = "amends", **options: Unpack[Options]) -> None:
+        refuse_unknown(type(self).__name__, options, (*Options.__annotations__, "name"))
         super().__init__(name=name)
         self.calls = ToolCalls(**options, names_conversations=True)
         self._own: WeakSet[ToolContext] = WeakSet()

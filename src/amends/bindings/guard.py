@@ -24,12 +24,14 @@ from typing import NoReturn, ParamSpec
 from amends.cli.awaitables import run_awaitable
 from amends.cli.command_retry import CommandRetry, operation
 from amends.cli.options import parse_common_options
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["guard", "operation"]
 
 P = ParamSpec("P")
 
 
+@explains_wrong_calls
 def guard(
     function: Callable[P, object],
     *,

@@ -43,6 +43,7 @@ from amends.bindings.tool_calls import (
     ToolFailure,
     check_description,
 )
+from amends.core.wrong_calls import refuse_unknown
 from amends.dialects import encode
 from amends.errors import InternalError
 
@@ -58,6 +59,7 @@ class Failures(AgentMiddleware[object, object]):
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
+        refuse_unknown(type(self).__name__, options, Options.__annotations__)
         super().__init__()
         self.calls = ToolCalls(**options, names_conversations=True)
         self._verified: dict[str, BaseTool] = {}

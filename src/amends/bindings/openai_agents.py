@@ -51,6 +51,7 @@ except ImportError as missing:
 from amends.bindings.model_calls import ModelCalls
 from amends.bindings.tool_arguments import by_function, by_schema
 from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure, check_description
+from amends.core.wrong_calls import refuse_unknown
 from amends.errors import ValidationError
 from amends.serving.server_errors import modules_of
 
@@ -65,6 +66,7 @@ class Failures:
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
+        refuse_unknown(type(self).__name__, options, Options.__annotations__)
         self.calls = ToolCalls(**options)
 
     @overload

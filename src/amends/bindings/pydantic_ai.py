@@ -63,6 +63,7 @@ from amends.carriers.extraction import extract
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.wire import Unreadable, read_strict
+from amends.core.wrong_calls import refuse_unknown
 from amends.errors import TimeoutError as TimedOutError
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
@@ -89,6 +90,7 @@ class Failures(AbstractCapability[object]):
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
+        refuse_unknown(type(self).__name__, options, Options.__annotations__)
         super().__init__()
         self.calls = ToolCalls(**options)
 

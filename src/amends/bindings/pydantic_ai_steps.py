@@ -46,6 +46,7 @@ except ImportError as missing:
     ) from missing
 
 from amends.bindings.agent_steps import AgentSteps
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["Durability"]
 
@@ -61,6 +62,7 @@ class Durability(AbstractCapability[object]):
     The options are those of `amends.bindings.agent_steps.AgentSteps`: `name`, `repeat`, `verify`, `timeout`.
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         *,

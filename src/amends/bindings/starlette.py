@@ -182,6 +182,7 @@ def _response(found: RawResponse) -> Response:
     return response
 
 
+@explains_wrong_calls
 async def once(request: Request, work: Callable[[Transaction], object], *, status: int = 200) -> Response:
     """
     Same as `amends.http.idempotency.commit`, but returns the response to `request`.

@@ -44,6 +44,7 @@ from amends.bindings.tool_calls import (
     ToolFailure,
     check_description,
 )
+from amends.core.wrong_calls import refuse_unknown
 from amends.errors import ValidationError
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
@@ -65,6 +66,7 @@ class Failures(Plugin):
     name = "amends"
 
     def __init__(self, **options: Unpack[Options]) -> None:
+        refuse_unknown(type(self).__name__, options, Options.__annotations__)
         super().__init__()
         self.calls = ToolCalls(**options, names_conversations=True)
 

@@ -33,6 +33,7 @@ from amends.core.fault import Fault
 from amends.core.fence import fenced_result
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.core.wrong_calls import NamedOptions, explains_wrong_calls, refuse_unknown
 from amends.errors import CancelledError, InternalError, NotFoundError, ValidationError
 from amends.logs import logger
 from amends.recovery import arecover, recover
@@ -121,7 +122,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.encode([self.thread, self.session, self.user]).decode()
 
 
-class ToolEffect(msgspec.Struct, frozen=True, kw_only=True):
+class ToolEffect(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedOptions):
     """
     What a tool does to the world, as its author declares it: `effects={"pay": ToolEffect(key="order")}`.
 
@@ -231,6 +232,7 @@ class ToolCalls:
     Failed: PERMISSION_DENIED. Recovery: terminal (ask a person). It had no effect.
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         *,
@@ -351,6 +353,7 @@ class OneRun:
     """
 
     def __init__(self, *, run: Hashable = None, **options: Unpack[Options]) -> None:
+        refuse_unknown(type(self).__name__, options, (*Options.__annotations__, "run"))
         self.calls = ToolCalls(**options)
         self.key = run
 

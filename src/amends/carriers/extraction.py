@@ -25,6 +25,7 @@ from amends.core.validate import shown
 from amends.core.vocabularies.adcp import is_standard_code, is_vendor_code
 from amends.core.vocabulary import EVERYDAY, vocabulary
 from amends.core.wire import DOCUMENTS, MAX_BYTES, TOO_DEEP, Unreadable, plain, read
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects import adcp, members, problem
 from amends.dialects.adcp import KEY
 from amends.dialects.adcp_document import document_error, has_error, listed, webhook_error
@@ -33,6 +34,7 @@ from amends.dialects.adcp_object import MEMBERS
 __all__ = ["VIAS", "examine", "examine_read", "extract"]
 
 
+@explains_wrong_calls
 def extract(
     response: Any,
     via: str | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from amends.core.fault import Fault
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.foreign import from_upstream, from_upstreams
 from amends.foreign.rules import RULES, Rule
@@ -13,6 +14,7 @@ from amends.serving.server_errors import fault_for
 __all__ = ["gather", "relay", "relaying"]
 
 
+@explains_wrong_calls
 def relay(
     failure: object, *, own: bool = False, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
 ) -> FaultError:
@@ -34,6 +36,7 @@ def relay(
     return _error(from_upstream(failure, own=own, caller_can_fix=caller_can_fix, rules=rules), failure)
 
 
+@explains_wrong_calls
 def gather(
     failures: Iterable[object],
     *,
@@ -56,6 +59,7 @@ def gather(
     return _error(from_upstreams(failures, own=own, caller_can_fix=caller_can_fix, rules=rules), None)
 
 
+@explains_wrong_calls
 def relaying(
     *, own: bool = False, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
 ) -> Callable[[BaseException], Fault]:

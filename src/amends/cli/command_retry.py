@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amends.core.validate import check_flag
+from amends.core.wrong_calls import explains_wrong_calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +29,7 @@ F = TypeVar("F", bound=Callable[..., object])
 _ATTRIBUTE = "__amends_operation__"
 
 
+@explains_wrong_calls
 def operation(*, read_only: bool = False, idempotent: bool = False, keyed: bool = False) -> Callable[[F], F]:
     """
     Declare that a command may be repeated: it changes nothing, may run twice, or sends an idempotency key.

@@ -9,6 +9,7 @@ from math import inf
 import msgspec
 
 from amends.core.validate import check_seconds, shown
+from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["Backoff", "BackoffKind"]
 
@@ -21,7 +22,7 @@ class BackoffKind(StrEnum):
     CONSTANT = "constant"
 
 
-class Backoff(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class Backoff(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True, metaclass=NamedOptions):
     """
     A sequence of waits in seconds.
 

@@ -19,6 +19,7 @@ from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_count, check_kind, check_seconds
 from amends.core.vocabulary import row_for
+from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
 
 __all__ = ["REASONS", "Decision", "State", "choose", "decide"]
 
@@ -52,7 +53,7 @@ REASONS: Mapping[str, str] = {
 """Every reason a decision can have, with its explanation. The keys are stable and few, so they can label metrics."""
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class State(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True, metaclass=NamedOptions):
     """
     What happened to an operation so far, including the failure that is being decided. Immutable.
 
@@ -128,6 +129,7 @@ def _check_state(state: State) -> None:
         check_count("most", state.most)
 
 
+@explains_wrong_calls
 def decide(
     fault: Fault,
     *,

@@ -20,6 +20,7 @@ from amends.core.hints import finite
 from amends.core.validate import check_seconds, member, shown
 from amends.core.vocabulary import row_for
 from amends.core.wire import plain
+from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["Fault", "Origin", "check_fault"]
 
@@ -48,7 +49,7 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 # gc=False: a fault holds plain values, which cannot refer to it, so it is never part of a cycle.
-class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, metaclass=NamedOptions):
     """
     A failure, as one value.
 

@@ -23,6 +23,7 @@ from amends.core.text import strip, truncate
 from amends.core.urls import check_url
 from amends.core.validate import check_count, shown
 from amends.core.vocabulary import APP, EVERYDAY, Row, vocabulary
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["fenced_result", "for_llm"]
 
@@ -206,6 +207,7 @@ def _name(content: str) -> str:
     return name
 
 
+@explains_wrong_calls
 def for_llm(
     fault: Fault, *, repeats: int = 1, hosts: Collection[str] = (), arguments: Collection[str] = ()
 ) -> str:

@@ -21,7 +21,7 @@ class _Default(int):
     """A number of attempts that the user did not give. A number that the user gives wins over it."""
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class Rule(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True, metaclass=NamedOptions):
     """Limits that differ for some faults. Fields that are None keep the policy's value."""
 
     attempts: int | None = None

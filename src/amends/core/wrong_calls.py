@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = ["NamedOptions", "explains_wrong_calls", "missing_option", "nearest"]
+__all__ = ["NamedOptions", "explains_wrong_calls", "missing_option", "nearest", "refuse_unknown"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +32,8 @@ _WORDS = {
     "idempotent": ("idempotency",),
 }
 """The options of this package, and other libraries' names for them."""
+_COROUTINE = 0x80
+"""`inspect.CO_COROUTINE`: importing `inspect` takes longer than everything else here."""
 _OF_POLICY = frozenset({"attempts", "backoff", "max_wait"})
 """Options of `Policy`, which most callables take as `policy`."""
 
@@ -72,6 +74,24 @@ def missing_option(name: str, wrong: str, options: Iterable[str]) -> str:
     )
 
 
+def refuse_unknown(name: str, given: Iterable[str], options: Iterable[str]) -> None:
+    """
+    Check the names of options that are passed on, for a callable that takes any.
+
+    >>> refuse_unknown("connect", {"tokens": 3}, ["token", "settings"])
+    Traceback (most recent call last):
+    TypeError: connect() has no option 'tokens'; use token
+
+    Raises:
+        TypeError: an option does not exist.
+
+    """
+    known = list(options)
+    for each in given:
+        if each not in known:
+            raise TypeError(missing_option(name, each, known))
+
+
 def explains_wrong_calls(function: F) -> F:
     """
     Decorate a function, a method, an `__init__` or a dataclass: a call with wrong arguments raises a TypeError that names what to write.
@@ -86,12 +106,11 @@ def explains_wrong_calls(function: F) -> F:
     TypeError: send() missing 1 required positional argument: 'what'
     """
     from functools import wraps
-    from inspect import iscoroutinefunction
 
     if isinstance(function, type):
         function.__init__ = explains_wrong_calls(function.__init__)  # type: ignore[misc]
         return function
-    if iscoroutinefunction(function):
+    if function.__code__.co_flags & _COROUTINE:
 
         @wraps(function)
         async def acall(*args: Any, **options: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from amends.core.fault import Fault, check_fault
 from amends.core.validate import shown
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["ALIASES", "NAMES", "decode", "dialect", "encode"]
 
@@ -38,6 +39,7 @@ def dialect(name: str) -> ModuleType:
     return import_module(f"amends.dialects.{found}")
 
 
+@explains_wrong_calls
 def encode(fault: Fault, dialect: str) -> dict[str, Any]:
     """
     Return `fault` in a dialect, as plain values.
@@ -51,6 +53,7 @@ def encode(fault: Fault, dialect: str) -> dict[str, Any]:
     return _module(dialect).encode(fault)  # type: ignore[no-any-return]
 
 
+@explains_wrong_calls
 def decode(data: Any, dialect: str) -> Fault | None:
     """
     Return the Fault in a document of a dialect, or None. Takes a mapping, or its JSON as bytes or str.

@@ -9,11 +9,13 @@ from msgspec.structs import replace
 
 from amends.core.crosswalk import source_row, transfer
 from amends.core.fault import Fault, Origin, check_fault
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects import dialect as find_dialect
 
 __all__ = ["losses", "translate"]
 
 
+@explains_wrong_calls
 def translate(fault: Fault, to: str) -> tuple[Fault, frozenset[str]]:
     """
     Return `fault` in the vocabulary `to` (http, cli, task, adcp, arcp), and the names of the fields lost there.
@@ -44,6 +46,7 @@ def _with_message(fault: Fault) -> Fault:
     return replace(fault, message=fault.message or source_row(fault).message, errors=errors)
 
 
+@explains_wrong_calls
 def losses(fault: Fault, dialect: str) -> frozenset[str]:
     """
     Return the fields of `fault`, or of its parts, that are lost when it is written in a dialect and read again.

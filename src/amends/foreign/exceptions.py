@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.meanings import INTERNAL, NOT_SENT, NOT_SENT_IN_TIME, UNTRUSTED, Meaning, fault_of
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.foreign.classes import INSIDE, row_for_class
 from amends.foreign.converted import converted_from, is_converted
@@ -35,6 +36,7 @@ _EXACT = frozenset({"CONTEXT_TOO_LONG", "CONTENT_REFUSED", "QUOTA_EXCEEDED"})
 """Codes that a class of exceptions shows and the status of a response does not."""
 
 
+@explains_wrong_calls
 def from_exception(exc: BaseException, *, vendor: str | None = None) -> Fault:
     """
     Return the Fault of an exception: what to do about it, and whether the call may have had its effect.

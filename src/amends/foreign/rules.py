@@ -13,6 +13,7 @@ import msgspec
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import check_code
+from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["RULES", "WAIT", "Rule"]
 
@@ -20,7 +21,7 @@ WAIT = 10.0
 """Seconds to wait if an upstream's rate limit names no wait (A18)."""
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class Rule(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True, metaclass=NamedOptions):
     """
     One row of the table: which failures it applies to, and the code our caller gets for them.
 

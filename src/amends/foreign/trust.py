@@ -29,6 +29,7 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects.record import record_of, restored
 from amends.errors.base import FaultError
 from amends.logs import logger
@@ -73,6 +74,7 @@ _ADDRESSES: list[_Address] = []
 _COMMANDS: list[str] = []
 
 
+@explains_wrong_calls
 def own(*addresses: str, command: str | Iterable[str] = ()) -> None:
     """
     Declare which services and commands belong to the user's own system, for all clients of this process.

@@ -26,6 +26,7 @@ from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.vocabularies.adcp import VOCABULARY, is_standard_code, is_vendor_code
 from amends.core.vocabulary import row_for
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign.bugs import bug_fault
 from amends.foreign.exceptions import from_exception
@@ -47,6 +48,7 @@ _OPEN = frozenset({"EFFECT_UNKNOWN", "CANCELLED"})
 """Codes that leave open whether the call had its effect, whatever their recovery."""
 
 
+@explains_wrong_calls
 def from_upstream(
     failure: object, *, own: bool = False, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
 ) -> Fault:
@@ -105,6 +107,7 @@ def from_upstream(
     return _adcp_fault("SERVICE_UNAVAILABLE", retry_after=wait, **facts)
 
 
+@explains_wrong_calls
 def from_upstreams(
     failures: Iterable[object],
     *,

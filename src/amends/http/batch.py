@@ -34,6 +34,7 @@ from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import APP, EVERYDAY, row_for
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.http.application_errors import fault_for, is_expected
@@ -224,6 +225,7 @@ def _failed_item(index: int, exc: Exception) -> Item:
     )
 
 
+@explains_wrong_calls
 async def run(items: Sequence[object], work: Callable[[Any], object], *, together: int = 1) -> Batch:
     """
     Call `work` with each item and return the outcomes.
@@ -250,6 +252,7 @@ async def run(items: Sequence[object], work: Callable[[Any], object], *, togethe
     return Batch(await asyncio.gather(*(one(index, item) for index, item in enumerate(items))))
 
 
+@explains_wrong_calls
 def run_sync(items: Sequence[object], work: Callable[[Any], object]) -> Batch:
     """
     Same as `run`, but one item after the other on this thread.
@@ -267,6 +270,7 @@ def run_sync(items: Sequence[object], work: Callable[[Any], object]) -> Batch:
     return Batch(outcomes)
 
 
+@explains_wrong_calls
 def read(response: object, count: int | None = None) -> Batch:
     """
     Return the outcome of each item from a response.
@@ -357,6 +361,7 @@ def _index_of(instance: str | None) -> int | None:
     return int(number) if number != instance and number.isdecimal() and len(number) < 9 else None
 
 
+@explains_wrong_calls
 def resend(
     items: Sequence[object],
     send: Callable[[list[Any]], object],
@@ -398,6 +403,7 @@ def resend(
         CLOCK.sleep(delay)
 
 
+@explains_wrong_calls
 async def aresend(
     items: Sequence[object],
     send: Callable[[list[Any]], Awaitable[object]],

@@ -17,6 +17,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
+from amends.core.wrong_calls import explains_wrong_calls
+
 __all__ = ["CURRENT", "Intent", "declare", "reached"]
 
 
@@ -87,6 +89,7 @@ def declare(
     intent.more.update(more)
 
 
+@explains_wrong_calls
 def reached(state: str) -> None:
     """
     Declare the step that the current request has reached.

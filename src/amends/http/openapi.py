@@ -6,6 +6,7 @@ from typing import Any
 
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for, vocabulary
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects.problem import MEDIA_TYPE, encode
 from amends.errors.base import FaultError
 from amends.schemas import schema
@@ -17,6 +18,7 @@ _REF = {"$ref": f"#/components/schemas/{NAME}"}
 _METHODS = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
 
 
+@explains_wrong_calls
 def problems(*errors: type[FaultError] | int) -> dict[int | str, dict[str, Any]]:
     """
     Return the `responses` of a route that may fail with these error classes or bare statuses.

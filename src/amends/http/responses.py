@@ -21,6 +21,7 @@ from amends.core import recording
 from amends.core.crosswalk import default_wait, source_row, suggestion_for
 from amends.core.fault import Fault
 from amends.core.wire import compact
+from amends.core.wrong_calls import NamedOptions
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import EFFECT_UNKNOWN, MEDIA_TYPE, document
 from amends.dialects.record import MEMBER
@@ -50,7 +51,7 @@ __all__ = [
 LOG = logger("amends.http")
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedOptions):
     """The options of an application, the same for every request."""
 
     pages: str | None = "/errors"

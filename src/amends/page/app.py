@@ -16,6 +16,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from amends.core.redaction import redact
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.logs import logger
 from amends.page.access import COOKIE, Access, is_local, same_origin, terminal
@@ -65,6 +66,7 @@ class ReportsUpstreams(Protocol):
         ...
 
 
+@explains_wrong_calls
 def dashboard(
     source: str | Store | Reader | Recorder | App | None = None,
     *,

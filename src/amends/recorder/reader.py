@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
 from amends.recorder.event import Event, decode_events
 from amends.recorder.summary import Summary, summarise
 from amends.recorder.thread import LOG, open_store
@@ -28,7 +29,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 """Texts that an entry holds as they are, without escapes."""
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
+class Filter(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedOptions):
     """
     Which events are wanted. A member that is empty or None excludes none.
 
@@ -140,6 +141,7 @@ class Reader:
 
 
 @asynccontextmanager
+@explains_wrong_calls
 async def open_reader(url: str) -> AsyncGenerator[Reader]:
     """
     Open the store at `url` and return its reader; the store is closed at the end of the context.

@@ -17,6 +17,7 @@ from typing import Self
 
 from amends.core import recording
 from amends.core.fault import Fault
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.logs import logger
 from amends.recorder.event import Event
 from amends.recorder.thread import Marker, Note, WriterThread
@@ -36,6 +37,7 @@ _lock = threading.Lock()
 _current: Recorder | None = None
 
 
+@explains_wrong_calls
 def record(url: str, *, days: float = 7.0, megabytes: float = 64.0) -> Recorder:
     """
     Record the failures of this process in the store at `url`, and return the recorder.

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from amends.core import recording
 from amends.core.enums import Recovery
 from amends.core.operation import Operation
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects.outgoing import outgoing
 from amends.logs import logger
 from amends.recovery.stepper import Stepper
@@ -274,6 +275,7 @@ def only_hooks(*hooks: EventHook) -> Iterator[None]:
             _hooks = before
 
 
+@explains_wrong_calls
 def add_hook(hook: EventHook) -> None:
     """
     Add a hook. Adding one that is there already changes nothing.
@@ -289,6 +291,7 @@ def add_hook(hook: EventHook) -> None:
             _hooks = (*present, hook)
 
 
+@explains_wrong_calls
 def remove_hook(hook: EventHook) -> None:
     """
     Remove a hook. Removing one that is not there changes nothing.

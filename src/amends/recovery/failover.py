@@ -17,6 +17,7 @@ import msgspec
 
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
+from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
 from amends.recovery.classify import Signal, signal_of
 from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
@@ -29,7 +30,7 @@ quota is used later; shorter: more calls that are refused."""
 _MOST_TARGETS = 100
 
 
-class Target(msgspec.Struct, frozen=True):
+class Target(msgspec.Struct, frozen=True, metaclass=NamedOptions):
     """
     One of the services of a `Failover`.
 
@@ -81,6 +82,7 @@ class Failover:
     ('again', 1)
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         targets: Iterable[Upstream | Target | Callable[..., Any]],

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.recovery.async_library import BlockLimit, ThreadWaiter, new_task_waiter
 from amends.recovery.classify import On
 from amends.recovery.clock import CLOCK
@@ -158,6 +159,7 @@ class Attempts:
                 step = await aadvance(steps, step)
 
 
+@explains_wrong_calls
 def attempts(
     *,
     on: On | None = None,

@@ -12,6 +12,7 @@ from math import inf
 from threading import Lock
 from urllib.parse import urlsplit
 
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.recovery.clock import CLOCK
 from amends.recovery.process_quota import process_quota
 from amends.recovery.upstream import Upstream
@@ -58,6 +59,7 @@ _origins: OrderedDict[tuple[str, Hashable], tuple[Upstream, float]] = OrderedDic
 _swept_at = 0.0
 
 
+@explains_wrong_calls
 def upstream_for(origin: str, owner: Hashable = None) -> Upstream:
     """
     Return the Upstream of an origin such as "https://api.example.com". All clients of this process share it.
@@ -189,6 +191,7 @@ _UUID = r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"
 _VARIABLE = re.compile(rf"\d+|{_UUID}")
 
 
+@explains_wrong_calls
 def route_scope(method: str, path: str, headers: Mapping[str, str], *, segments: int = 2) -> str:
     """
     Return the name of a request's scope: its credential, whether it changes something, and its route.

@@ -13,6 +13,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_flag, check_kind, in_seconds, shown
+from amends.core.wrong_calls import NamedOptions, missing_option
 from amends.recovery.classify import On, check_on
 from amends.recovery.events import EventHook
 from amends.recovery.failover import Failover
@@ -67,7 +68,7 @@ class RecoveryOptions(TypedDict, total=False):
     on_event: EventHook | None
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class Options(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedOptions):
     """
     Everything that says how to recover, as one value: for `recover`, `arecover`, `recovering`, `attempts` and the streams.
 
@@ -243,7 +244,7 @@ def plan_for(options: Options | None = None, **named: Unpack[RecoveryOptions]) -
         values = {name: getattr(options, name) for name in Options.__struct_fields__}
     for name, value in named.items():
         if name not in Options.__struct_fields__:
-            raise TypeError(f"recovery has no option {name!r}: it has {', '.join(Options.__struct_fields__)}")
+            raise TypeError(missing_option("recovering", name, Options.__struct_fields__))
         if not values or (value is not getattr(_DEFAULTS, name) and value is not DEFAULT):
             values[name] = value
     values["service"] = values.pop("upstream", None)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.recovery.async_library import ThreadWaiter, new_task_waiter, within
 from amends.recovery.call_errors import refuse_misuse, refuse_source
@@ -37,6 +38,7 @@ T = TypeVar("T")
 _END: object = object()
 
 
+@explains_wrong_calls
 def recover_stream(
     source: Callable[..., Iterable[T]],
     /,
@@ -128,6 +130,7 @@ def recover_stream(
         yield from step.result
 
 
+@explains_wrong_calls
 async def arecover_stream(
     source: Callable[..., AsyncIterable[T] | Awaitable[AsyncIterable[T]]],
     /,

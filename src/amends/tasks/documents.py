@@ -16,6 +16,7 @@ from typing import Any, Self
 import msgspec
 
 from amends.core.fault import Fault
+from amends.core.wrong_calls import NamedOptions
 from amends.dialects import task as dialect
 from amends.errors.task import InvalidFieldTypeError, InvalidInputError, MissingRequiredFieldError
 from amends.tasks.retry_policy import check_retry_policy
@@ -56,7 +57,9 @@ AT_REST = ENDED | {Status.INPUT_REQUIRED}
 """The statuses of a task that is over, or waits for an answer."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class Request(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", metaclass=NamedOptions
+):
     """
     A request for one task. `Orchestrator.submit` and `Orchestrator.run` take it.
 

@@ -22,6 +22,7 @@ from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.core.text import strip, truncate
 from amends.core.vocabulary import row_for
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects.outgoing import outgoing_code
 from amends.logs import logger
 from amends.serving.tracing import id_of, incoming, left
@@ -204,6 +205,7 @@ _OUTCOMES: dict[Kind, str] = {
 """The recorder's outcome for each kind of failure."""
 
 
+@explains_wrong_calls
 def set_hooks(*hooks: TaskHook) -> None:
     """
     Replace all hooks, including the default one. Without arguments, events are not reported.
@@ -216,6 +218,7 @@ def set_hooks(*hooks: TaskHook) -> None:
         _hooks = hooks
 
 
+@explains_wrong_calls
 def add_hook(hook: TaskHook) -> None:
     """
     Add a hook. Adding it twice has no further effect.
@@ -244,6 +247,7 @@ def add_hook(hook: TaskHook) -> None:
             _hooks = (*_hooks, hook)
 
 
+@explains_wrong_calls
 def remove_hook(hook: TaskHook) -> None:
     """
     Remove a hook. Removing one that is not there has no effect.

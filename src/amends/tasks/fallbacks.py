@@ -19,6 +19,8 @@ from pathlib import Path
 
 import msgspec
 
+from amends.core.wrong_calls import explains_wrong_calls
+
 __all__ = ["Fallback", "FallbackError", "parse_fallbacks", "read_fallbacks"]
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
@@ -88,6 +90,7 @@ def _normalize(name: str, noise: str) -> str:
     return "".join(part for part in parts if part not in {noise, "server", "the"}) or "".join(parts)
 
 
+@explains_wrong_calls
 def read_fallbacks(path: str | Path) -> tuple[Fallback, ...]:
     """
     Read the fallbacks of a file; none if it has no such section.
@@ -105,6 +108,7 @@ def read_fallbacks(path: str | Path) -> tuple[Fallback, ...]:
     return parse_fallbacks(text, str(path))
 
 
+@explains_wrong_calls
 def parse_fallbacks(text: str, path: str = "text") -> tuple[Fallback, ...]:
     """
     Parse the fallbacks of a text.

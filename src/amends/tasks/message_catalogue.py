@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from amends.core.fault import Fault
 from amends.core.user_messages import user_message
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["Catalogue"]
 
@@ -36,6 +37,7 @@ class Catalogue:
     'Bitte in 5 Sekunden noch einmal versuchen.'
     """
 
+    @explains_wrong_calls
     def __init__(self, texts: Mapping[str, object] | None = None, *, default: str | None = None) -> None:
         """
         Args:

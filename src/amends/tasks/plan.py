@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
 from amends.errors.task import InvalidFieldValueError, TaskGraphCycleError
 
 __all__ = ["Step", "fan_out", "fill_results", "graph", "result_of", "sequence"]
@@ -20,7 +21,9 @@ _FROM = "$from"
 _DEPTH = 64
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class Step(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", metaclass=NamedOptions
+):
     """
     One step of a plan: a call of one capability. `sequence`, `fan_out` and `graph` make plans of them.
 
@@ -41,6 +44,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     retry_policy: dict[str, object] | None = None
 
 
+@explains_wrong_calls
 def result_of(step: str, at: str = "") -> dict[str, str]:
     """
     Refer to the result of `step`, or to the part of it at a JSON Pointer, in another step's payload.
@@ -51,6 +55,7 @@ def result_of(step: str, at: str = "") -> dict[str, str]:
     return {_FROM: step, "at": at} if at else {_FROM: step}
 
 
+@explains_wrong_calls
 def sequence(*steps: Step) -> tuple[Step, ...]:
     """
     A plan whose steps run one after the other. Each step also waits for the steps in its own `after`.
@@ -68,6 +73,7 @@ def sequence(*steps: Step) -> tuple[Step, ...]:
     )
 
 
+@explains_wrong_calls
 def fan_out(*steps: Step, partial: bool = False) -> tuple[Step, ...]:
     """
     A plan whose steps run at once. With `partial`, one success is enough, and the failures are in `Response.failures`.
@@ -79,6 +85,7 @@ def fan_out(*steps: Step, partial: bool = False) -> tuple[Step, ...]:
     return graph(msgspec.structs.replace(step, optional=step.optional or partial) for step in steps)
 
 
+@explains_wrong_calls
 def graph(steps: Iterable[Step]) -> tuple[Step, ...]:
     """
     A plan of steps in any order that wait for one another.

@@ -12,6 +12,7 @@ from amends.arcp.client.dial import dial_of
 from amends.arcp.client.handshake import Ticket
 from amends.arcp.client.settings import Settings
 from amends.arcp.transports.connection import Connection, Serves
+from amends.core.wrong_calls import explains_wrong_calls, refuse_unknown
 from amends.foreign.trust import is_own_address
 
 __all__ = ["ConnectContext", "connect"]
@@ -90,6 +91,7 @@ async def _stop_after_client(runtime: Any) -> None:
         await runtime.stop(drain=0.0)
 
 
+@explains_wrong_calls
 def connect(
     target: str | Sequence[str] | Serves | Callable[[], Awaitable[Connection]],
     *,
@@ -127,6 +129,8 @@ def connect(
     if bounds:
         from msgspec.structs import replace
 
+        refuse_unknown("connect", bounds, (*_OPTIONS, *Settings.__struct_fields__))
+
         chosen = replace(chosen, **bounds)
     if not chosen.own and is_own_address(target):
         from msgspec.structs import replace
@@ -134,6 +138,9 @@ def connect(
         chosen = replace(chosen, own=True)
     dial = dial_of(target, transport or {})
     return ConnectContext(lambda: Client(dial, token, chosen), ticket, _startable(target))
+
+
+_OPTIONS = ("token", "ticket", "settings", "transport")
 
 
 def _startable(target: Any) -> Any:

@@ -7,13 +7,14 @@ import msgspec
 from amends.arcp.wire import FEATURES, STEPS
 from amends.core.backoff import Backoff
 from amends.core.policy import Policy
+from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["Settings"]
 
 RESUMING = Policy(attempts=None, max_wait=120.0, backoff=Backoff(first=0.1, cap=5.0))
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedOptions):
     """
     Limits of a client, in seconds and bytes. `connect` also takes its members as arguments.
 

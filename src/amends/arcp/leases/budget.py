@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from amends.arcp.leases.targets import Refused
+from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
 
 __all__ = ["Budget", "amount_of", "parse_amount"]
 
@@ -39,6 +40,7 @@ def parse_amount(text: object) -> tuple[str, Decimal]:
     return found[1], Decimal(found[2])
 
 
+@explains_wrong_calls
 def amount_of(value: object) -> Decimal | None:
     """
     A reported or received amount: a number, `"5.00"` or `"USD:5.00"`. None if it is invalid or negative.
@@ -71,7 +73,7 @@ def _decimal(value: object) -> Decimal | None:
     return None if amount.is_nan() else amount
 
 
-class Budget(msgspec.Struct, frozen=True):
+class Budget(msgspec.Struct, frozen=True, metaclass=NamedOptions):
     """
     The remaining amount per currency. Immutable: `spend` returns a new budget.
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from amends.core.wrong_calls import NamedOptions
+
 __all__ = ["Limits"]
 
 _MIB = 1024 * 1024
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class Limits(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedOptions):
     """
     The limits of one runtime. Times are in seconds, sizes in bytes.
 

@@ -24,6 +24,7 @@ from amends.arcp.tokens import environment_tokens
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
 from amends.core.policy import Policy
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.arcp import InvalidRequestError
 from amends.logs import logger
 from amends.stores import ConflictError, Store, StoreError
@@ -66,6 +67,7 @@ class Runtime:
 
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         store: str | Store | None = None,

@@ -12,6 +12,7 @@ from amends.arcp.runtime.cluster.takeover import waiting
 from amends.arcp.runtime.entries import NODES, NodeRow, Summary, job_log, queue_of
 from amends.arcp.runtime.ledger import Ledger, read_entry
 from amends.arcp.runtime.limits import Limits
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.durable.workers import Workers
 from amends.stores import Store
 
@@ -81,6 +82,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, int]
 
 
+@explains_wrong_calls
 async def read_status(store: Store) -> Status:
     """
     Return the state of the runtimes that share a store.

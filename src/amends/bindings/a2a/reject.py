@@ -17,6 +17,7 @@ import msgspec
 from amends.bindings.a2a.responses import LOG, Sent, error_of
 from amends.core.vocabulary import vocabulary
 from amends.core.wire import Unreadable, read
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects.adcp import KEY
 from amends.http.asgi import header
 from amends.http.asgi_types import App, Receive, Scope, Send
@@ -32,6 +33,7 @@ _LIMIT = 1024 * 1024
 _STATUS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
 
+@explains_wrong_calls
 def reject(
     app: App, check: Callable[[Scope], Rejected | Awaitable[Rejected]], *, collapse: bool = False
 ) -> App:

@@ -19,6 +19,7 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from amends.bindings.a2a.executor import GuardedExecutor
 from amends.bindings.a2a.handler import GuardedHandler
 from amends.bindings.a2a.message_effects import MessageEffects
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.effects import Effects
 from amends.serving.server_errors import OwnErrors
 
@@ -54,6 +55,7 @@ def guard(
 ) -> T: ...
 
 
+@explains_wrong_calls
 def guard(
     part: Any,
     *,

@@ -28,6 +28,7 @@ from amends.carriers import challenge, jsonrpc
 from amends.core.crosswalk import transfer
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects import record
 from amends.dialects.adcp import KEY
 from amends.http.asgi import request_info, send_response
@@ -67,6 +68,7 @@ Check = Callable[[Incoming], Rejected | Awaitable[Rejected]]
 """Returns or raises the reason to reject a request, or returns None; may be async."""
 
 
+@explains_wrong_calls
 def reject(
     check: Check,
     *,

@@ -10,10 +10,12 @@ from amends.carriers.mcp_task import STATES, is_task
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.core.wire import as_dict
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["task_response"]
 
 
+@explains_wrong_calls
 def task_response(task: object) -> dict[str, object]:
     """
     Return a task of MCP as a task response of the agent error contract: `id`, `status`, and `error` if it failed.

@@ -11,6 +11,7 @@ import msgspec
 
 from amends.core.fault import Fault
 from amends.core.text import decoded, uncoloured
+from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.errors.task import CapabilityNotFoundError
 from amends.process import arun
@@ -25,7 +26,7 @@ __all__ = ["Command", "CommandAgent"]
 _NOT_INSTALLED = frozenset({"ENOENT", "EACCES", "ENOTDIR", "ENOEXEC"})
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class Command(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedOptions):
     """
     One command, and what may be assumed about running it. `CommandAgent` takes them as its capabilities.
 
@@ -56,6 +57,7 @@ class CommandAgent(Agent):
     When a command is stopped by a time-out or a cancelled task, its whole process group is stopped.
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         name: str,

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.recovery.classify import fault_in_response
 from amends.recovery.policies import NONE
@@ -23,7 +24,7 @@ _IDEMPOTENT = frozenset({"PUT", "DELETE"})
 _LIMIT = 16 * 1024 * 1024
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedOptions):
     """
     One endpoint, and what may be assumed about calling it beyond its HTTP method. `HttpAgent` takes them.
 
@@ -52,6 +53,7 @@ class HttpAgent(Agent):
     failure that a successful response reports. A GET follows redirects; for other methods a redirect is a failure.
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         name: str,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
 from amends.arcp.wire import text_of
+from amends.core.wrong_calls import NamedOptions
 
 __all__ = [
     "ROTATED",
@@ -48,7 +49,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     parent_job_id: str | None = None
 
 
-class Credential(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Credential(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, metaclass=NamedOptions):
     """
     A credential on the wire (9.8.1). Its `repr` does not show the value.
 
