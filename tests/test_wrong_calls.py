@@ -136,6 +136,7 @@ RESULTS = {
 }
 """What the library makes, and what has no options: protocols and enumerations."""
 WITHOUT_OPTIONS = {
+    *("open", "transaction_on"),  # the stores import nothing else of the package
     *("current_operation", "current_target", "exit_code", "exception_response", "is_retryable_by_default"),
     *(
         "check_url",
