@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from amends.durable.deadlines import Deadlines
 from amends.effects import current_key
 from amends.effects.steps import ReplayMismatchError, Steps, in_doubt
 from amends.errors import FaultError, NotFoundError, RateLimitedError
+from amends.stores.deadlines import Deadlines
 from tests.stores.clocks import SetClock
 
 

@@ -20,6 +20,7 @@ from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeEr
 from amends.stores.nats import retried_sends, scan
 from amends.stores.nats.deliveries import Deliveries
 from amends.stores.nats.subjects import from_header, key_filters, key_subject, token
+from tests.stores.clocks import SetClock
 from tests.stores.odd import ODD_KEYS
 from tests.stores.servers import NatsCluster, NatsServer
 
@@ -368,6 +369,50 @@ async def test_a_finished_message_is_removed_though_its_acknowledgement_is_lost(
                 isinstance(replies, retried_sends._RetriedSend) for replies in connection.pending.values()
             ):
                 await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("machine", ["first boot", "another machine"])
+@pytest.mark.parametrize("days", [-1, 1])
+async def test_no_clock_of_a_server_ends_the_lease_of_a_message(nats_server, monkeypatch, days, machine):
+    """A server whose clock is a day wrong delivers again what a worker still has: nobody else gets it before its lease is over."""
+    url = f"{nats_server.url}/clocks-{days + 1}-{len(machine)}"
+    async with await stores.open(url) as first, await stores.open(url) as second:
+        first.clock, second.clock = SetClock(), SetClock()
+        second.clock.booted = machine
+        monkeypatch.setattr(second._streams.connection.clock, "now", wrong_clock(days))
+        await first.queue("q", lease=30).put(b"x")
+        held = await first.queue("q", lease=30).take(wait=5)
+        queue = second.queue("q", lease=30)
+        returned = []
+
+        async def return_at_once(message, delay):
+            returned.append(delay)
+            await queue.connection.publish(message.reply, b"-NAK")
+
+        monkeypatch.setattr(queue, "_return", return_at_once)
+        # As a server does that was killed, and has forgotten to whom it delivered the message.
+        await held._queue.connection.publish(held._message.reply, b"-NAK")
+        assert await queue.take(wait=0.5) is None
+        assert returned
+        assert set(returned) == {30.0}
+        assert (await queue.size()).leased == 1
+        second.clock.up += 29
+        assert await queue.take(wait=0.2) is None
+        second.clock.up += 1
+        taken = await queue.take(wait=5)
+        assert (taken.value, taken.attempt) == (b"x", 2)
+        with pytest.raises(LeaseLostError):
+            await held.done()
+        await taken.done()
+
+
+def wrong_clock(days):
+    """Return a clock of a server that is so many days wrong."""
+
+    async def now(_):
+        return time.time() + days * 86_400
+
+    return now
 
 
 async def test_a_retried_send_ends_after_the_timeout(nats_server, monkeypatch):

@@ -30,10 +30,10 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.durable.batch import Batch
-from amends.durable.deadlines import Deadline, Deadlines, LeaseOwner
 from amends.proof import Claim as Claimed
 from amends.proof import Proof, rests_on
 from amends.stores.contract import Row, Store, Transaction
+from amends.stores.deadlines import Deadline, Deadlines, LeaseOwner
 from amends.stores.errors import ConflictError
 
 __all__ = [
@@ -453,6 +453,7 @@ class Keys(Generic[R]):
         expires_in = None if keep else claim.expires_in
         return await self._rows.put(claim.name, _encode(record), revision=revision, expires_in=expires_in)
 
+    @rests_on(Claimed.OURS, Proof.COMPARED)
     async def _own(self, claim: Claim[R], write: Callable[[int], Awaitable[T]]) -> T:
         """Change the row of a claim. Raises ConflictError if another process has it."""
         revision = claim.revision

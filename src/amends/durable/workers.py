@@ -16,8 +16,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from amends.durable.deadlines import Deadline, Deadlines
+from amends.proof import Claim, Proof, rests_on
 from amends.stores.contract import Store
+from amends.stores.deadlines import Deadline, Deadlines
 from amends.stores.errors import StoreClosedError, StoreError
 
 __all__ = ["Alive", "Workers"]
@@ -71,6 +72,7 @@ class Workers(Generic[W]):
         """Delete the row of a worker that stops."""
         await self._table.delete(name)
 
+    @rests_on(Claim.LEASE_ENDED, Proof.BOOT_CLOCK)
     async def alive(self) -> dict[str, Alive[W]]:
         """Return the rows of the workers that are alive. Rows that are not of this kind are skipped."""
         found = {}

@@ -30,7 +30,6 @@ from msgspec.structs import replace
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.json_value import json_value
-from amends.durable.deadlines import Deadline, Deadlines
 from amends.durable.keys import CALL_LIMIT
 from amends.effects.arguments import NoCanonicalForm, canonical, digest
 from amends.effects.durations import seconds
@@ -39,10 +38,12 @@ from amends.errors import InternalError
 from amends.errors import TimeoutError as LateError
 from amends.errors.base import FaultError
 from amends.logs import logger
+from amends.proof import Claim, Proof, rests_on
 from amends.recovery.classify import fault_of
 from amends.recovery.effect_context import running_as
 from amends.serving.effect_unknown import EffectUnknownError
 from amends.serving.server_errors import is_about_a_part
+from amends.stores.deadlines import Deadline, Deadlines
 
 __all__ = [
     "DAY",
@@ -379,6 +380,7 @@ class Steps:
         await self._journal.write("end", record)
         return replayed(record)
 
+    @rests_on(Claim.NOT_HAPPENED, Proof.STATUS, Proof.VERIFIED)
     async def _failed(
         self,
         step: str,

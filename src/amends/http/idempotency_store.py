@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from amends.core.enums import Executed, Recovery
 from amends.durable import keys
-from amends.durable.deadlines import LeaseOwner
 from amends.durable.keys import KeyInDoubt, KeyRecord, KeyReused, KeyRunning
 from amends.errors.base import FaultError
 from amends.http.responses import RawResponse
 from amends.serving.effect_unknown import EffectUnknownError
 from amends.stores.contract import Store, Transaction
+from amends.stores.deadlines import LeaseOwner
 
 __all__ = ["Claim", "Keys", "Record", "Verify"]
 

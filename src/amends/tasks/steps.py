@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from amends.durable.batch import in_background
-from amends.durable.deadlines import Deadlines
 from amends.effects.steps import StepKind, StepRecord
+from amends.stores.deadlines import Deadlines
 from amends.tasks.context import Context, Suspended
 from amends.tasks.entries import Doubted, Stepped
 from amends.tasks.journal import Journal

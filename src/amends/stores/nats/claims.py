@@ -4,7 +4,8 @@ Claims: one small record per message of a queue, changed only by compare-and-set
 JetStream redelivers messages that are not acknowledged, but it keeps that state loosely: a server that is killed forgets to
 which worker it has just delivered a message, and delivers it to another at once. A delivery is therefore only a hint. The
 worker that receives it must claim the message here, in a stream whose writes are acknowledged. The record's sequence number
-is the epoch of the claim, and the server's time stamp of the record is the time of the claim.
+is the epoch of the claim. A lease is a deadline on the clock since boot of its holder's machine; no server's clock ends it. Only the
+delay of a message that was given back counts from the server's time stamp of the record.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from typing import Literal
 
 import msgspec
 
+from amends.proof import Claim as Proved
+from amends.proof import Proof, rests_on
+from amends.stores.clock import Clock
+from amends.stores.deadlines import Deadline, Deadlines
 from amends.stores.nats.api_errors import ApiError
 from amends.stores.nats.stored_messages import StoredMessage, foreign_message, latest
 from amends.stores.nats.stream_settings import STATE
@@ -36,6 +41,7 @@ class _Body(msgspec.Struct, omit_defaults=True):
     nonce: str
     seconds: float = 0.0
     reason: str = ""
+    lease: Deadline | None = None
 
 
 _decode = msgspec.json.Decoder(_Body).decode
@@ -52,20 +58,23 @@ class Claim:
     """The sequence number of this record; 0 if there is none yet."""
     time: float = 0.0
     seconds: float = 0.0
-    """Counted from `time`: how long the message is held, or delayed."""
+    """Counted from `time`: how long the message is delayed."""
     reason: str = ""
     nonce: str = ""
+    lease: Deadline | None = None
+    """Until when it is held."""
 
-    def wait(self, now: float) -> float:
-        """Seconds until the message can be taken, by the server's clock."""
-        return max(0.0, self.time + self.seconds - now) if self.state in {"held", "free"} else 0.0
+    def delay(self, now: float) -> float:
+        """Seconds until a message that was given back can be taken, by the server's clock."""
+        return max(0.0, self.time + self.seconds - now) if self.state == "free" else 0.0
 
 
 class Claims:
     """The claims of one queue."""
 
-    def __init__(self, streams: Streams, queue: str, lease: float) -> None:
-        self._streams = streams
+    def __init__(self, streams: Streams, queue: str, lease: float, clock: Clock) -> None:
+        self._streams, self._queue = streams, queue
+        self._deadlines = Deadlines(clock)
         self._done_kept = f"{_DONE_KEPT + 2 * math.ceil(lease)}s"
         self.suffix = f".lease.{token(queue)}"
 
@@ -74,6 +83,14 @@ class Claims:
         stored = await latest(self._streams, STATE, STATE, f"{self.suffix}.{number}")
         return None if stored is None else parse_claim(stored)
 
+    @rests_on(Proved.LEASE_ENDED, Proof.BOOT_CLOCK)
+    def lease_left(self, claim: Claim) -> float:
+        """Return the seconds until the holder of a message has lost it; 0 if it has, or nobody holds it."""
+        if claim.state != "held" or claim.lease is None:
+            return 0.0
+        return self._deadlines.left(claim.lease, f"{self._queue} {claim.revision}")
+
+    @rests_on(Proved.OURS, Proof.COMPARED)
     async def change(
         self,
         number: int,
@@ -86,7 +103,8 @@ class Claims:
     ) -> int | None:
         """Write the claim if it is still at revision `before`, and return its new revision; None if it is not."""
         nonce = self._streams.connection.new_id()
-        body = _Body(state, attempts, nonce, seconds, reason)
+        lease = self._deadlines.start(seconds) if state == "held" else None
+        body = _Body(state, attempts, nonce, seconds, reason, lease)
         # No message id: the condition lets it through only once, and the nonce identifies the writer.
         headers = {"Nats-Expected-Last-Subject-Sequence": str(before)}
         if state == "done":
@@ -117,4 +135,6 @@ def parse_claim(stored: StoredMessage) -> Claim:
         body = _decode(stored.data)
     except msgspec.MsgspecError:
         raise foreign_message("the claims", stored.subject, stored) from None
-    return Claim(body.state, body.attempts, stored.seq, stored.time, body.seconds, body.reason, body.nonce)
+    return Claim(
+        body.state, body.attempts, stored.seq, stored.time, body.seconds, body.reason, body.nonce, body.lease
+    )

@@ -1,4 +1,4 @@
-"""The server's clock, by which all clients judge leases and expiries, because it made their time stamps."""
+"""The server's clock, by which all clients judge expiries and delays, because it made their time stamps. Leases do not use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ServerClock:
     A lower bound of the server's clock, refreshed every half minute and advanced by this process's steady clock.
 
     Each time stamp was made before it was received, so it bounds the server's clock from below, and the largest bound is the
-    best. A lower bound is needed because a lease or a delay must never end too early; a slow reply only makes it end late.
+    best. A lower bound is needed because a delay must never end too early; a slow reply only makes it end late.
     """
 
     def __init__(self) -> None:

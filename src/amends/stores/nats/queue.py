@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
+from amends.stores.clock import Clock
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import StoreError
 from amends.stores.nats.api_errors import ApiError, NoResponderError
@@ -46,12 +47,14 @@ _MAX_PENDING = 250_000
 class NatsQueue:
     """See `contract.Queue`."""
 
-    def __init__(self, streams: Streams, name: str, lease: float, max_attempts: int | None) -> None:
+    def __init__(
+        self, streams: Streams, name: str, lease: float, max_attempts: int | None, clock: Clock
+    ) -> None:
         self.streams = streams
         self.connection = streams.connection
         self.name = name
         self.lease = lease
-        self.claims = Claims(streams, name, lease)
+        self.claims = Claims(streams, name, lease, clock)
         self._max_attempts = max_attempts
         self._letters = DeadLetters(streams, name)
         self._ready = False
@@ -168,7 +171,7 @@ class NatsQueue:
             if claim.state == "done":
                 await self.acknowledge(message.reply)
                 return None
-            wait = claim.wait(await self._now()) if claim.revision else 0.0
+            wait = await self._wait(claim)
             if wait > 0:
                 await self._return(message, wait)
                 return None
@@ -185,6 +188,11 @@ class NatsQueue:
             if revision is not None:
                 return NatsLease(self, message, number, claim.attempts + 1, revision, now + self.lease)
             known = await self.claims.read(number)
+
+    async def _wait(self, claim: Claim) -> float:
+        """Seconds until a message can be taken: its holder has lost it, or its delay is over."""
+        held = self.claims.lease_left(claim)
+        return held or (claim.delay(await self._now()) if claim.state == "free" and claim.revision else 0.0)
 
     async def _delay_left(self, headers: dict[str, str], stored_at: float) -> float:
         if _DELAY not in headers:
@@ -259,9 +267,9 @@ class NatsQueue:
             key = stored.headers.get(KEY)
             now = await self._now()
             early = max(0.0, await self._delay_left(dict(stored.headers), stored.time))
-            leased = claim is not None and claim.state == "held" and claim.wait(now) > 0
+            leased = claim is not None and self.claims.lease_left(claim) > 0
             if claim is not None and claim.state == "free":
-                early = claim.wait(now)
+                early = claim.delay(now)
             yield Message(
                 str(stored.seq),
                 None if key is None else from_header(key),

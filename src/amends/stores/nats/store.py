@@ -86,7 +86,7 @@ class NatsStore(ClosedAtExit):
 
     def queue(self, name: str, *, lease: float = 30.0, max_attempts: int | None = None) -> NatsQueue:
         check_lease(lease, max_attempts)
-        return NatsQueue(self._streams, check_name(name, "queue"), lease, max_attempts)
+        return NatsQueue(self._streams, check_name(name, "queue"), lease, max_attempts, self.clock)
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:
         raise UnsupportedError(

@@ -11,9 +11,10 @@ import msgspec
 
 from amends.arcp.runtime.entries import CONTINUED, JobEntry, JobSpec, encode
 from amends.arcp.runtime.ledger import Ledger
-from amends.durable.deadlines import Deadlines
 from amends.effects.steps import StepKind, StepRecord, in_doubt
+from amends.proof import Claim, Proof, rests_on
 from amends.stores import StoreUnavailableError
+from amends.stores.deadlines import Deadlines
 
 __all__ = [
     "KINDS",
@@ -113,6 +114,7 @@ class JobSteps:
         return len(self._asked) < self._stored
 
     @property
+    @rests_on(Claim.MAY_REPEAT, Proof.RECORD)
     def safe_to_repeat(self) -> bool:
         """Whether the run began steps, and the outcome of every one is known: a repeat calls none of them again."""
         return bool(self._found) and "begin" not in {kind for kind, _ in self._found.values()}

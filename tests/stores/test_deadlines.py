@@ -3,9 +3,9 @@
 import pytest
 
 from amends import stores
-from amends.durable.deadlines import Deadline, Deadlines
 from amends.durable.keys import Claim, KeyInDoubt, KeyRecord, KeyRunning, Keys
 from amends.stores.clock import NO_BOOT
+from amends.stores.deadlines import Deadline, Deadlines
 from tests.stores.clocks import SetClock
 
 
