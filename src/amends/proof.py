@@ -68,6 +68,8 @@ class Proof(StrEnum):
     """A complete error in one of the five formats, transient and with a wait, under a status that allows it (M3)."""
     STATED = "the called service states it"
     """The member `executed` of an error in one of the five formats, under a status that is its own (M8)."""
+    DECLARED = "the called service declares it"
+    """Annotations of a tool, by the server that executes it: a wrong one repeats an effect of that server alone."""
     NOT_SENT = "the request was not sent"
     """This process knows that nothing was written: no name, no connection, refused here."""
     RECORD = "our own record says it"

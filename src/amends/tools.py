@@ -28,6 +28,7 @@ from amends.dialects.outgoing import outgoing
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.logs import logger
+from amends.proof import Claim, Proof, rests_on
 from amends.serving.server_errors import is_about_a_part
 
 __all__ = ["failure_text", "reporting"]
@@ -60,6 +61,7 @@ def failure_text(
     return _after_attempts(failure, text)
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.USER)
 def tool_fault(exc: BaseException, *, read_only: bool = False) -> Fault:
     """
     Return the fault of an exception that a tool raised (M3, "Failures from inside a handler").

@@ -10,7 +10,7 @@ import pytest
 
 import amends
 from amends.proof import DECISIONS, Claim, Proof, rests_on
-from tests.forgery.decisions import FORGED_BY
+from tests.forgery.decisions import FORGED_BY, NO_DECISIONS
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_EXTRA = {"amends.__main__"}
@@ -54,6 +54,45 @@ def test_the_tests_of_a_decision_exist(name):
         tree = ast.parse((ROOT / path).read_text())
         names = {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
         assert function in names if function else any(each.startswith("test_") for each in names)
+
+
+def says_no(node):
+    """Return whether an expression is `Executed.NO`, or `executed="no"` in a call."""
+    if isinstance(node, ast.keyword):
+        return node.arg == "executed" and isinstance(node.value, ast.Constant) and node.value.value == "no"
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == "Executed.NO"
+
+
+def is_about_repeats(name):
+    """Return whether a function has the name of a decision about repeats or leases."""
+    return name in {"repeatable", "safe_to_repeat", "lease_left", "may_rerun"}
+
+
+def undecided(body, prefix):
+    """Yield the functions without `rests_on` that say that something did not happen, or may be repeated."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from undecided(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            marked = any(ast.unparse(each).startswith("rests_on(") for each in node.decorator_list)
+            if not marked and (any(map(says_no, ast.walk(node))) or is_about_repeats(node.name)):
+                yield f"{prefix}{node.name}"
+
+
+def test_whoever_says_that_nothing_happened_names_a_proof():
+    """Each function that names "it did not happen" is a decision with its proofs, or is listed with the reason why it is none."""
+    package = ROOT / "src" / "amends"
+    found = set()
+    for path in package.rglob("*.py"):
+        name = "amends." + path.relative_to(package).with_suffix("").as_posix().replace("/", ".")
+        found |= {f"{name}:{each}" for each in undecided(ast.parse(path.read_text("utf-8")).body, "")}
+    assert sorted(found) == sorted(NO_DECISIONS)
+
+
+@pytest.mark.parametrize("kind", list(Proof))
+def test_every_kind_of_proof_is_used(decisions, kind):
+    """A proof that no decision accepts is none."""
+    assert any(kind in basis.proofs for bases in decisions.values() for basis in bases)
 
 
 def test_a_decision_without_a_proof_is_refused():

@@ -11,6 +11,7 @@ from mcp import Client, MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 
+from amends.demo.host import serving as demo_serving
 from amends.gateway.config import UpstreamConfig
 from amends.gateway.generations import Client as KnownClient
 from amends.gateway.generations import (
@@ -190,6 +191,54 @@ async def test_what_is_not_translated():
         assert (await http.get(f"{gateway.url}/mcp", headers=session)).status_code == 405
         assert (await http.delete(f"{gateway.url}/mcp", headers=session)).status_code == 204
         assert (await post({"id": 4, "method": "tools/list"}, **session)).status_code == 404
+
+
+class Stateless:
+    """A server of the older generation that executes every call, also of the newer one, and fails after the effect."""
+
+    def __init__(self, status, code):
+        self.status, self.code, self.paid = status, code, 0
+
+    async def __call__(self, scope, receive, send):
+        message = json.loads((await receive())["body"])
+        status, answer = 200, {"jsonrpc": "2.0", "id": message.get("id")}
+        if message["method"] == "initialize":
+            answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+        elif message["method"] == "tools/call":
+            self.paid += 1
+            status, answer["error"] = self.status, {"code": self.code, "message": "Refused, nothing was done"}
+        else:
+            answer["error"] = {"code": -32601, "message": "Method not found"}
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "sent"),
+    [
+        *((status, code, 1) for status in (200, 500) for code in (-32000, -32002, -32602)),
+        *((500, code, 1) for code in (-32600, -32601, -32020, -32022)),
+        # A status, or a number of the protocol, by which the server refuses the request itself.
+        *((400, code, 2) for code in (-32000, -32602)),
+        *((200, code, 2) for code in (-32600, -32601, -32022)),
+    ],
+)
+async def test_a_call_that_may_have_happened_is_not_sent_in_the_other_generation(status, code, sent):
+    """A failed answer that is no proof of a refusal only shows the gateway how to send the next call."""
+    server = Stateless(status, code)
+    async with demo_serving(server) as port:
+        config = UpstreamConfig(name="shop", kind="mcp", url=f"http://127.0.0.1:{port}/mcp", prefix="/mcp")
+        async with serving(config) as gateway, httpx.AsyncClient() as caller:
+            meta = {"io.modelcontextprotocol/protocolVersion": MODERN.decode()}
+            params = {"name": "pay", "arguments": {}, "_meta": meta}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            answer = await caller.post(f"{gateway.url}/mcp", json=call)
+            assert server.paid == sent
+            assert answer.json()["error"]["code"] == code
+            # The next one is translated.
+            await caller.post(f"{gateway.url}/mcp", json=call)
+            assert server.paid == sent + 1
 
 
 def test_parts():

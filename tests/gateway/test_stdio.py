@@ -181,3 +181,44 @@ async def test_the_official_client(config):
     async with serving(config) as gateway, SdkClient(f"{gateway.url}/mcp") as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["look", "pay"]
         assert (await client.call_tool("look", {})).content[0].text == "look"
+
+
+EAGER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    answer = {"jsonrpc": "2.0", "id": id}
+    if id is None:
+        continue
+    if method == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+    elif method == "tools/call":
+        open(sys.argv[1], "a").write(".")
+        answer["error"] = {"code": int(sys.argv[2]), "message": "Refused, nothing was done"}
+    else:
+        answer["error"] = {"code": -32601, "message": "Method not found"}
+    sys.stdout.write(json.dumps(answer) + "\\n")
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize(("code", "sent"), [(-32000, 1), (-32002, 1), (-32602, 1), (-32600, 2), (-32601, 2)])
+async def test_a_call_that_may_have_happened_is_not_sent_in_the_other_generation(tmp_path, code, sent):
+    """A tool of an older server fails after its effect: the call of a newer client is not sent again, and the next one is translated."""
+    script, paid = tmp_path / "server.py", tmp_path / "paid"
+    script.write_text(EAGER)
+    command = (sys.executable, str(script), str(paid), str(code))
+    config = UpstreamConfig(name="shop", kind="stdio", command=command, prefix="/mcp")
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    call = {
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "pay", "arguments": {}, "_meta": meta},
+    }
+    async with serving(config) as gateway:
+        _, _, body = await post(gateway, call)
+        assert json.loads(body)["error"]["code"] == code
+        assert len(paid.read_text()) == sent
+        await post(gateway, call)
+        assert len(paid.read_text()) == sent + 1

@@ -28,6 +28,7 @@ from amends.dialects import members, problem
 from amends.dialects.adcp import KEY
 from amends.dialects.adcp_document import envelope_error
 from amends.dialects.members import truthy
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["read"]
 
@@ -117,6 +118,7 @@ def read(
     return reading
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS, Proof.HOST, Proof.USER, Proof.INVITATION)
 def _with_proof(fault: Fault, body: Any, status: int, *, known: bool) -> Fault:
     """
     Return a fault that says "no" as it is only if there is a proof: the status, the service, or an error of its own (M3).
@@ -263,6 +265,7 @@ def _is_problem(body: dict[str, Any]) -> bool:
     return isinstance(body.get("title"), str) and "error" not in body and "errors" not in body
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS, Proof.HOST, Proof.USER)
 def _in_success(
     response: dict[str, Any],
     fields: dict[str, str],

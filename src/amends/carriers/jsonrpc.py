@@ -21,6 +21,7 @@ from amends.dialects import adcp, record
 from amends.dialects.adcp import KEY, parts_beside
 from amends.dialects.adcp_document import envelope_error, webhook_error
 from amends.dialects.members import integer, text, truthy
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = [
     "COLLAPSED",
@@ -71,6 +72,7 @@ def read(response: Any) -> Reading:
     return error_in(error) or FAILED
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS)
 def error_in(error: Any) -> Reading | None:
     """
     Read the `adcp_error` of a response's `error`. Returns None if there is none.

@@ -111,6 +111,7 @@ class Operation(msgspec.Struct, metaclass=NamedOptions, frozen=True, kw_only=Tru
         )
 
     @classmethod
+    @rests_on(Claim.MAY_REPEAT, Proof.DECLARED)
     def of_tool(cls, annotations: object, *, name: str = "", key: str | None = None) -> Self:
         """
         Return the operation of an MCP tool from its annotations: a mapping, an object with such attributes, or None.

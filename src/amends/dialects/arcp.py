@@ -19,6 +19,7 @@ from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
 from amends.dialects.outgoing import outgoing
 from amends.dialects.record import add_corrections, attach, split_details
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
 
@@ -42,6 +43,7 @@ def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
     return None if error is None else fault_of(error, origin)
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS)
 def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
     """Do the same for an object of plain values."""
     get = data.get

@@ -28,6 +28,7 @@ from amends.dialects import members
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import EFFECT_UNKNOWN, MAX_LEVELS, MAX_PARTS, milliseconds
 from amends.dialects.record import MEMBER, attach, is_record, record_of
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "document", "encode", "encode_error", "error_of"]
 
@@ -181,6 +182,7 @@ def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
     return tuple(item for item in (fix, members.text(error.get("suggestion"))) if item is not None)
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.INVITATION, Proof.STATED, Proof.STATUS)
 def _executed(
     error: dict[str, Any], code: str, known: Row | None, exit: Exit | None, *, invited: bool
 ) -> Executed:

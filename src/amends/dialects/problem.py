@@ -31,6 +31,7 @@ from amends.core.vocabulary import EVERYDAY, Row, row_for
 from amends.dialects import members
 from amends.dialects.outgoing import outgoing
 from amends.dialects.record import MEMBER, attach, is_record, record_of
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "document", "encode", "milliseconds"]
 
@@ -229,6 +230,7 @@ def _of_children(children: tuple[Fault, ...]) -> Recovery:
     return Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS, Proof.INVITATION)
 def _executed(data: dict[str, Any], code: str, status: int | None, facts: Row, *, invited: bool) -> Executed:
     """M3, for a document that does not state it: an explicit invitation to repeat the call, then the row."""
     if status == 207:

@@ -30,6 +30,8 @@ from amends.effects.records import EffectRecord, free
 from amends.effects.similar import Similar, find_similar
 from amends.errors.base import FaultError
 from amends.logs import logger
+from amends.proof import Claim as Proved
+from amends.proof import Proof, rests_on
 from amends.recovery.classify import fault_of
 from amends.recovery.effect_context import is_running
 from amends.serving.server_errors import is_about_a_part
@@ -235,6 +237,7 @@ def reopening(request: Request, *, waited: bool = False) -> Callable[[EffectReco
     return reopen
 
 
+@rests_on(Proved.NOT_HAPPENED, Proof.VERIFIED, Proof.TIME_LIMIT)
 def _decide_doubt(
     request: Request, claim: EffectClaim, patience: float
 ) -> Flow[EffectClaim | EffectRecord | float | None]:
@@ -370,6 +373,7 @@ async def _complete_undelivered(
     await keys.change(claim.name, delivered=False)
 
 
+@rests_on(Proved.NOT_HAPPENED, Proof.STATUS, Proof.VERIFIED)
 def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[object]:
     """Record what the failure of a call means: raises, or returns the outcome that `verify` found."""
     executed = _executed(exc, direct=request.direct)

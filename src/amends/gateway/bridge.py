@@ -120,8 +120,8 @@ class Bridge:
             self._modern_only = False if opens else self._modern_only
         return False
 
-    async def translated(self, call: McpCall) -> Answer | None:
-        """Find out which generation a server speaks that has refused a call, and return the translated answer."""
+    async def translated(self, call: McpCall, *, send: bool) -> Answer | None:
+        """Find out which generation a server speaks that has failed a call, and return the translated answer; None without `send`."""
         assert call.rpc is not None
         modern = generations.is_modern(call.rpc.params)
         client = (Client.of_envelope if modern else Client.of_initialize)(call.rpc.params)
@@ -135,7 +135,7 @@ class Bridge:
         if await self._session(call, client) is None:
             return None
         self._legacy_only = True
-        return await self._for_modern_client(call)
+        return await self._for_modern_client(call) if send else None
 
     # A client with a session, a server without -----------------------------------------------------------------
 

@@ -13,7 +13,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from amends.core.enums import Executed
+from amends.core.executed import executed_by_status
 from amends.gateway.rpc import Message, read_members
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = [
     "MODERN",
@@ -28,6 +31,7 @@ __all__ = [
     "is_modern",
     "marked_tools",
     "refuses_generation",
+    "refuses_request",
     "request_to_legacy",
     "request_to_modern",
     "response",
@@ -50,7 +54,9 @@ _SERVER = f"{_PREFIX}serverInfo"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _OWN = {"name": "amends-gateway", "version": "1"}
 _REFUSALS = frozenset({-32022, -32020, -32602, -32601, -32600, -32002, -32000})
-"""Errors that servers of either generation send to a request of the other; none of them executed it."""
+"""Errors that servers of either generation send to a request of the other."""
+_NOT_EXECUTED = frozenset({-32022, -32020, -32601, -32600})
+"""Those of them with which a server can only refuse the request itself. A tool may fail with the others, too."""
 _NOT_FOUND, _INVALID = -32601, -32600
 _SAFE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -98,6 +104,21 @@ def refuses_generation(status: int, body: bytes) -> bool:
         return status == 400
     error = msgspec.json.decode(message["error"])
     return isinstance(error, dict) and error.get("code") in _REFUSALS
+
+
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS)
+def refuses_request(status: int, body: bytes) -> bool:
+    """
+    Return whether an answer proves that the server executed nothing, so that the request can be sent in another form.
+
+    >>> refuses_request(400, b""), refuses_request(500, b'{"error":{"code":-32601}}'), refuses_request(200, b'{"error":{"code":-32602}}')
+    (True, False, False)
+    """
+    if status >= 300:
+        return executed_by_status(status) is Executed.NO
+    message = read_members(body)
+    error = None if message is None or "error" not in message else msgspec.json.decode(message["error"])
+    return isinstance(error, dict) and error.get("code") in _NOT_EXECUTED
 
 
 # Requests ------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ from amends.gateway.answers import (
 from amends.gateway.bodies import Body
 from amends.gateway.bridge import Bridge
 from amends.gateway.config import UpstreamConfig
-from amends.gateway.generations import is_modern, marked_tools
+from amends.gateway.generations import is_modern, marked_tools, refuses_request
 from amends.gateway.headers import RequestHeaders
 from amends.gateway.http_upstream import SMALL, Call, HttpUpstream
 from amends.gateway.refusals import send_whole
@@ -148,7 +148,9 @@ class McpUpstream(HttpUpstream):
         except FailedTry as error:
             failed, answer = error, error.answer
         if answer is not None and self.bridge.may_differ(call, answer.status, answer.read):
-            translated = await self.bridge.translated(call)
+            # What may have been executed is not sent again; the next call is translated.
+            refused = refuses_request(answer.status, answer.read)
+            translated = await self.bridge.translated(call, send=refused or self.operation(call).repeatable)
             if translated is not None:
                 answer.close()
                 return translated

@@ -7,6 +7,7 @@ import msgspec
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.core.operation import Operation
+from amends.proof import Claim, Proof, rests_on
 from amends.recovery.incoming import MEMBER as LEFT
 
 __all__ = [
@@ -98,6 +99,7 @@ def read_members(data: bytes) -> Message | None:
         return None
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS)
 def loses_session(status: int, body: bytes) -> bool:
     """
     Return whether a failed answer says that the server does not know the session, and so executed nothing.

@@ -314,7 +314,7 @@ class StdioUpstream(HttpUpstream):
             try:
                 await session.process()
                 started = True
-                response = await self._exchange(session, message, rpc, take)
+                response = await self._exchange(session, message, rpc, operation, take)
             except (Gone, OSError, TimeoutError) as error:
                 late = isinstance(error, TimeoutError)
                 code = "TIMEOUT" if late else "SERVICE_UNAVAILABLE"
@@ -331,7 +331,9 @@ class StdioUpstream(HttpUpstream):
             return response, again
         raise AssertionError("unreachable")
 
-    async def _exchange(self, session: _Session, message: Message, rpc: Request, take: Take) -> Message:
+    async def _exchange(
+        self, session: _Session, message: Message, rpc: Request, operation: Operation, take: Take
+    ) -> Message:
         """Send a request, translated if the server speaks the other generation, and return the response."""
         if session.client is not None or session.initialized is not None:
             return await self._translated(session, message, rpc, take)
@@ -341,9 +343,12 @@ class StdioUpstream(HttpUpstream):
         if session.generation_known or not (modern or rpc.method == "initialize"):
             return response
         session.generation_known = True
-        if not generations.refuses_generation(200, msgspec.json.encode(response)):
+        body = msgspec.json.encode(response)
+        if not generations.refuses_generation(200, body):
             return response
-        if await self._finds_other_generation(session, process, rpc, modern=modern):
+        found = await self._finds_other_generation(session, process, rpc, modern=modern)
+        # What may have been executed is not sent again; the next call is translated.
+        if found and (operation.repeatable or generations.refuses_request(200, body)):
             return await self._translated(session, message, rpc, take)
         return response
 

@@ -13,6 +13,7 @@ import msgspec
 
 from amends.gateway.rpc import Message, read_members
 from amends.logs import logger
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["Gone", "StdioProcess", "Take"]
 
@@ -170,6 +171,7 @@ class StdioProcess:
         finally:
             self._end()
 
+    @rests_on(Claim.OURS, Proof.CORRELATED)
     def _take(self, message: Message, size: int) -> None:
         method = bytes(message.get("method", b""))
         if not method:

@@ -37,6 +37,7 @@ from amends.foreign.registry import registered_fault
 from amends.foreign.safe_attr import attribute
 from amends.http.request_info import RequestInfo
 from amends.http.responses import LOG, RawResponse, Settings, error_response
+from amends.proof import Claim, Proof, rests_on
 from amends.serving.tracing import further_traces, id_of, incoming
 
 __all__ = [
@@ -183,6 +184,7 @@ def _in_callers_trace(fault: Fault) -> Fault:
     return replace(fault, trace_id=trace)
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.METHOD)
 def _from_upstream(exc: BaseException, method: str) -> Fault:
     """Return an upstream's failure as a fault of ours; codes that HTTP also has get HTTP's vocabulary and message."""
     received = from_exception(exc)

@@ -316,6 +316,7 @@ class _RequestOperation(Operation, frozen=True, kw_only=True):
     proved: Callable[[], bool]
 
     @property
+    @rests_on(Claim.MAY_REPEAT, Proof.METHOD, Proof.USER, Proof.ECHO, Proof.REPLAY)
     def repeatable(self) -> bool:
         return self.read_only or self.idempotent or self.key is not None or self.proved()
 

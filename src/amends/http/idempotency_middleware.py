@@ -31,6 +31,8 @@ from amends.http.idempotency_store import Claim, Keys, Record
 from amends.http.request_info import RequestInfo
 from amends.http.responses import LOG, RawResponse, Settings, error_response
 from amends.http.storage import Storage
+from amends.proof import Claim as Proved
+from amends.proof import Proof, rests_on
 from amends.stores import Store, StoreError
 
 __all__ = [
@@ -228,6 +230,7 @@ def settle(keys: Keys, claim: Claim, answered: Answered) -> Coroutine[object, ob
     return keys.complete(claim, status=status, headers=headers, body=body)
 
 
+@rests_on(Proved.NOT_HAPPENED, Proof.STATED, Proof.RECORD)
 def settle_failure(keys: Keys, claim: Claim, fault: Fault | None = None) -> Coroutine[object, object, None]:
     """Store the outcome of a request that ended without a complete response; `fault` is that of a typed error."""
     if claim.committed:

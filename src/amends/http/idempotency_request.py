@@ -22,6 +22,7 @@ from amends.http.application_errors import fault_for, is_expected
 from amends.http.current import current_request
 from amends.http.redirects import is_credential
 from amends.http.responses import LOG, RawResponse, quote_path
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = [
     "KeyedRequest",
@@ -165,6 +166,7 @@ def fingerprint(method: str, path: str, query: bytes, body: bytes | None) -> str
     return f"{digest.hexdigest()}:{'' if body is None else sha256(body).hexdigest()}"
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATED, Proof.STATUS)
 def after_failure(fault: Fault | None, status: int, content_type: str = "", body: bytes = b"") -> str:
     """
     Return what a failed request means for its key (M3). Without a fault, a problem document in the response is read.

@@ -24,6 +24,7 @@ from amends.core.hints import usable
 from amends.core.policy import DEFAULT
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
+from amends.proof import Claim, Proof, rests_on
 from amends.recovery.call_errors import MisuseError
 from amends.recovery.classify import (
     Signal,
@@ -392,6 +393,7 @@ class Flow:
             number, named = found
             self.stepper, self.only = moved, number if named else None
 
+    @rests_on(Claim.MAY_REPEAT, Proof.USER, Proof.RECORD)
     def _may_move(self) -> bool:
         """Whether another service may be called: nothing has happened at one yet, or the operation changes nothing."""
         operation = self.stepper.operation

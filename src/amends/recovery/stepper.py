@@ -20,6 +20,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.vocabulary import row_for
+from amends.proof import Claim, Proof, rests_on
 from amends.recovery.history import Attempt
 
 __all__ = ["Stepper", "remedy_for"]
@@ -79,6 +80,7 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         return self.state.attempt + self.state.below
 
     @property
+    @rests_on(Claim.NOT_HAPPENED, Proof.RECORD, Proof.VERIFIED)
     def executed(self) -> Executed:
         """Whether the operation may have had its effect: in its last call, or in an earlier one that was repeated."""
         worst = Executed.NO
@@ -200,6 +202,7 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
             return self
         return self.with_decision(Decision(action=Action.RETRY, delay=0.0, reason="next-target"))
 
+    @rests_on(Claim.NOT_HAPPENED, Proof.VERIFIED)
     def not_happened(self, now: float, draw: float | None = None) -> Stepper:
         """Decide again, after `verify` found that the failed call had no effect."""
         state = self.state

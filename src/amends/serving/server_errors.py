@@ -226,6 +226,7 @@ def _is_local(exc: BaseException) -> bool:
         return True
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.USER)
 def with_executed(failure: Failure, *, read_only: bool, wrapper: bool = False) -> Failure:
     """
     Return the failure with the `executed` that our own caller gets (M3, "Failures from inside a handler").

@@ -18,6 +18,7 @@ from amends.core.operation import Operation
 from amends.effects.steps import within_steps
 from amends.errors.base import FaultError
 from amends.errors.task import TaskGraphCycleError
+from amends.proof import Claim, Proof, rests_on
 from amends.recovery.drivers import arecover
 from amends.recovery.effect_context import within_scope
 from amends.recovery.incoming import outgoing_left
@@ -182,6 +183,7 @@ class Attempts:
             work = agent.perform(capability, payload, ctx, longest, guard.ensure)
             return await (work if repeatable else guard.run(work))
 
+    @rests_on(Claim.NOT_HAPPENED, Proof.NOT_SENT)
     def may_have_happened(self, name: str) -> bool:
         """Whether an attempt under way has called a capability that may have changed something."""
         found = self._under_way.get(name)

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from amends.core.enums import Executed
 from amends.errors.base import FaultError
 from amends.logs import logger
+from amends.proof import Claim, Proof, rests_on
 from amends.stores.errors import StoreError
 from amends.tasks.journal import TaskNotFoundError
 from amends.tasks.values import to_json_value
@@ -79,6 +80,7 @@ async def _record(
     _log.warning("the late outcome of a step could not be recorded")
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.VERIFIED, Proof.STATUS)
 async def _outcome(
     thread: Future[object], check: Callable[[], Awaitable[object]]
 ) -> tuple[bool, object] | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.meanings import INTERNAL
+from amends.proof import Claim, Proof, rests_on
 from amends.vendors.evidence import Evidence, collect
 from amends.vendors.meaning import by_words, first_word
 from amends.vendors.protobuf import STATUSES, decode, rpc_details
@@ -21,6 +22,7 @@ from amends.vendors.registry import index
 __all__ = ["read_trailers"]
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS)
 def read_trailers(fields: Mapping[str, str]) -> Fault | None:
     """
     Return the fault of the trailers of a call, with names in lower case; None if it succeeded or the status is unknown.

@@ -24,6 +24,7 @@ from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m
 from amends.core.enums import Executed
 from amends.core.fault import Fault
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["Inbox", "PendingRequest", "PendingRequests"]
 
@@ -296,6 +297,7 @@ class PendingRequests:
         for request in waiting.values():
             _fail(request, fault)
 
+    @rests_on(Claim.OURS, Proof.CORRELATED)
     def _find(self, type: str | None, request_id: object, job_id: str | None) -> PendingRequest | None:
         if isinstance(request_id, str):
             return self._waiting.pop(request_id, None)

@@ -38,6 +38,7 @@ from amends.durable.keys import Owner, Owners
 from amends.durable.retention import delete_subject
 from amends.errors.arcp import DuplicateKeyError, InternalError
 from amends.logs import logger
+from amends.proof import Claim, Proof, rests_on
 from amends.stores import ConflictError, Entry, Store, TrimmedError
 
 __all__ = ["Ledger", "key_conflict", "may_rerun", "read_entry", "summary_of"]
@@ -372,6 +373,7 @@ def key_conflict(owner: Owner) -> DuplicateKeyError:
     return DuplicateKeyError("The idempotency key was used for another request", details={"job_id": owner.id})
 
 
+@rests_on(Claim.MAY_REPEAT, Proof.RECORD)
 def may_rerun(entry: JobEntry) -> bool:
     """Whether a job may run again after this entry: it failed with a retryable error, and its effect is not in doubt."""
     if entry.kind != "error":

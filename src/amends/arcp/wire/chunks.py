@@ -11,6 +11,8 @@ from base64 import b64decode
 from binascii import Error as BadBase64
 from dataclasses import dataclass, field
 
+from amends.proof import Claim, Proof, rests_on
+
 __all__ = ["Assembly"]
 
 _RESULTS = 8
@@ -77,6 +79,7 @@ class Assembly:
         chunks.size += size
         return None
 
+    @rests_on(Claim.COMPLETE, Proof.LENGTH)
     def result(self, result_id: str, size: int | None) -> str | bytes | None:
         """The assembled result; None if it is unusable, with the reason in `problem`. An empty result may have no chunks."""
         chunks = self._results.pop(result_id, None)

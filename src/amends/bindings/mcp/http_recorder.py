@@ -24,6 +24,7 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
 from amends.dialects.adcp import KEY as STRUCTURED
 from amends.foreign import from_exception
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["EXPIRED", "KEY", "HttpRecorder", "recorded_failure", "transport_fault"]
 
@@ -137,6 +138,7 @@ def _shorten_timeouts(request: httpx2.Request) -> None:
     }
 
 
+@rests_on(Claim.NOT_HAPPENED, Proof.STATUS)
 async def _read_error(request: httpx2.Request, response: httpx2.Response, id: object) -> httpx2.Response:
     """Return the JSON-RPC error in a response with an error status, or the fault of its status and headers."""
     body = await _read(response, _ERROR_LIMIT)
@@ -180,6 +182,7 @@ async def _check_success(request: httpx2.Request, response: httpx2.Response, id:
     return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
 
 
+@rests_on(Claim.COMPLETE, Proof.LENGTH)
 async def _read(response: httpx2.Response, limit: int) -> bytes | None:
     """Return a whole body; None if it is incomplete, cannot be decompressed, or exceeds the limit."""
     parts, size = [], 0

@@ -11,6 +11,7 @@ from amends.arcp.runtime.agents import Agents, Offer, merge_offers
 from amends.arcp.runtime.entries import NodeRow
 from amends.durable.workers import Workers
 from amends.logs import logger
+from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["Membership"]
 
@@ -102,6 +103,7 @@ class Membership:
             for offer in self.peers.get(peer, ())
         )
 
+    @rests_on(Claim.MAY_REPEAT, Proof.USER, Proof.RECORD)
     async def repeatable(self, name: str, version: str) -> bool:
         """Whether every node that has this version of an agent registered it as repeatable."""
         agent = self.agents.lookup(f"{name}@{version}")

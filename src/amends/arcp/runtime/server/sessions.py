@@ -31,6 +31,7 @@ from amends.errors.arcp import (
     ResumeWindowExpiredError,
     UnauthenticatedError,
 )
+from amends.proof import Claim, Proof, rests_on
 from amends.stores import ConflictError, Row
 
 __all__ = ["Sessions"]
@@ -245,6 +246,7 @@ class Sessions:
             self._counts.pop(principal, None)
 
 
+@rests_on(Claim.OURS, Proof.SECRET)
 def _check_token(row: SessionRow, token: str) -> bytes:
     """Return the token's digest if it is the current or the previous one; both are compared in constant time."""
     given = _digest(token)
