@@ -374,7 +374,7 @@ async def test_a_finished_message_is_removed_though_its_acknowledgement_is_lost(
 @pytest.mark.parametrize("machine", ["first boot", "another machine"])
 @pytest.mark.parametrize("days", [-1, 1])
 async def test_no_clock_of_a_server_ends_the_lease_of_a_message(nats_server, monkeypatch, days, machine):
-    """A server whose clock is a day wrong delivers again what a worker still has: nobody else gets it before its lease is over."""
+    """A server whose clock is a day wrong delivers again what a worker still has: no other one gets it before its lease is over."""
     url = f"{nats_server.url}/clocks-{days + 1}-{len(machine)}"
     async with await stores.open(url) as first, await stores.open(url) as second:
         first.clock, second.clock = SetClock(), SetClock()

@@ -54,7 +54,7 @@ def rules() -> tuple[Rule, ...]:
         rule("trace", "traceback (most", r"\b(?:Exception Group )?Traceback \(most recent call last\)[\s\S]*+"),
         rule("trace", "goroutine ", r"\bgoroutine \d+ \[[\s\S]*+"),
         rule("trace", "stack trace|stacktrace", r"\b(?:stack ?trace|server stack trace):?[ \t]*\n[\s\S]*+", flags=fold),
-        # The word, then a few signs and words of any syntax, then a value that looks generated.
+        # The name, then a few signs of any syntax, then a value that looks generated.
         rule(
             "token", "passw|passphrase|pwd",
             r"\b(?:\w{1,30}_)?(?:passw(?:or)?ds?|passphrase|pwd)(?:_[A-Z_]{1,20})?[^\w\n]{1,12}(?:\n\s{0,8})?(?:(?:is|was|to|now|set|from|changed|some|string|cdata|value|key|got|tried|used|invalid|wrong|sent|\d{1,3})[^\w\n]{1,8}){0,4}(?P<name>)(?P<value>(?=[^\s\"'`<>|,;()\]\[}]*\d)[^\s\"'`<>|,;()\]\[}]{6,80}+)",

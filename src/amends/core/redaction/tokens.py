@@ -39,7 +39,7 @@ WEAK_NAMES = (
     r"(?:pass|pw|psk|pat|secret[_-]key[_-]base"
     r"|(?:subscription|auth|master|deploy|hmac|service|webhook|function|consumer|client|license|licence|app|admin|crypt|instrumentation|genie|routing|ingest|integration)[_ -]?key)"
 )
-"""Names that ordinary words have, too: only a value that looks generated is a secret."""
+"""Names that ordinary texts have, too: only a value that looks generated is a secret."""
 OTHER_LANGUAGES = (
     "mot de passe|passwort|kennwort|contraseña|senha|palavra-passe|wachtwoord|parola|hasło|heslo|lösenord|adgangskode|salasana|jelszó|şifre"
     "|[Пп]ароль|密码|密碼|パスワード|비밀번호|[Κκ]ωδικός"
@@ -152,7 +152,7 @@ def judge_weak(match: re.Match[str]) -> tuple[int, int] | None:
 
 
 def judge_near(match: re.Match[str]) -> tuple[int, int] | None:
-    """A word with letters and digits near the word password."""
+    """A run of letters and digits near the name of a password."""
     bare = match["value"].strip("*_`\"'.!?:")
     if not (
         any(each.isascii() and each.isalpha() for each in bare) and any(map(str.isdigit, bare))
@@ -189,7 +189,7 @@ def judge_card(match: re.Match[str]) -> tuple[int, int] | None:
 
 
 def judge_scheme(match: re.Match[str]) -> tuple[int, int] | None:
-    """`Bearer x`, `session x`: x, when it looks like a secret. That of Basic is never one word of letters and digits."""
+    """`Bearer x`, `session x`: x, when it looks like a secret. That of Basic is never short."""
     if match[0].lower().startswith("basic") and match["leak"].isalnum() and len(match["leak"]) < 12:
         return None
     return match.span("leak") if looks_secret(match["leak"].rstrip(".")) else None
@@ -209,5 +209,5 @@ def prose(text: str) -> bool:
 
 
 def remark(text: str) -> bool:
-    """Whether a value is a remark about a secret, also one of a single word ("required")."""
+    """Whether a value is a remark about a secret, also a short one ("required")."""
     return text.lower().strip(" .!") in _PLAIN or prose(text)

@@ -33,7 +33,7 @@ _SECRET_MEMBERS = words(
 @lru_cache(2048)
 def _secret_name(key: str) -> str:
     """
-    Say what the name of a member tells about its value: "any" is a secret, "most" is one unless it is a remark of one word, "" is none.
+    Say what the name of a member tells about its value: "any" is a secret, "most" is one unless it is a remark such as "required", "" is none.
 
     >>> _secret_name("API-Key"), _secret_name("dbPassword"), _secret_name("next_page_token")
     ('any', 'most', '')

@@ -85,7 +85,7 @@ class Claims:
 
     @rests_on(Proved.LEASE_ENDED, Proof.BOOT_CLOCK)
     def lease_left(self, claim: Claim) -> float:
-        """Return the seconds until the holder of a message has lost it; 0 if it has, or nobody holds it."""
+        """Return the seconds until the holder of a message has lost it; 0 if it has, or there is none."""
         if claim.state != "held" or claim.lease is None:
             return 0.0
         return self._deadlines.left(claim.lease, f"{self._queue} {claim.revision}")
