@@ -66,10 +66,12 @@ class Browser:
         for domain in ("Page", "Network", "Runtime", "Log"):
             await self.send(f"{domain}.enable")
 
-    async def go(self, url):
-        """Open an address and wait until it is loaded."""
+    async def go(self, url, *, lands_at=None):
+        """Open an address and wait until it is loaded, or the one that it redirects to."""
         await self.send("Page.navigate", url=url)
-        await self.until(f"document.readyState === 'complete' && location.href === {json.dumps(url)}")
+        await self.until(
+            f"document.readyState === 'complete' && location.href === {json.dumps(lands_at or url)}"
+        )
 
     async def run(self, expression):
         """Return the value of an expression."""

@@ -28,7 +28,7 @@ async def shown(tmp_path, **options):
     page = Page(url, upstreams=FakeGateway(), **options)
     async with browser() as tab, serving(page) as port:
         address = f"http://127.0.0.1:{port}/"
-        await tab.go(f"{address}sign-in?once={page._access.new_address()}")
+        await tab.go(f"{address}sign-in?once={page._access.new_address()}", lands_at=address)
         yield tab, address, url
         await tab.send("Page.navigate", url="about:blank")
     await page.close()
@@ -103,7 +103,9 @@ async def test_a_long_code_leaves_room_for_the_other_columns(tmp_path):
 async def test_without_scripts_it_is_a_static_view(tmp_path):
     """All parts are there, a form filters, and links open; no live stream is asked for."""
     async with shown(tmp_path) as (tab, address, _):
+        await tab.go("about:blank")
         await tab.scripts(on=False)
+        tab.events.clear()
         await tab.go(address)
         text = await tab.run("document.body.innerText")
         for expected in ("RATE_LIMITED", "recovered after 2 tries", "shut until"):
