@@ -63,7 +63,7 @@ frameworks: $(FRAMEWORKS)/.frameworks
 # CrewAI has an environment of its own, because it needs older versions than the other frameworks, and 1 GB.
 crewai: $(CREWAI)/.crewai
 	$(CREWAI)/bin/python -m pytest -q -c tests/frameworks/pytest.ini --rootdir . --confcutdir tests/frameworks \
-		tests/frameworks/test_crewai.py tests/frameworks/test_crewai_matrix.py tests/frameworks/test_crewai_mcp_1.py
+		$(wildcard tests/frameworks/test_crewai*.py)
 
 # The core suites with the lowest versions that pyproject.toml declares. What needs other libraries is left out.
 lowest: $(LOWEST)/.lowest

@@ -52,6 +52,19 @@ def answer(text="the end", calls=()):
     return 200, {}, body
 
 
+def _chunks(document):
+    """Return a completion as the events of a stream."""
+    choice = document["choices"][0]
+    calls = [{"index": index, **call} for index, call in enumerate(choice["message"].get("tool_calls", ()))]
+    delta = {**choice["message"], **({"tool_calls": calls} if calls else {})}
+    for changed in ({"delta": delta}, {"delta": {}, "finish_reason": choice["finish_reason"]}):
+        chunk = {"index": 0, "finish_reason": None, **changed}
+        event = {**document, "object": "chat.completion.chunk", "choices": [chunk], "usage": None}
+        yield f"data: {json.dumps(event)}\n\n".encode()
+    yield f"data: {json.dumps({**document, 'object': 'chat.completion.chunk', 'choices': []})}\n\n".encode()
+    yield b"data: [DONE]\n\n"
+
+
 @contextlib.contextmanager
 def serving(script):
     """Yield the base URL, and the requests that arrive. After the script, every request is answered with a completion."""
@@ -71,10 +84,12 @@ def serving(script):
                 return
             status, headers, document = step
             written = json.dumps(document).encode()
+            if status == 200 and body.get("stream"):
+                headers, written = {"content-type": "text/event-stream"}, b"".join(_chunks(document))
             self.send_response(status)
             for name, value in {
-                **headers,
                 "content-type": "application/json",
+                **headers,
                 "content-length": len(written),
             }.items():
                 self.send_header(name, str(value))

@@ -377,10 +377,10 @@ def agent_framework(trial):
         middleware(ChatMiddleware, "chat"),
     ]
     installed = trial.ordered(*noted, binding=Failures)
-    ours = [each for each in installed if isinstance(each, Failures)]
-    if ours:
-        installed = [ours[0].models, *installed] if trial.first else [*installed, ours[0].models]
-    agent = Agent(client=driver("agent_framework").Scripted(script), tools=[made], middleware=installed)
+    client = driver("agent_framework").Scripted(script)
+    for each in installed:
+        client = each.model(client) if isinstance(each, Failures) else client
+    agent = Agent(client=client, tools=[made], middleware=installed)
 
     async def work():
         session = AgentSession(session_id="s")

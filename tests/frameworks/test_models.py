@@ -1,11 +1,13 @@
 """The recovery of the model's own calls, with the SDK's clients against a local server."""
 
 import asyncio
+import functools
 from typing import Any
 
 import openai
 import pytest
 from agent_framework import Agent as FrameworkAgent
+from agent_framework.openai import OpenAIChatCompletionClient
 from agents import Agent as OpenAIAgent
 from agents import OpenAIChatCompletionsModel, Runner, set_tracing_disabled
 from google.adk.agents import LlmAgent
@@ -15,6 +17,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import InvalidToolCall
+from langchain_openai import ChatOpenAI
 from llama_index.core.agent.workflow import FunctionAgent
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -80,7 +83,36 @@ def with_smolagents(url, second=None, **options):
 
 
 FINAL = answer(calls=[("final_answer", '{"answer": "the end"}')])
+
+
+def with_langchain_openai(url, second=None, **options):
+    def model(name, url, **options):
+        return ChatOpenAI(model=name, base_url=url, api_key="none", **options)
+
+    failures = langchain.Failures(fallback_models=[model("second", second)] if second else [])
+    agent = create_agent(model("first", url, **options), [], middleware=[failures])
+    return agent.invoke({"messages": [{"role": "user", "content": "hello"}]})["messages"][-1].content
+
+
+def with_agent_framework_openai(url, second=None, *, stream=False, **options):
+    def model(name, url, **options):
+        return OpenAIChatCompletionClient(model=name, async_client=client(url, **options))
+
+    failures = agent_framework.Failures(fallback_models=[model("second", second)] if second else [])
+    agent = FrameworkAgent(client=failures.model(model("first", url, **options)), middleware=[failures])
+
+    async def work():
+        if stream:
+            return "".join([update.text async for update in agent.run("hello", stream=True)])
+        return (await agent.run("hello")).text
+
+    return asyncio.run(work())
+
+
 RUNS = {
+    "langchain": (with_langchain_openai, answer()),
+    "agent framework": (with_agent_framework_openai, answer()),
+    "agent framework, stream": (functools.partial(with_agent_framework_openai, stream=True), answer()),
     "openai agents": (with_openai_agents, answer()),
     "pydantic-ai": (with_pydantic_ai, answer()),
     "smolagents": (with_smolagents, FINAL),
@@ -224,9 +256,23 @@ def with_google_adk(model, second):
 
 def with_agent_framework(model, second):
     driver = matrix.driver("agent_framework")
-    failures = agent_framework.Failures()
-    agent = FrameworkAgent(client=driver.Scripted(model), middleware=[failures, failures.models])
+    failures = agent_framework.Failures(fallback_models=[driver.Scripted(each) for each in second])
+    agent = FrameworkAgent(client=failures.model(driver.Scripted(model)), middleware=[failures])
     return asyncio.run(agent.run("hello")).text
+
+
+def with_agent_framework_streaming(model, second):
+    driver = matrix.driver("agent_framework")
+    failures = agent_framework.Failures(fallback_models=[driver.Scripted(each) for each in second])
+    agent = FrameworkAgent(client=failures.model(driver.Scripted(model)), middleware=[failures])
+
+    async def work():
+        stream = agent.run("hello", stream=True)
+        text = "".join([update.text async for update in stream])
+        assert (await stream.get_final_response()).text == text
+        return text
+
+    return asyncio.run(work())
 
 
 SCRIPTED = {
@@ -236,6 +282,7 @@ SCRIPTED = {
     "strands": with_strands,
     "google_adk": with_google_adk,
     "agent_framework": with_agent_framework,
+    "agent_framework streaming": with_agent_framework_streaming,
 }
 
 
@@ -252,19 +299,13 @@ def test_scripted_models_are_recovered(name):
         assert 1 <= model.calls <= most, raised.value
 
 
-@pytest.mark.parametrize("name", [each for each in SCRIPTED if each != "agent_framework"])
+@pytest.mark.parametrize("name", SCRIPTED)
 @pytest.mark.parametrize("error", [QuotaExceededError, ContextTooLongError])
 def test_another_scripted_model_answers(name, error):
     """The second model is asked if the first cannot answer."""
     first, second = Steps(*[error("no")] * 40), Steps()
     assert SCRIPTED[name](first, [second]) == "the end"
     assert (first.calls, second.calls) == (1, 1)
-
-
-def test_the_agent_framework_has_no_other_model():
-    """Its middleware cannot choose the client."""
-    with pytest.raises(TypeError, match="fallback_models"):
-        _ = agent_framework.Failures(fallback_models=["second"]).models
 
 
 def test_a_cut_tool_call_is_asked_for_again():

@@ -11,17 +11,21 @@ The framework alone shows the model "Error: Function failed." and ends the loop 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import copy
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Unpack
 from weakref import WeakSet
 
 try:
     from agent_framework import (
-        ChatContext,
-        ChatMiddleware,
+        BaseChatClient,
+        ChatResponse,
         FunctionInvocationContext,
         FunctionMiddleware,
         FunctionTool,
+        Message,
+        ResponseStream,
     )
     from agent_framework.exceptions import MiddlewareException, UserInputRequiredException
 except ImportError as missing:
@@ -29,7 +33,6 @@ except ImportError as missing:
         "amends.bindings.agent_framework needs the Microsoft Agent Framework: pip install agent-framework-core"
     ) from missing
 
-from amends.bindings.model_calls import ModelCalls
 from amends.bindings.tool_arguments import by_function, by_schema, lacks_required
 from amends.bindings.tool_calls import (
     AGAIN,
@@ -59,10 +62,24 @@ class Failures(FunctionMiddleware):
         self.calls = ToolCalls(**options)
         self._checking: WeakSet[Callable[..., object]] = WeakSet()
 
-    @property
-    def models(self) -> ChatMiddleware:
-        """The middleware that recovers calls of the model: `Agent(client=client, middleware=[failures, failures.models])`."""
-        return _Recovering(self.calls.models)
+    def model(self, client: BaseChatClient) -> BaseChatClient:
+        """Return a copy of a client whose calls are recovered within bounds: `Agent(client=failures.model(client), ...)`."""
+        models, recovered = self.calls.models, copy.copy(client)
+
+        def ask(
+            *, messages: Sequence[Message], stream: bool, options: Mapping[str, object], **more: object
+        ) -> object:
+            asked = {"messages": messages, "stream": stream, "options": options, **more}
+            if not stream:
+                return models.acall(client, lambda chosen: _asked(chosen, _for(chosen, client, asked)))
+            begun: list[object] = []
+            return ResponseStream(
+                models.astream(client, lambda chosen: _streamed(chosen, _for(chosen, client, asked), begun)),
+                finalizer=lambda updates: _final(begun, updates),
+            )
+
+        recovered._inner_get_response = ask  # noqa: SLF001 - what a client of the framework implements
+        return recovered
 
     async def process(
         self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
@@ -131,22 +148,36 @@ class Failures(FunctionMiddleware):
         return self.calls.run(id(tools), owner=tools, caller=caller)
 
 
-class _Recovering(ChatMiddleware):
-    """Makes the calls of a model again, within bounds. A stream is left to the client."""
+def _asked(client: BaseChatClient, asked: dict[str, object]) -> Awaitable[object]:
+    answer: Awaitable[object] = client._inner_get_response(**asked)  # noqa: SLF001
+    return answer
 
-    def __init__(self, models: ModelCalls) -> None:
-        if models.fallbacks:
-            raise TypeError(
-                "fallback_models= cannot be used here: the Agent Framework has one client for all calls of a run"
-            )
-        self._models = models
 
-    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Call the model."""
-        if context.stream:
-            await call_next()
-            return
-        await self._models.acall(context.client, lambda _: call_next())
+def _for(chosen: object, client: object, asked: dict[str, object]) -> dict[str, object]:
+    """Return the arguments of a request for another client: an agent names the model of its own client in the options."""
+    options, own, other = asked["options"], getattr(client, "model", None), getattr(chosen, "model", None)
+    if own == other or not isinstance(options, Mapping) or options.get("model") != own:
+        return asked
+    changed = {name: value for name, value in options.items() if name != "model"}
+    return {**asked, "options": changed if other is None else {**changed, "model": other}}
+
+
+async def _streamed(
+    client: BaseChatClient, asked: dict[str, object], begun: list[object]
+) -> AsyncIterator[object]:
+    events = client._inner_get_response(**asked)  # noqa: SLF001
+    if not isinstance(events, ResponseStream) and inspect.isawaitable(events):
+        events = await events
+    begun[:] = [events]
+    async for event in events:
+        yield event
+
+
+async def _final(begun: list[object], updates: Sequence[object]) -> object:
+    """Return the whole answer of a stream: what the client itself makes of it."""
+    if begun and isinstance(begun[0], ResponseStream):
+        return await begun[0].get_final_response()
+    return ChatResponse.from_updates(updates)
 
 
 def _is_agent(function: object) -> bool:

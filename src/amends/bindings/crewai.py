@@ -14,6 +14,7 @@ counted per kickoff of a crew. An agent without a crew has no run of its own: ma
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
 
 try:
@@ -49,7 +50,7 @@ class Failures(OneRun):
 
     def model(self, model: BaseLLM) -> BaseLLM:
         """Return a copy of a model whose calls are recovered within bounds: `Agent(llm=failures.model(LLM(...)), ...)`."""
-        return self.calls.models.recovered(model, plain=["call"], awaited=["acall"])
+        return self.calls.models.recovered(model, plain=["call"], awaited=["acall"], method_of=_unrepeated)
 
     def running(self) -> Caller:
         """Return the crew's run that this code is in: CrewAI makes a new context at each kickoff."""
@@ -63,6 +64,14 @@ class Failures(OneRun):
         The effect of the tool is declared with a verification.
         """
         return _Check.of(tool, self)
+
+
+def _unrepeated(model: BaseLLM, name: str) -> Callable[..., object]:
+    """Return a method of a model without CrewAI's own repeats of calls that were refused for their rate."""
+    method: Callable[..., object] = getattr(model, name)
+    original = getattr(method, "__wrapped__", None)
+    repeats = getattr(method, "_crewai_rate_limit_wrapped", False) is True
+    return functools.partial(original, model) if repeats and callable(original) else method
 
 
 class _Check(BaseTool):

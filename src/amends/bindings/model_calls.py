@@ -36,6 +36,7 @@ MODEL = Policy(attempts=4, max_wait=60.0)
 """Calls of a model in an agent: four tries and a minute of waiting."""
 _SDK_DEFAULT = 2
 """Retries that the clients of OpenAI and Anthropic make if the user sets no number."""
+_MAKING_CLIENTS = frozenset({"strands.models.openai", "strands.models.openai_responses"})
 _MOST = 100
 """Models whose copies are kept."""
 
@@ -82,7 +83,8 @@ class ModelCalls:
         try:
             return await arecover(once, policy=models.policy, upstream=models.failover, operation=_MODEL_CALL)
         except FaultError as error:
-            raise _original(error) from error.__cause__
+            original = _original(error)
+            raise original from original.__cause__
 
     def call(self, model: Any, call: Callable[[Any], T]) -> T:
         """Do the same as `acall`, for a plain function."""
@@ -95,7 +97,8 @@ class ModelCalls:
                 operation=_MODEL_CALL,
             )
         except FaultError as error:
-            raise _original(error) from error.__cause__
+            original = _original(error)
+            raise original from original.__cause__
 
     async def astream(self, model: Any, call: Callable[[Any], AsyncIterator[T]]) -> AsyncIterator[T]:
         """Yield the events of `call(model)`. It is begun anew only if it failed before its first event."""
@@ -117,7 +120,13 @@ class ModelCalls:
             yield event
 
     def recovered(
-        self, model: T, *, plain: Sequence[str] = (), awaited: Sequence[str] = (), streams: Sequence[str] = ()
+        self,
+        model: T,
+        *,
+        plain: Sequence[str] = (),
+        awaited: Sequence[str] = (),
+        streams: Sequence[str] = (),
+        method_of: Callable[[Any, str], Callable[..., Any]] = getattr,
     ) -> T:
         """
         Return a copy of a model whose methods are recovered, for frameworks that have no place around the call of a model.
@@ -127,25 +136,26 @@ class ModelCalls:
             plain: its methods that return an answer.
             awaited: its methods that are awaited.
             streams: its methods that return events, or are awaited for them.
+            method_of: returns a method of a model by its name, without the retries that the framework puts around it.
 
         """
         wrapped = copy.copy(model)
 
         def method(name: str) -> Callable[..., Any]:
             def call(*args: object, **kwargs: object) -> Any:
-                return self.call(model, lambda chosen: getattr(chosen, name)(*args, **kwargs))
+                return self.call(model, lambda chosen: method_of(chosen, name)(*args, **kwargs))
 
             return call
 
         def coroutine(name: str) -> Callable[..., Any]:
             async def call(*args: object, **kwargs: object) -> Any:
-                return await self.acall(model, lambda chosen: getattr(chosen, name)(*args, **kwargs))
+                return await self.acall(model, lambda chosen: method_of(chosen, name)(*args, **kwargs))
 
             return call
 
         def stream(name: str) -> Callable[..., Any]:
             async def call(*args: object, **kwargs: object) -> Any:
-                return self.astream(model, lambda chosen: getattr(chosen, name)(*args, **kwargs))
+                return self.astream(model, lambda chosen: method_of(chosen, name)(*args, **kwargs))
 
             return call
 
@@ -214,14 +224,18 @@ def without_retries(model: Any) -> tuple[Any, int]:
     chosen: object = None
     if isinstance(fields, Mapping) and "max_retries" in fields:
         chosen = getattr(model, "max_retries", None)
-        if "max_retries" in getattr(model, "model_fields_set", ()):
+        if _is_chosen(model, chosen):
             return model, 1 + chosen if isinstance(chosen, int) else 1
+    arguments = _arguments_of_openai(model)
+    if arguments is not None and "max_retries" in arguments:
+        given = arguments["max_retries"]
+        return model, 1 + given if isinstance(given, int) else 1
     clients = {name: value for name, value in _attributes(model).items() if _client_of(value) is not None}
     numbers = {_client_of(value).max_retries for value in clients.values()}
     if chosen is None and numbers - {0, _SDK_DEFAULT}:
         return model, 1 + max(numbers)
     retryer = getattr(model, "retryer", None)  # smolagents
-    if not clients and chosen is None and retryer is None:
+    if not clients and chosen is None and retryer is None and arguments is None:
         return model, 1
     try:
         copied = copy.copy(model)
@@ -229,6 +243,8 @@ def without_retries(model: Any) -> tuple[Any, int]:
             _set(copied, "max_retries", 0)
         for name, value in clients.items():
             _set(copied, name, _unretried(value))
+        if arguments is not None:
+            _set(copied, "client_args", {**arguments, "max_retries": 0})
         if getattr(retryer, "max_attempts", 1) != 1:
             once: Any = copy.copy(retryer)
             once.max_attempts = 1
@@ -236,6 +252,24 @@ def without_retries(model: Any) -> tuple[Any, int]:
     except Exception:  # noqa: BLE001 - a model of any class; its own retries stay, and are counted
         return model, 1 + max(numbers, default=_SDK_DEFAULT)
     return copied, 1
+
+
+def _is_chosen(model: Any, number: object) -> bool:
+    """Return whether the user set the number of retries. A constructor of a framework passes its own default on as a value."""
+    if "max_retries" not in getattr(model, "model_fields_set", ()):
+        return False
+    try:
+        parameter = inspect.signature(type(model).__init__).parameters.get("max_retries")
+    except (TypeError, ValueError):
+        return True
+    return parameter is None or parameter.default != number
+
+
+def _arguments_of_openai(model: object) -> dict[str, object] | None:
+    """Return the arguments with which a model of Strands makes a client of OpenAI for each call; None for other models."""
+    arguments = getattr(model, "client_args", None)
+    made = any(each.__module__ in _MAKING_CLIENTS for each in type(model).__mro__)
+    return arguments if made and isinstance(arguments, dict) else None
 
 
 def _attributes(model: object) -> dict[str, object]:

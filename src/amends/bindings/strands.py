@@ -45,7 +45,7 @@ from amends.bindings.tool_calls import (
     check_description,
 )
 from amends.core.wrong_calls import refuse_unknown
-from amends.errors import ValidationError
+from amends.errors import RateLimitedError, ValidationError
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.serving.server_errors import modules_of
@@ -114,7 +114,9 @@ class Failures(Plugin):
             ):
                 yield event
         except ModelThrottledException as error:
-            raise FaultError.from_fault(from_exception(error)) from error
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else None
+            fault = from_exception(RateLimitedError("The model is throttled") if cause is None else cause)
+            raise FaultError.from_fault(fault) from error
 
     async def _call_tool(
         self,
