@@ -21,7 +21,9 @@ from starlette.routing import WebSocketRoute
 import amends.bindings.fastapi
 import amends.bindings.starlette
 from amends.bindings.asgi import Problems
+from amends.bindings.limits import Limited
 from amends.errors import ConflictError, RateLimitedError, ServiceUnavailableError
+from amends.http.cancellation import Cancellable
 from amends.http.idempotency import Idempotent
 from tests.http.serving import serve
 
@@ -355,9 +357,19 @@ async def test_the_reason_fits_a_close_frame():
     assert "\n" not in reason
 
 
-@pytest.mark.parametrize("kind", ["lifespan", "custom", "webtransport"])
-async def test_other_types_pass(kind):
-    """Events of the server's lifetime and of types that amends does not know are left alone, and so are their failures."""
+MIDDLEWARE = {
+    "problems": Problems,
+    "idempotent": lambda app: Idempotent(app, "memory:"),
+    "cancellable": lambda app: Cancellable(app, "memory:"),
+    "limited": lambda app: Limited(app, "1/minute"),
+    "all": lambda app: Cancellable(Idempotent(Limited(Problems(app), "1/minute"), "memory:"), "memory:"),
+}
+
+
+@pytest.mark.parametrize("kind", ["custom", "webtransport"])
+@pytest.mark.parametrize("name", MIDDLEWARE)
+async def test_other_types_pass(name, kind):
+    """Types that amends does not know are left alone by every middleware, and so are their failures."""
     seen = []
 
     async def app(scope, receive, send):
@@ -365,9 +377,46 @@ async def test_other_types_pass(kind):
         await send({"type": f"{kind}.ok"})
         raise RuntimeError(SECRET)
 
-    with pytest.raises(RuntimeError):
-        await exchange(Problems(app), {"type": f"{kind}.begin"}, type=kind)
-    assert seen[0][0]["type"] == kind
+    for _ in range(3):
+        with pytest.raises(RuntimeError):
+            await exchange(MIDDLEWARE[name](app), {"type": f"{kind}.begin"}, type=kind)
+    assert [scope["type"] for scope, _ in seen] == [kind] * 3
+
+
+@pytest.mark.parametrize("name", MIDDLEWARE)
+async def test_the_lifespan_passes(name):
+    """The application gets the server's events, and the server its answers."""
+
+    async def app(scope, receive, send):
+        for event in ("startup", "shutdown"):
+            assert (await receive())["type"] == f"lifespan.{event}"
+            await send({"type": f"lifespan.{event}.complete"})
+
+    sent = await exchange(
+        MIDDLEWARE[name](app),
+        {"type": "lifespan.startup"},
+        {"type": "lifespan.shutdown"},
+        type="lifespan",
+        state={},
+    )
+    assert [message["type"] for message in sent] == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+    ]
+
+
+@pytest.mark.parametrize("name", MIDDLEWARE)
+async def test_sockets_pass_every_middleware(name):
+    """None of them counts, keys or cancels a WebSocket."""
+
+    async def app(scope, receive, send):
+        assert (await receive())["type"] == "websocket.connect"
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.close", "code": 1000})
+
+    for _ in range(3):
+        sent = await exchange(MIDDLEWARE[name](app), {"type": "websocket.connect"})
+        assert [message["type"] for message in sent] == ["websocket.accept", "websocket.close"]
 
 
 @asynccontextmanager
