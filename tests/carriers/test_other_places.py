@@ -1,5 +1,6 @@
 """AdCP errors in less usual places: webhooks, embedded resources, ErrorInfo, wrapped Structs and batches."""
 
+import base64
 import json
 
 import pytest
@@ -88,7 +89,12 @@ def test_an_embedded_resource():
     first = {"type": "text", "text": json.dumps({"adcp_error": OTHER})}
     assert extract({"isError": True, "content": [resource, first]}).code == "ACCOUNT_SUSPENDED"
     assert extract({"content": [resource]}) is None
-    for odd in (None, 3, {"text": 5}, {"text": "{"}, {"blob": "e30="}):
+    blob = {"uri": "adcp://error", "blob": base64.b64encode(TEXT.encode()).decode()}
+    assert extract({"isError": True, "content": [{"type": "resource", "resource": blob}]}).retry_after == 5
+    for odd in (
+        *(None, 3, {"text": 5}, {"text": "{"}, {"blob": "e30="}, {"blob": 5}, {"blob": "{"}, {"blob": "é"}),
+        *({"blob": "gA=="}, {"blob": "e30" * 5}, {"blob": "A" * 1_000_000}),
+    ):
         broken = {"isError": True, "content": [{"type": "resource", "resource": odd}, resource]}
         assert extract(broken).code == "RATE_LIMITED"
 

@@ -15,6 +15,7 @@ The document is a tool result, a task, an event of a stream, or the JSON-RPC res
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
@@ -177,12 +178,29 @@ def _text_documents(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _resources(items: Any) -> Iterator[str]:
-    """Yield the texts of embedded resources."""
+    """Yield the texts of embedded resources, also of those that are sent as base64."""
     for item in items if isinstance(items, list) else ():
         if isinstance(item, dict) and text(item.get("type")) == "resource":
-            content = text((mapping(item.get("resource")) or {}).get("text"))
+            resource = mapping(item.get("resource")) or {}
+            content = text(resource.get("text"))
+            if content is None:
+                content = _decoded(text(resource.get("blob")))
             if content is not None:
                 yield content
+
+
+_LONGEST_BLOB = 65_536
+"""Characters: a document with an error has at most 4,096 bytes for each of its two layers; a longer blob is a file."""
+
+
+def _decoded(blob: str | None) -> str | None:
+    """Return the text of a blob; None if it is too long, or no base64 of UTF-8."""
+    if blob is None or len(blob) > _LONGEST_BLOB:
+        return None
+    try:
+        return b64decode(blob, validate=True).decode()
+    except ValueError:
+        return None
 
 
 def _artifact_data(task: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
