@@ -608,6 +608,8 @@ ALL = (
         f"{_VENDORS}test_a_producer_uses_standard_or_vendor_codes",
         f"{_VENDORS}test_a_user_code_can_have_a_vendor_code",
         f"{_VENDORS}test_a_code_chosen_at_run_time",
+        f"{_VENDORS}test_a_code_without_a_vocabulary",
+        f"{_VENDORS}test_a_code_of_a_class_is_known_everywhere",
     ),
     _(
         "A16",
@@ -727,6 +729,7 @@ ALL = (
         "A raised ARCP error becomes job.error; any other exception INTERNAL_ERROR without its text",
         VECTORS,
         f"{_CODES}test_what_an_agent_raises_arrives_as_raised",
+        "tests/arcp/test_lifecycle.py::test_an_issued_credential_in_an_error_is_masked",
         f"{_CODES}test_errors_of_other_vocabularies_are_translated",
         f"{_CODES}test_nothing_of_a_foreign_exception_leaves",
     ),
