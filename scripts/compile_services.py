@@ -1,16 +1,28 @@
-"""Write src/amends/vendors/services.json from data/services and data/libraries.toml; `--check` compares only."""
+"""
+Write src/amends/vendors/services.json from data/services and data/libraries.toml, and src/amends/rehearse/examples.json from the
+examples of data/services and data/rehearse; `--check` compares only.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from amends.rehearse.examples import compiled_examples
 from amends.vendors.service_file import compiled, parsed, problems
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "data" / "services"
 LIBRARIES = ROOT / "data" / "libraries.toml"
 DOCUMENT = ROOT / "src" / "amends" / "vendors" / "services.json"
+FAKES = ROOT / "data" / "rehearse"
+EXAMPLES = ROOT / "src" / "amends" / "rehearse" / "examples.json"
+
+
+def examples() -> bytes:
+    """Return the document of the examples."""
+    paths = [*sorted(FOLDER.glob("*.toml")), *sorted(FAKES.glob("*.toml"))]
+    return compiled_examples(parsed(path) for path in paths)
 
 
 def wrong() -> list[str]:
@@ -30,10 +42,11 @@ def main() -> int:
     if found:
         sys.stderr.write("\n".join([*found, ""]))
         return 1
-    document = compiled(FOLDER, LIBRARIES)
+    documents = {DOCUMENT: compiled(FOLDER, LIBRARIES), EXAMPLES: examples()}
     if "--check" in sys.argv:
-        return 0 if DOCUMENT.read_bytes() == document else 1
-    DOCUMENT.write_bytes(document)
+        return 0 if all(path.read_bytes() == document for path, document in documents.items()) else 1
+    for path, document in documents.items():
+        path.write_bytes(document)
     return 0
 
 

@@ -38,8 +38,9 @@ MAY = {
     "arcp": BASE | {"durable", "effects", "serving"},
     "tasks": BASE | {"durable", "effects", "http", "serving", "process", "bindings", "arcp"},
     "audit": BASE | {"process", "profiles", "gateway", "http"},
+    "rehearse": PURE | {"_version"},
     "storyboard": PURE | {"errors"},
-    "testing": BASE | {"storyboard"},
+    "testing": BASE | {"storyboard", "rehearse"},
     "testing_plugin": BASE | {"testing", "audit"},
 }
 FREE = {"commands", "demo", "__init__", "__main__", "vectors", "_version"}

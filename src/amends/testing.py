@@ -2,7 +2,8 @@
 Helpers for tests of code that uses recovery.
 
 `FakeClock` replaces recovery's clock, so that tests do not sleep; `Script` is a function with scripted failures and results;
-`recorded_events` collects recovery's events; `assert_error_code` is AdCP's storyboard check.
+`recorded_events` collects recovery's events; `assert_error_code` is AdCP's storyboard check. `Rehearsal` lets a block of code meet
+the failures that its services really send (docs/rehearse.md).
 
     from amends.testing import FakeClock, Script
 
@@ -12,7 +13,7 @@ Helpers for tests of code that uses recovery.
             assert recover(fetch) == "page"
         assert clock.waits == [1.5]
 
-In pytest, the fixtures `amends_clock`, `amends_events` and `amends_script` need no import.
+In pytest, the fixtures `amends_clock`, `amends_events`, `amends_script` and `amends_rehearsal` need no import.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.events import Event
 from amends.recovery.origins import forget_origins
 from amends.recovery.process_quota import process_quota
+from amends.rehearse.rehearsal import Rehearsal
 from amends.storyboard import assert_error_code
 
-__all__ = ["FakeClock", "Script", "ScriptEndedError", "assert_error_code", "recorded_events"]
+__all__ = ["FakeClock", "Rehearsal", "Script", "ScriptEndedError", "assert_error_code", "recorded_events"]
 
 # Iterations of the event loop before the clock advances, so that other tasks can run first.
 _LOOP_ITERATIONS = 10

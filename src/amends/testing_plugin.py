@@ -14,9 +14,17 @@ import pytest
 if TYPE_CHECKING:
     from amends.audit.surfaces import Evidence, SurfaceReport
     from amends.recovery.events import Event
-    from amends.testing import FakeClock, Script
+    from amends.testing import FakeClock, Rehearsal, Script
 
-__all__ = ["amends_clock", "amends_events", "amends_script", "audit_a2a", "audit_http", "audit_mcp"]
+__all__ = [
+    "amends_clock",
+    "amends_events",
+    "amends_rehearsal",
+    "amends_script",
+    "audit_a2a",
+    "audit_http",
+    "audit_mcp",
+]
 
 
 @pytest.fixture
@@ -43,6 +51,14 @@ def amends_script() -> type[Script]:
     from amends.testing import Script
 
     return Script
+
+
+@pytest.fixture
+def amends_rehearsal() -> type[Rehearsal]:
+    """The class `Rehearsal`: a block of code that meets failures of the services that it names."""
+    from amends.testing import Rehearsal
+
+    return Rehearsal
 
 
 @pytest.fixture

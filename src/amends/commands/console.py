@@ -47,6 +47,7 @@ COMMANDS = {
     "store": "store",
     "run": "run",
     "audit": "audit",
+    "rehearse": "rehearse",
     "runtime": "runtime",
     "tasks": "tasks",
     "effects": "effects",
@@ -60,7 +61,7 @@ TEXT_IN_PIPES = frozenset({"try"})
 TEXT_HELP = "text, json (short: --json) or problem"
 """The help of --output for these commands."""
 # Commands without a line of their own in the help, so that it fits a terminal.
-_UNLISTED = ("translate", "schema", "vendors", "store", "completion")
+_UNLISTED = ("translate", "schema", "vendors", "store", "effects", "completion")
 
 
 def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -73,7 +74,7 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="amends",
         usage="amends [options] COMMAND …",  # short, so that the help fits into 23 lines
-        description=f"Failures agents act on. Also: {', '.join(_UNLISTED)}.",
+        description=f"Also: {', '.join(_UNLISTED)}.",
     )
     top.add_argument(
         "--version", action="version", version=f"amends {__version__}", help="show the version and exit"

@@ -158,7 +158,9 @@ def example_problems(file: Mapping[str, Any]) -> Iterator[str]:
         else:
             meaning = MEANINGS[expected["meaning"]]
             wanted = {"code": meaning.code, "recovery": meaning.recovery.value}
-            wanted |= {name: value for name, value in expected.items() if name not in {"meaning", "code"}}
+            wanted |= {
+                name: value for name, value in expected.items() if name not in {"meaning", "code", "reaction"}
+            }
             if "code" in expected:
                 wanted["word"] = expected["code"]
             for name, value in wanted.items():

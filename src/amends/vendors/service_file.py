@@ -132,6 +132,8 @@ class Expected(_Part):
     wait: float | None = None
     field: str | None = None
     request: str | None = None
+    reaction: Literal["repeat", "stop", "fix", "verify"] | None = None
+    """What a caller should do, if it is not what the meaning says; `amends rehearse` judges programs by it."""
 
 
 class Example(_Part):

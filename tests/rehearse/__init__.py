@@ -1,0 +1,1 @@
+"""Rehearsals: plans, the stage, the interception, the judge and the command."""
