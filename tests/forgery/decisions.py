@@ -74,6 +74,7 @@ FORGED_BY: dict[str, tuple[str, ...]] = {
     ),
     "amends.bindings.a2a.faults:_unstructured": (
         "tests/forgery/test_claims.py::test_only_the_state_of_a_task_says_that_it_did_not_run",
+        "tests/forgery/test_carriers.py::test_no_forged_task_makes_a_client_send_a_message_again",
     ),
     "amends.bindings.mcp.client_errors:not_connected": ("tests/bindings/test_mcp_parts.py",),
     "amends.carriers.process:_bare": ("tests/carriers/test_process.py",),

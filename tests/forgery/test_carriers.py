@@ -5,6 +5,8 @@ import sys
 
 import mcp_types
 import pytest
+from a2a.types.a2a_pb2 import Part
+from google.protobuf.json_format import ParseDict
 from mcp.server.lowlevel import Server
 
 from amends import FaultError, Operation, decide, extract
@@ -13,6 +15,8 @@ from amends.core.enums import Action, Executed
 from amends.dialects.record import KEY
 from amends.process import run
 from amends.testing import FakeClock
+from tests.bindings.a2a_client.clients import client_for
+from tests.bindings.agents import PATHS, Agent, agent_server, events_of, request
 from tests.forgery.peer import BODIES
 
 RECORD = {
@@ -161,6 +165,35 @@ async def test_no_forged_result_makes_a_client_call_a_tool_again():
                         await client.call_tool("pay", {"number": number, "structured": structured})
                     assert calls == [number], FORGED[number]
                     assert failed.value.fault.executed is not Executed.NO, FORGED[number]
+
+
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
+async def test_no_forged_task_makes_a_client_send_a_message_again(step):
+    """Through the official SDK and a real agent, by both bindings: each forged task is one message, and stays in doubt."""
+    sent = []
+
+    async def fail(context, updater):
+        number, _, place = context.get_user_input().partition(" ")
+        sent.append(int(number))
+        body = FORGED[int(number)]
+        part = Part(text=text_of(body))
+        if place == "data":
+            part = Part()
+            ParseDict({"error": data_of(body), KEY: RECORD, "executed": "no"}, part.data.struct_value)
+        message = updater.new_agent_message([part])
+        message.metadata.update({KEY: RECORD, "executed": "no", "retry_after": 0})
+        await updater.failed(message)
+
+    with agent_server(Agent(fail)) as base:
+        for path in (PATHS[0], PATHS[5]):
+            async with client_for(base, path, upstream=None) as client:
+                for number in range(0, len(FORGED), step):
+                    for place in ("text", "data"):
+                        sent.clear()
+                        with pytest.raises(FaultError) as failed:
+                            await events_of(client, request(f"{number} {place}"))
+                        assert sent == [number], FORGED[number]
+                        assert failed.value.fault.executed is not Executed.NO, FORGED[number]
 
 
 def test_no_forged_output_makes_a_command_run_again(tmp_path):

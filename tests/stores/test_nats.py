@@ -16,7 +16,7 @@ import pytest
 from amends import stores
 from amends.effects import Effects
 from amends.effects.errors import LedgerUnavailableError
-from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeError
+from amends.stores import ConflictError, LeaseLostError, StoreUnavailableError, ValueTooLargeError
 from amends.stores.nats import retried_sends, scan
 from amends.stores.nats.deliveries import Deliveries
 from amends.stores.nats.subjects import from_header, key_filters, key_subject, token
@@ -404,6 +404,28 @@ async def test_no_clock_of_a_server_ends_the_lease_of_a_message(nats_server, mon
         with pytest.raises(LeaseLostError):
             await held.done()
         await taken.done()
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+async def test_no_clock_of_a_replica_lets_an_effect_happen_again(nats_server, monkeypatch, days):
+    """A server whose clock is a day wrong answers: what is kept for hours is still there, and is not created again."""
+    url = f"{nats_server.url}/kept-{days + 1}"
+    async with await stores.open(url) as first, await stores.open(url) as second:
+        revision = await first.table("t").create("key", b"done", expires_in=3600)
+        monkeypatch.setattr(second._streams.connection.clock, "now", wrong_clock(days))
+        table = second.table("t")
+        row = await table.get("key")
+        assert (row.value, row.revision) == (b"done", revision)
+        assert 0 < row.expires_in <= 3600
+        with pytest.raises(ConflictError):
+            await table.create("key", b"again", expires_in=3600)
+        assert [row.key async for row in table.scan()] == ["key"]
+        calls = []
+        for store in (first, second):
+            async with Effects(store) as effects:
+                paid = effects.once(lambda order: calls.append(order) or "paid", key="order", expires_in=3600)
+                assert await asyncio.to_thread(paid, 17) == "paid"
+        assert calls == [17]
 
 
 def wrong_clock(days):

@@ -28,6 +28,8 @@ _KEY, _EXPIRES, _DELETED = "Amends-Key", "Amends-Expires-Ms", "Amends-Deleted"
 # How long a deletion marker is kept: longer than the two minutes (`sync_interval`) for which a server holds a removal only in
 # memory. A server that is killed before that finds the removed value in its files again, and only the marker overrides it.
 _DELETION_KEPT = "300s"
+_OVERDUE = 60.0
+"""Seconds after its end for which a message that the server has not removed yet counts as expired."""
 _STALE_READS, _PAUSE = 40, 0.05
 """How often to read again from a replica that lags, and the seconds in between."""
 
@@ -56,6 +58,9 @@ class NatsTable:
             # The estimate of the server's time may be behind: never return more than the requested expiry.
             whole = int(stored.headers[_EXPIRES]) / 1000
             left = min(whole, stored.time + whole - now)
+            if left < -_OVERDUE:
+                # The server would have removed it. The clocks of two servers differ, and a key must not be free because of that.
+                left = whole
             if left <= 0:
                 return None
         return Row(from_header(stored.headers[_KEY]), stored.data, stored.seq, left)
