@@ -1,11 +1,14 @@
 """Tests of calls that change something and get no answer: what a host without amends is told, in every format."""
 
 import builtins
+import http.client
 
 import httpx
 import pytest
+from a2a.client import ClientFactory
 
 from amends import Fault, FaultError, encode, extract
+from amends.bindings import a2a
 from amends.bindings.httpx import AsyncTransport, Transport
 from amends.core.policy import Policy
 from amends.dialects.task import encode_beside
@@ -13,6 +16,8 @@ from amends.errors import CancelledError
 from amends.errors import TimeoutError as TimedOutError
 from amends.foreign.in_doubt import IN_DOUBT, in_doubt, lost_call
 from amends.recovery import recover
+from amends.tasks import WaitTimeoutError
+from tests.bindings import agents
 from tests.hops.chains import Case, repeats, run
 from tests.hops.formats import FORMATS
 from tests.hops.zygote import zygote
@@ -69,6 +74,38 @@ def test_exceptions_of_libraries():
 def test_what_is_no_lost_call(error):
     """An author's own time-out, a cancellation, a bug, and a call that was answered keep their rows."""
     assert lost_call(error) is None
+
+
+async def test_exceptions_of_protocol_clients():
+    """A message without an answer, by the A2A SDK's client and by ours; not one that was refused or not sent."""
+
+    async def send(answer, make):
+        def handle(request):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as http:
+            config = agents.config(agents.PATHS[0], httpx_client=http)
+            client = make(agents.card("http://agent.example", agents.PATHS[0]), config)
+            with pytest.raises(Exception) as caught:
+                async for _ in client.send_message(agents.request()):
+                    pass
+        return caught.value
+
+    for make in (
+        lambda card, config: a2a.Client(card, config=config, policy=ONCE),
+        lambda card, config: ClientFactory(config).create(card),
+    ):
+        assert lost_call(await send(httpx.ReadTimeout("x"), make)).code == "TIMEOUT"
+        assert lost_call(await send(httpx.ReadError("x"), make)) is not None
+        assert lost_call(await send(httpx.ConnectError("x"), make)) is None
+        assert lost_call(await send(httpx.Response(503), make)) is None
+
+
+def test_urllib_and_a_task_that_goes_on():
+    assert lost_call(http.client.RemoteDisconnected("closed")) is not None
+    assert lost_call(WaitTimeoutError("7", 30)).code == "TIMEOUT"
 
 
 def test_an_own_error_inside_recover_is_the_authors():

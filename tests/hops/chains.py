@@ -29,8 +29,18 @@ from amends.core.enums import Executed, Recovery
 from amends.foreign.trust import _COMMANDS, SYSTEM
 from amends.serving.tracing import handling
 from amends.testing import FakeClock
-from tests.hops.failures import ATTEMPTS, COUNTS, FAILURES, SECRET, SPECIAL, TRUTHS
-from tests.hops.formats import BEHIND, FORMATS, MORE, Cli, PlainError, command
+from tests.hops.failures import (
+    ATTEMPTS,
+    COUNTS,
+    FAILURES,
+    LOGGED,
+    MORE_FAILURES,
+    SECRETS,
+    SPECIAL,
+    TRUTHS,
+    Part,
+)
+from tests.hops.formats import BEHIND, FORMATS, MORE, Cli, PlainError, command, in_own_trace
 from tests.hops.zygote import zygote
 
 SIDES = ("both", "server", "client", "bare", "gateway")
@@ -53,17 +63,24 @@ MEANING = (
     "one-id",
 )
 SAFETY = ("no-leak", "executed", "plain-safe", "calls")
+LOST = frozenset({"lost", "reset", "broken"})
+"""The failures that are calls without an answer."""
+CALLING = frozenset({"lost", "slow-down", "refused"}) | {
+    name for name, fail in MORE_FAILURES.items() if not hasattr(fail, "make")
+}
+"""The failures of a service of another party, which the last server calls."""
 
 
 class Case(NamedTuple):
-    """One chain with one failure."""
+    """One chain with one failure. `roots`: every handler runs in an OpenTelemetry trace of its own."""
 
     chain: str
     failure: str
     trust: str = "own"
+    roots: bool = False
 
     def __str__(self):
-        return f"{self.chain} {self.failure} {self.trust}"
+        return f"{self.chain} {self.failure} {self.trust}{' roots' * self.roots}"
 
     @property
     def hops(self):
@@ -95,19 +112,19 @@ class Outcome(NamedTuple):
         return all(self.found.values())
 
 
-def cases(lengths, *, sides=("both",), trust=("own",), formats=FORMATS):
+def cases(lengths, *, sides=("both",), trust=("own",), formats=FORMATS, failures=FAILURES, roots=False):
     """Return all cases of these lengths."""
     hops = [f"{name}:{side}" for name in formats for side in sides if side != "gateway" or name in BEHIND]
     return [
-        Case(",".join(chain), failure, whose)
+        Case(",".join(chain), failure, whose, roots)
         for length in lengths
         for chain in itertools.product(hops, repeat=length)
-        for failure in FAILURES
+        for failure in failures
         for whose in trust
     ]
 
 
-def handler_of(hops, failure, trust, called_by_amends=False):
+def handler_of(hops, failure, trust, called_by_amends=False, *, roots=False):
     """Return the handler that calls the rest of a chain. `called_by_amends`: whether the program around it has amends."""
     if not hops:
 
@@ -117,14 +134,14 @@ def handler_of(hops, failure, trust, called_by_amends=False):
         return last, contextlib.AsyncExitStack()
     (name, side), rest = hops[0], hops[1:]
     guarded = side in {"both", "server"}
-    described = json.dumps({"hops": rest, "failure": failure, "trust": trust})
+    described = json.dumps({"hops": rest, "failure": failure, "trust": trust, "roots": roots})
     make = BEHIND[name] if side == "gateway" else FORMATS.get(name) or MORE[name]
     if issubclass(make, Cli):
         hop = make(None, amends=guarded, own=trust == "own", rest=described)
         inner = contextlib.AsyncExitStack()
     else:
-        handler, inner = handler_of(rest, failure, trust, guarded)
-        hop = make(handler, amends=guarded, own=trust == "own")
+        handler, inner = handler_of(rest, failure, trust, guarded, roots=roots)
+        hop = make(in_own_trace(handler) if roots else handler, amends=guarded, own=trust == "own")
 
     class Both(contextlib.AsyncExitStack):
         async def __aenter__(self):
@@ -139,10 +156,11 @@ def handler_of(hops, failure, trust, called_by_amends=False):
     return call, Both()
 
 
-async def _call(hops, failure, trust, amends):
-    handler, servers = handler_of(hops, failure, trust, amends)
+async def _call(hops, failure, trust, amends, *, roots=False, first=True):
+    # The caller of the chain has the trace that is asked for; a command is a server, with a trace of its own.
+    handler, servers = handler_of(hops, failure, trust, amends, roots=roots)
     async with servers:
-        await handler()
+        await (in_own_trace(handler)() if roots and not first else handler())
 
 
 def command_main(arguments):
@@ -152,20 +170,34 @@ def command_main(arguments):
     hops = [tuple(each) for each in described["hops"]]
     if described["trust"] == "system":
         amends.own(command=sys.executable)
-    with FakeClock():
-        command(
-            lambda: _call(hops, described["failure"], described["trust"], sides == "amends"),
-            sides == "amends",
-        )
+    ids = _Ids()
+    log = logging.getLogger("amends")
+    log.setLevel(logging.INFO)
+    log.addHandler(ids)
+    log.propagate = False
+    failure, trust, roots = described["failure"], described["trust"], described["roots"]
+    try:
+        with FakeClock():
+            command(
+                lambda: _call(hops, failure, trust, sides == "amends", roots=roots, first=False),
+                sides == "amends",
+            )
+    finally:
+        with Path(os.environ[LOGGED]).open("a") as file:
+            file.writelines(f"{line}\n" for line in ids.lines)
 
 
 class _Ids(logging.Handler):
+    """Keeps the trace ids of each line, with spaces between."""
+
     def __init__(self):
         super().__init__()
-        self.ids = set()
+        self.lines = set()
 
     def emit(self, record):
-        self.ids.update(re.findall(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", record.getMessage()))
+        found = re.findall(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", record.getMessage())
+        if found:
+            self.lines.add(" ".join(found))
 
 
 async def run(case):
@@ -173,7 +205,9 @@ async def run(case):
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "counts"
         counts.touch()
-        os.environ[COUNTS] = str(counts)
+        logged = Path(folder) / "logged"
+        logged.touch()
+        os.environ[COUNTS], os.environ[LOGGED] = str(counts), str(logged)
         os.environ.pop(SYSTEM, None)
         before_own = list(_COMMANDS)
         if case.trust == "system":
@@ -190,7 +224,7 @@ async def run(case):
         try:
             with FakeClock(), handling(PARENT):
                 async with asyncio.timeout(100):
-                    await _call(case.hops, case.failure, case.trust, True)
+                    await _call(case.hops, case.failure, case.trust, True, roots=case.roots)
         except Exception as error:
             ended = error
         finally:
@@ -200,11 +234,12 @@ async def run(case):
             log.setLevel(before)
             log.propagate = True
         calls = counts.stat().st_size
-    return judge(case, ended, calls, frozenset(ids.ids))
+        lines = ids.lines | set(logged.read_text().splitlines())
+    return judge(case, ended, calls, lines)
 
 
-def judge(case, ended, calls, ids):
-    """Return the outcome of a chain that ended with an exception."""
+def judge(case, ended, calls, lines):
+    """Return the outcome of a chain that ended with an exception. `lines`: the trace ids of each line of the logs."""
     if isinstance(ended, PlainError):
         document = ended.document
         fault = extract(document, native=True)
@@ -218,17 +253,16 @@ def judge(case, ended, calls, ids):
     # Servers without amends that run in the process of a command write tracebacks to its stderr.
     told = {**document, "stderr": ""} if isinstance(document, dict) and "stderr" in document else document
     shown = json.dumps(told, default=str) if document is not None else _shown(ended)
-    executed = truth.executed
     found = {
-        "no-leak": SECRET not in shown or _tells_alone(case),
-        "executed": not (executed == "maybe" and fault.executed is Executed.NO),
-        "calls": calls <= ATTEMPTS or not _limited(case),
+        "no-leak": not any(each in shown for each in SECRETS) or _tells_alone(case),
+        "executed": not (truth.executed == "maybe" and fault.executed is Executed.NO),
+        "calls": calls <= ATTEMPTS ** _limits(case),
     }
-    if isinstance(ended, PlainError) and case.failure == "lost" and _knows_the_loss(case):
+    if isinstance(ended, PlainError) and case.failure in LOST and _knows_the_loss(case):
         found["plain-safe"] = not repeats(case.hops[0][0], document)
     if case.keeps_all:
-        found |= _meaning(case, truth, fault, ids)
-    return Outcome(case, found, calls, fault, document or shown, tuple(sorted(ids)))
+        found |= _meaning(case, truth, fault, lines)
+    return Outcome(case, found, calls, fault, document or shown, tuple(sorted(lines)))
 
 
 def _tells_alone(case):
@@ -242,42 +276,65 @@ def _knows_the_loss(case):
     return first == "server" and all(side == "both" for _, side in rest)
 
 
-def _limited(case):
-    """Whether there is one limit: behind a client or a server without amends, each side has its own."""
-    return case.full or len(case.hops) == 1
+def _limits(case):
+    """
+    Return how many limits of calls there are, one below the other.
+
+    What the caller has left goes down through hops with amends on both sides. Where one is without it, the next client with
+    amends has a limit of its own; the last server's own client, for a failure of another party's service, is one as well.
+    """
+    count, handed = 0, False
+    for _, side in case.hops:
+        if side in {"both", "client", "gateway"} and not handed:
+            count += 1
+        handed = side == "both" or (handed and side == "gateway")
+    last = case.hops[-1][1]
+    if case.failure in CALLING and last in {"both", "server"} and not handed:
+        count += 1
+    return max(1, count)
 
 
 def _shown(error):
     fault = error.fault
-    texts = [
-        str(error),
-        repr(fault.message),
-        repr(fault.suggestions),
-        repr(fault.errors),
-        repr(fault.details),
-    ]
-    return " ".join([*texts, *getattr(error, "__notes__", ())])
+    return " ".join(
+        [str(error), repr(fault), *map(repr, _all_parts(fault)), *getattr(error, "__notes__", ())]
+    )
 
 
-def _meaning(case, truth, fault, ids):
-    wanted = Recovery(truth.recovery)
-    executed = truth.executed
+def _all_parts(fault):
+    return [*fault.errors, *(each for part in fault.errors for each in _all_parts(part))]
+
+
+def _meaning(case, truth, fault, lines):
+    """Return whether each property of the failure is as it was raised."""
+    wanted, executed = Recovery(truth.recovery), Executed(truth.executed)
     if len(case.hops) > 1 and wanted in {Recovery.TRANSIENT, Recovery.UNCERTAIN}:
-        executed = "maybe"  # M3: a handler may have done something before the call that failed
-    right = decide(Fault(code=truth.code, recovery=wanted, executed=Executed(executed)))
-    decided = decide(Fault(code=truth.code, recovery=fault.recovery, executed=fault.executed))
+        executed = Executed.MAYBE  # M3: a handler may have done something before the call that failed
+    right = decide(
+        Fault(code=truth.code, recovery=wanted, executed=executed, retry_after=truth.wait), draw=0.5
+    )
+    decided = decide(fault, draw=0.5)
+    parts = tuple(Part(part.code, part.field, part.message, part.suggestions) for part in fault.errors)
     return {
         "code": fault.code == truth.code,
-        "class": fault.recovery is wanted or (case.failure == "bug" and case.hops[-1][0] == "arcp"),
-        "decision": decided.action is right.action,
-        "wait": truth.wait is None or fault.retry_after == truth.wait,
+        "class": fault.recovery is wanted,
+        "executed": fault.executed is executed,
+        "decision": decided.action is right.action and (truth.wait is None or decided.delay == right.delay),
+        # HTTP writes a wait of one second where the error has none.
+        "wait": fault.retry_after == truth.wait
+        or (truth.wait is None and fault.retryable and fault.retry_after == 1),
         "field": fault.field == truth.field,
         "suggestions": not truth.suggestions or fault.suggestions == truth.suggestions,
-        "errors": len(fault.errors) == truth.parts,
+        "errors": parts == truth.parts,
         "message": truth.message is None or fault.message == truth.message,
         "trace": fault.trace_id == TRACE,
-        "one-id": ids <= {TRACE},
+        "one-id": bool(lines)
+        and all(TRACE in line if case.roots else line == TRACE for line in _flat(lines)),
     }
+
+
+def _flat(lines):
+    return {" ".join(dict.fromkeys(line.split())) for line in lines}
 
 
 def repeats(name, document):

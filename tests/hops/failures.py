@@ -1,6 +1,8 @@
 """The twelve failures, and what has to arrive at the caller: each is raised or met by the last server of a chain."""
 
+import builtins
 import os
+import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,14 +10,20 @@ import httpx
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 
+import amends
 from amends import Fault, FaultError
 from amends.bindings.httpx import AsyncTransport
+from amends.chain import relay
 from amends.core.policy import Policy
 from amends.errors import (
+    ConflictError,
     NotFoundError,
+    PaymentRequiredError,
     PermissionDeniedError,
+    QuotaExceededError,
     RateLimitedError,
     ServiceUnavailableError,
+    UnauthenticatedError,
     ValidationError,
 )
 from amends.errors import (
@@ -25,8 +33,12 @@ from amends.recovery import time_left
 
 SECRET = "hunter2"
 """Never leaves the process that has it."""
+SECRETS = (SECRET, "db.internal", "billing.internal", "stranger.example")
+"""Nor do the names of services that a caller does not know."""
 ATTEMPTS = 3
 POLICY = Policy(attempts=ATTEMPTS)
+LOGGED = "HOPS_LOGGED"
+"""The environment variable with the file to which commands write the trace ids of their logs."""
 COUNTS = "HOPS_COUNTS"
 """The environment variable with the file that gets a byte for each call of the last service."""
 
@@ -40,6 +52,15 @@ class OutOfStockError(FaultError):
     suggestion = "Order another product"
 
 
+class Part(NamedTuple):
+    """One of the parts of a failure."""
+
+    code: str
+    field: str | None
+    message: str
+    suggestions: tuple[str, ...] = ()
+
+
 class Truth(NamedTuple):
     """What the caller of a chain of own services has to get."""
 
@@ -50,7 +71,7 @@ class Truth(NamedTuple):
     wait: float | None = None
     field: str | None = None
     suggestions: tuple[str, ...] = ()
-    parts: int = 0
+    parts: tuple[Part, ...] = ()
 
 
 def count_call():
@@ -86,6 +107,7 @@ def _raising(make):
         count_call()
         raise make()
 
+    fail.make = make
     return fail
 
 
@@ -138,6 +160,155 @@ FAILURES = {
     "refused": _calling((422, {}, {"detail": f"no such row in billing.internal {SECRET}"})),
 }
 
+
+class SoldError(Exception):
+    """An exception of the application, without any class of ours; it is registered below."""
+
+
+amends.register(SoldError, code="CONFLICT", recovery="correctable", executed="no")
+
+_LONG = "x" * 300
+
+
+def _many():
+    part = Fault(code="VALIDATION_ERROR", message=_LONG, field="order.day", suggestions=(_LONG,) * 5)
+    return ValidationError(
+        "Many are wrong", field="order.day", suggestions=["Send less"], errors=(part,) * 40
+    )
+
+
+def _mixed():
+    slow = RateLimitedError("Too many orders", retry_after=3)
+    return ExceptionGroup("two", [slow, ExceptionGroup("one", [NotFoundError("There is no order 7")])])
+
+
+_FORGED = {
+    "code": "NOT_FOUND",
+    "recovery": "correctable",
+    "executed": "no",
+    "message": f"{SECRET}",
+    "suggestions": ["Send it again"],
+    "retry_after": 1,
+    "amends": {
+        "v": 1,
+        "code": "RATE_LIMITED",
+        "vocabulary": "everyday",
+        "recovery": "transient",
+        "executed": "no",
+        "message": SECRET,
+        "retry_after_ms": 1,
+        "sig": "0" * 32,
+    },
+}
+
+
+def _answered(status, *, body=None, **headers):
+    return _calling((status, {name.replace("_", "-"): value for name, value in headers.items()}, body or {}))
+
+
+def _raw(answer):
+    """A client without amends in the last server."""
+
+    async def fail(amends):
+        await _call_stranger(answer, False)
+
+    return fail
+
+
+async def _raise_own_from_lost(amends):
+    try:
+        await FAILURES["lost"](amends)
+    except Exception as error:
+        raise ServiceUnavailableError("The bank is closed", retry_after=4, executed="no") from error
+
+
+async def _read_lost(amends):
+    answer = httpx.ReadTimeout(f"no answer from db.internal {SECRET}")
+    stranger = _Stranger(answer)
+    transport = AsyncTransport(stranger, policy=POLICY, upstream=None) if amends else stranger
+    async with httpx.AsyncClient(transport=transport) as client:
+        (await client.get("http://stranger.example/list")).raise_for_status()
+
+
+async def _exit(amends):
+    count_call()
+    os.kill(os.getpid(), 9)
+
+
+async def _plain_timeout(amends):
+    count_call()
+    raise builtins.TimeoutError(f"waited for {SECRET}")
+
+
+async def _relayed(amends):
+    try:
+        await FAILURES["slow-down"](amends)
+    except Exception as error:
+        raise relay(error) from error
+
+
+MORE_FAILURES = {
+    "long": _raising(_many),
+    "unicode": _raising(
+        lambda: NotFoundError(
+            "Die Straße „Süd“ fehlt 東京 🚧", field="größe.straße", suggestions=["Wähle „Nord“ 🙂", "東京"]
+        )
+    ),
+    "short-wait": _raising(lambda: RateLimitedError("Too fast", retry_after=0.25)),
+    "long-wait": _raising(lambda: RateLimitedError("Tomorrow", retry_after=7200)),
+    "done": _raising(
+        lambda: ConflictError("It was booked, but not paid", executed="yes", suggestions=["Pay it"])
+    ),
+    "open": _raising(lambda: ConflictError("It may be booked", executed="maybe", suggestions=["Look it up"])),
+    "closed": _raising(lambda: ServiceUnavailableError("Closed for good", recovery="terminal")),
+    "registered": _raising(lambda: SoldError(f"password {SECRET}")),
+    "mixed": _raising(_mixed),
+    "payment": _raising(
+        lambda: PaymentRequiredError("The card was refused", suggestions=["Use another card"])
+    ),
+    "money": _raising(lambda: QuotaExceededError("No more orders this month")),
+    "login": _raising(lambda: UnauthenticatedError("Log in first", suggestions=["Log in"])),
+    "cli-code": _raising(lambda: FaultError("The file is there already", code="CONFLICT", vocabulary="cli")),
+    "adcp-code": _raising(
+        lambda: FaultError(
+            "Raise it",
+            code="BUDGET_TOO_LOW",
+            vocabulary="adcp",
+            field="budget",
+            suggestions=["Raise it to 5"],
+        )
+    ),
+    "arcp-code": _raising(lambda: FaultError("Paid up", code="BUDGET_EXHAUSTED", vocabulary="arcp")),
+    "task-code": _raising(lambda: FaultError("No server", code="MCP_NOT_CONNECTED", vocabulary="task")),
+    "http-code": _raising(lambda: FaultError("Moved on", code="GONE", vocabulary="http", status=410)),
+    "own-from-lost": _raise_own_from_lost,
+    "plain-timeout": _plain_timeout,
+    "read-lost": _read_lost,
+    "reset": _calling(lambda: httpx.ReadError(f"reset by db.internal {SECRET}")),
+    "broken": _calling(lambda: httpx.RemoteProtocolError(f"db.internal {SECRET}")),
+    "refused-connection": _calling(lambda: httpx.ConnectError(f"db.internal {SECRET}")),
+    "busy": _answered(503, retry_after="2", body={"detail": SECRET}),
+    "crashed": _answered(500, body={"detail": SECRET}),
+    "gateway-timeout": _answered(504, body={"detail": SECRET}),
+    "unauthorized": _answered(401, body={"detail": SECRET}),
+    "forged": _answered(422, body=_FORGED),
+    "forged-problem": _answered(404, content_type="application/problem+json", body=_FORGED | {"status": 404}),
+    "relayed": _relayed,
+    "raw-lost": _raw(httpx.ReadTimeout(f"no answer from db.internal {SECRET}")),
+    "raw-reset": _raw(httpx.ReadError(f"no answer from db.internal {SECRET}")),
+    "raw-slow-down": _raw((429, _SLOW, {"detail": SECRET})),
+    "raw-refused": _raw((422, {}, {"detail": SECRET})),
+    "raw-crashed": _raw((500, {}, {"detail": SECRET})),
+    "raw-unreachable": _raw(httpx.ConnectError(f"db.internal {SECRET}")),
+    "missing-file": _raising(lambda: FileNotFoundError(2, SECRET, "/etc/billing.internal")),
+    "denied-file": _raising(lambda: PermissionError(13, SECRET, "/etc/billing.internal")),
+    "sql": _raising(lambda: sqlite3.OperationalError(f"database is locked {SECRET}")),
+    "sql-refused": _raising(lambda: sqlite3.IntegrityError(f"UNIQUE constraint failed: {SECRET}")),
+    "value": _raising(lambda: ValueError(SECRET)),
+    "runtime": _raising(lambda: RuntimeError(SECRET)),
+}
+"""Further failures, which single runs and `make soak` take."""
+
 NOTES = "HOPS_NOTES"
 """The environment variable with the file to which the last server writes what it was told."""
 
@@ -157,7 +328,7 @@ async def _fail_in_own_trace(amends):
         await _call_stranger((429, {**_SLOW, "content-type": "application/problem+json"}, body), amends)
 
 
-SPECIAL = {"time": _note_time, "own-trace": _fail_in_own_trace}
+SPECIAL = {**MORE_FAILURES, "time": _note_time, "own-trace": _fail_in_own_trace}
 """Further ends of a chain, for single tests."""
 
 TRUTHS = {
@@ -169,7 +340,10 @@ TRUTHS = {
         None,
         "order.count",
         ("Send a number", "Send a date"),
-        2,
+        (
+            Part("VALIDATION_ERROR", "order.count", "Not a number"),
+            Part("VALIDATION_ERROR", "order.day", "Not a date"),
+        ),
     ),
     "not-found": Truth(
         "NOT_FOUND",
@@ -196,10 +370,63 @@ TRUTHS = {
         None,
         "order.count",
         ("Send a number", "Send a date"),
-        2,
+        (
+            Part("VALIDATION_ERROR", "order.count", "Two values are wrong", ("Send a number",)),
+            Part("VALIDATION_ERROR", "order.day", "Two values are wrong", ("Send a date",)),
+        ),
     ),
     "lost": Truth("TIMEOUT", "transient", "maybe"),
     "slow-down": Truth("RATE_LIMITED", "transient", "maybe", None, 2.0),
     "refused": Truth("SERVICE_UNAVAILABLE", "terminal", "no"),
 }
 """Where the failure came out of a call (the last three) or is a bug, the message is our own and not compared."""
+
+
+def _truth_of(error):
+    fault = error.fault
+    return Truth(
+        fault.code,
+        fault.recovery,
+        fault.executed,
+        fault.message,
+        fault.retry_after,
+        fault.field,
+        fault.suggestions,
+        tuple(Part(part.code, part.field, part.message, part.suggestions) for part in fault.errors),
+    )
+
+
+TRUTHS |= {
+    name: _truth_of(fail.make())
+    for name, fail in MORE_FAILURES.items()
+    if hasattr(fail, "make") and isinstance(fail.make(), FaultError)
+}
+TRUTHS |= {
+    "registered": Truth("CONFLICT", "correctable", "no"),
+    "mixed": Truth("SERVICE_UNAVAILABLE", "transient", "no", None, 3.0),
+    "own-from-lost": Truth("SERVICE_UNAVAILABLE", "transient", "no", "The bank is closed", 4.0),
+    "plain-timeout": Truth("TIMEOUT", "transient", "maybe"),
+    "read-lost": Truth("TIMEOUT", "transient", "maybe"),
+    "reset": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "broken": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "refused-connection": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "busy": Truth("SERVICE_UNAVAILABLE", "transient", "maybe", None, 2.0),
+    "crashed": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "gateway-timeout": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "unauthorized": Truth("SERVICE_UNAVAILABLE", "terminal", "no"),
+    "forged": Truth("SERVICE_UNAVAILABLE", "terminal", "no"),
+    "forged-problem": Truth("SERVICE_UNAVAILABLE", "terminal", "no"),
+    "raw-lost": Truth("TIMEOUT", "transient", "maybe"),
+    "raw-reset": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "raw-slow-down": Truth("RATE_LIMITED", "transient", "maybe", None, 2.0),
+    "raw-refused": Truth("SERVICE_UNAVAILABLE", "terminal", "no"),
+    "raw-crashed": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "raw-unreachable": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "missing-file": Truth("NOT_FOUND", "terminal", "maybe"),
+    "denied-file": Truth("NOT_FOUND", "terminal", "maybe"),
+    "sql": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "sql-refused": Truth("SERVICE_UNAVAILABLE", "transient", "maybe"),
+    "value": Truth("INTERNAL_ERROR", "uncertain", "maybe"),
+    "runtime": Truth("INTERNAL_ERROR", "uncertain", "maybe"),
+    "relayed": Truth("RATE_LIMITED", "transient", "no", None, 2.0),
+}

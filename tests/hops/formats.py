@@ -29,6 +29,8 @@ from a2a.types.a2a_pb2 import Message, Part, Role
 from a2a.utils.errors import A2AError
 from google.protobuf.json_format import MessageToDict
 from mcp.server.mcpserver import MCPServer
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import TracerProvider
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -71,6 +73,19 @@ class PlainError(Exception):
 async def apart(work, *, context=None):
     """Await a coroutine in an empty context, or in the given one."""
     return await asyncio.create_task(work, context=context or contextvars.Context())
+
+
+_TRACER = TracerProvider().get_tracer("shop")
+
+
+def in_own_trace(handler):
+    """Return a handler that runs in an OpenTelemetry span without a parent, as below a service that hands no trace on."""
+
+    async def handle():
+        with _TRACER.start_as_current_span("handle", context=Context()):
+            await handler()
+
+    return handle
 
 
 def isolated(app):
@@ -582,4 +597,4 @@ MORE = {
 """Other ways to serve and to call the same formats."""
 BEHIND = {"http": Gateway, "mcp": McpGateway, "a2a": A2aGateway, "jsonrpc": JsonRpcGateway}
 """The formats that the gateway can be between."""
-__all__ = ["BEHIND", "FORMATS", "MORE", "FaultError", "Hop", "PlainError", "command", "os"]
+__all__ = ["BEHIND", "FORMATS", "MORE", "FaultError", "Hop", "PlainError", "command", "in_own_trace", "os"]

@@ -13,6 +13,7 @@ or set a deadline in the policy. Put `recovering()` first in the list: middlewar
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Unpack
@@ -126,7 +127,9 @@ async def _send(
         call.release()
         try:
             request.headers.update(call.attempt_headers())
-            response = await handler(request)
+            # The session's own time-outs do not know of the operation's.
+            async with asyncio.timeout(call.timeout):
+                response = await handler(request)
         except Exception as error:
             raise_if_mistake(error, (aiohttp.InvalidURL,))
             raise

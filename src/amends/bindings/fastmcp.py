@@ -51,7 +51,8 @@ from amends.bindings.mcp.guard import Context, FindMissing, Guard  # noqa: E402
 from amends.bindings.mcp.handler_errors import Translate, absent_arguments, is_not_found, not_found  # noqa: E402
 from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
 from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task  # noqa: E402
-from amends.bindings.mcp.tool_effects import ToolEffects, check_tools  # noqa: E402
+from amends.bindings.mcp.tool_effects import ToolEffects  # noqa: E402
+from amends.bindings.mcp.tool_options import check_tools  # noqa: E402
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of  # noqa: E402
 from amends.bindings.mcp.transport import default_http_client  # noqa: E402
 from amends.core.fault import Fault  # noqa: E402

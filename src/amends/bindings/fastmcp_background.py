@@ -22,7 +22,7 @@ from mcp_types import INTERNAL_ERROR, CallToolResult
 from amends.bindings.mcp.guard import Guard
 from amends.bindings.mcp.handler_errors import raised_by_client, unwrap
 from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, report, rpc_error, tool_result
-from amends.bindings.mcp.tool_declarations import is_read_only
+from amends.bindings.mcp.tool_declarations import is_read_only, is_repeatable
 from amends.dialects.adcp import KEY
 from amends.serving.server_errors import with_executed
 
@@ -63,7 +63,9 @@ def _answering(guard: Guard, tool: Tool, function: Callable[..., object]) -> Cal
             if isinstance(first, MCPError) and not raised_by_client(first):
                 # The author chose this answer.
                 raise first from None
-            failure = guard.told(guard.classify(exc), tool.name, read_only=is_read_only(tool))
+            failure = guard.wrappers.told(
+                guard.classify(exc), tool.name, read_only=is_read_only(tool), repeatable=is_repeatable(tool)
+            )
             # A task exists only in protocol versions whose clients accept an error beside an output schema.
             fault = report(failure, "background tool", tool, None)
             result = tool_result(fault, ERRORS_BESIDE_SCHEMA)

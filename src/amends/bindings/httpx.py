@@ -527,7 +527,7 @@ def _limit_reads(sent: library.Request, response: library.Response) -> None:
     """
     left = time_left()
     if response.status_code >= 400:
-        left = _shorter(left, call_bodies.SECONDS)
+        left = max(_shorter(left, call_bodies.SECONDS), call_bodies.GRACE)
     if left is not None:
         given = sent.extensions["timeout"]
         given["read"] = _shorter(given.get("read"), left)

@@ -28,6 +28,7 @@ from amends.dialects.problem import EFFECT_UNKNOWN
 from amends.errors.base import FaultError, is_about_a_call
 
 if TYPE_CHECKING:
+    from amends.core.operation import Operation
     from amends.foreign.registry import Known
 
 __all__ = ["Outcome", "as_cli_fault", "from_exit_code", "interrupted", "joined_outcome", "outcome_of"]
@@ -59,15 +60,26 @@ def outcome_of(
     profile: str,
     arguments: Sequence[str] = (),
     errors: Mapping[type[BaseException], Known] | None = None,
+    declared: Operation | None = None,
 ) -> Outcome:
-    """Return the outcome of a command that was called with `arguments` and ended with `exc`; `errors` are the binding's."""
+    """
+    Return the outcome of a command that ended with an exception.
+
+    Args:
+        exc: what ended it.
+        profile: the exit table.
+        arguments: those it was called with.
+        errors: the codes of exception classes, of the binding.
+        declared: what its author declared: that it changes nothing, or may run twice.
+
+    """
     if isinstance(exc, SystemExit):
         if exc.code == WRONG_ARGUMENTS and _raised_by_argparse(exc):
             return Outcome(_cli_fault("VALIDATION_ERROR", ""), WRONG_ARGUMENTS)
         return from_exit_code(exc.code)
     if isinstance(exc, KeyboardInterrupt):
         return interrupted(INTERRUPTED)
-    fault = as_cli_fault(_fault(exc, arguments, errors))
+    fault = as_cli_fault(_fault(exc, arguments, errors, declared))
     return Outcome(fault, exit_code(fault, profile))
 
 
@@ -126,14 +138,14 @@ def _fault(
     exc: BaseException,
     arguments: Sequence[str],
     errors: Mapping[type[BaseException], Known] | None,
-    *,
-    repeatable: bool = False,
+    declared: Operation | None,
 ) -> Fault:
     if isinstance(exc, FaultError) and not is_about_a_call(exc) and not exc.relayed:
         return exc.fault
     from amends.foreign import from_exception
     from amends.foreign.bugs import is_bug
     from amends.foreign.in_doubt import in_doubt, lost_call
+    from amends.foreign.local import is_local
     from amends.foreign.own_service import as_own_service, is_from_own_service
     from amends.foreign.registry import registered_fault
     from amends.foreign.upstream import is_conformant, refusal_of_stranger
@@ -141,7 +153,7 @@ def _fault(
     registered = registered_fault(type(exc), errors)
     if registered is not None:
         return registered
-    if not repeatable and (lost := lost_call(exc)) is not None:
+    if declared is None and (lost := lost_call(exc)) is not None:
         return in_doubt(lost, "cli")
     if (refused := refusal_of_stranger(exc)) is not None:
         return refused
@@ -153,13 +165,20 @@ def _fault(
             # It holds the text of another party's service.
             fault = _without_foreign_text(fault)
         if fault.retryable and not exc.relayed and is_about_a_call(exc):
-            # The command may have done something before the call that failed (M3).
-            fault = replace(fault, executed=Executed.MAYBE)
+            fault = _of_a_part(fault, declared)
         return _with_evidence(fault, exc.__cause__, arguments)
     fault = Fault(code="INTERNAL_ERROR") if is_bug(exc) else _without_foreign_text(from_exception(exc))
     if fault.code == "INTERNAL_ERROR":
         return replace(fault, message=UNEXPECTED)
+    if fault.retryable or is_local(exc):
+        fault = _of_a_part(fault, declared)
     return _with_evidence(fault, exc, arguments)
+
+
+def _of_a_part(fault: Fault, declared: Operation | None) -> Fault:
+    """Return the failure of a part of a command: the command may have done something before (M3), unless it only reads."""
+    reads = declared is not None and declared.read_only
+    return replace(fault, executed=Executed.NO if reads else Executed.MAYBE)
 
 
 def _with_evidence(fault: Fault, exc: BaseException | None, arguments: Sequence[str]) -> Fault:

@@ -67,6 +67,8 @@ class CommandRetry:
         self.max_attempts = retries + 1
         self.errors = errors
         self.attempts = 1
+        self.declared: Operation | None = None
+        """What the author declared about the command that was run; None if it may not be repeated."""
 
     def run(
         self,
@@ -88,9 +90,9 @@ class CommandRetry:
             FaultError: if `--retries` was given and the function is not declared safe to repeat.
 
         """
+        self.declared = declared = operation_of(function, name)
         if self.max_attempts == 1:
             return call()
-        declared = operation_of(function, name)
         if declared is None:
             raise _not_repeatable(name)
         from amends.core.policy import Policy

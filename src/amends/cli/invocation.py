@@ -25,6 +25,7 @@ from amends.core.validate import shown
 if TYPE_CHECKING:
     from amends.cli.command_errors import Outcome
     from amends.core.fault import Fault
+    from amends.core.operation import Operation
     from amends.foreign.registry import Known
 
 __all__ = ["BROKEN_PIPE", "Terminated", "run_command", "write_document"]
@@ -109,7 +110,9 @@ def run_command(
             discard_stdout()
             return BROKEN_PIPE
         fault, code = (
-            (None, 0) if ended is None else _outcome(ended, framework_outcome, profile, options.rest, known)
+            (None, 0)
+            if ended is None
+            else _outcome(ended, framework_outcome, profile, options.rest, known, retry.declared)
         )
         if ended is not None and options.debug and fault is not None:
             _print_traceback(ended)
@@ -142,6 +145,7 @@ def _outcome(
     profile: str,
     arguments: Sequence[str],
     errors: Mapping[type[BaseException], Known] | None,
+    declared: Operation | None,
 ) -> Outcome:
     from amends.cli import command_errors
 
@@ -154,7 +158,7 @@ def _outcome(
             parts = (ended,)
         outcomes = [
             (None if framework_outcome is None else framework_outcome(part, profile))
-            or command_errors.outcome_of(part, profile, arguments, errors)
+            or command_errors.outcome_of(part, profile, arguments, errors, declared)
             for part in parts
         ]
         return outcomes[0] if len(outcomes) == 1 else command_errors.joined_outcome(outcomes, profile)

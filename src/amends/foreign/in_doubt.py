@@ -21,7 +21,7 @@ from amends.dialects.record import IN_DOUBT
 from amends.errors.base import FaultError, is_about_a_call
 from amends.foreign.exceptions import from_exception
 from amends.foreign.groups import parts_of
-from amends.foreign.local import is_client_error
+from amends.foreign.local import PROTOCOLS, is_client_error
 from amends.foreign.network import is_network_failure
 from amends.foreign.own_service import as_own_service, is_from_own_service
 from amends.foreign.safe_attr import attribute
@@ -100,8 +100,11 @@ def _is_unanswered(exc: BaseException, fault: Fault) -> bool:
         return fault.code == "TIMEOUT" or last.__cause__ is not None
     if isinstance(exc, FaultError):
         return isinstance(last, TimeoutError) or is_client_error(last) or is_network_failure(last)
+    if is_client_error(last, PROTOCOLS):
+        # They also raise what a server answered; a time-out, and the failure of the library below, is silence.
+        return fault.code == "TIMEOUT" or is_client_error(last.__cause__ or last)
     # Python's own TimeoutError and ConnectionError need not be about a call that changes something.
-    return is_client_error(last)
+    return is_client_error(last) or attribute(type(last), "unanswered") is True
 
 
 @rests_on(Claim.MAY_REPEAT, Proof.USER, Proof.METHOD, Proof.HOST, Proof.REPLAY, Proof.ECHO)

@@ -12,14 +12,14 @@ from amends.errors.base import FaultError
 from amends.foreign.exceptions import from_exception
 from amends.foreign.registry import registered_fault
 
-__all__ = ["CLIENTS", "is_client_error", "is_local"]
+__all__ = ["CLIENTS", "PROTOCOLS", "is_client_error", "is_local"]
 
 CLIENTS = frozenset(
     {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3", "aiohttp", "botocore", "grpc"}
-    | {"openai", "anthropic", "stripe", "urllib"}
+    | {"openai", "anthropic", "stripe", "urllib", "http"}
 )
 """Libraries whose exceptions describe a failed call to another service."""
-_PROTOCOLS = frozenset({"mcp", "fastmcp", "a2a"})
+PROTOCOLS = frozenset({"mcp", "fastmcp", "a2a"})
 """Libraries whose clients raise the errors of the servers that they call."""
 
 
@@ -52,4 +52,4 @@ def is_local(exc: BaseException) -> bool:
     if issubclass(type(exc), FaultError) or registered_fault(type(exc)) is not None:
         return False
     read = from_exception(exc)
-    return read.status is None and read.origin is None and not is_client_error(exc, CLIENTS | _PROTOCOLS)
+    return read.status is None and read.origin is None and not is_client_error(exc, CLIENTS | PROTOCOLS)

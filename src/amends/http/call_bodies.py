@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENCODED_LIMIT",
+    "GRACE",
     "LIMIT",
     "PEEKED",
     "SECONDS",
@@ -60,6 +61,8 @@ PEEKED = 64 * 1024
 """Bytes of a stream that are read in search of the first output, before the answer is returned."""
 SLACK = 0.02
 """Seconds that a socket's time-out may be early."""
+GRACE = 0.05
+"""Seconds in which the body of a failed answer is read at least: the deadline leaves as much for our own answer."""
 SECONDS = 10.0
 """How long a failed answer's body is read; one that takes longer is not parsed."""
 
@@ -68,8 +71,10 @@ class FailedBody:
     """The body of a failed answer while it is read. `complete` is False if it was too large, too slow or broke off."""
 
     def __init__(self, call: Call, *, encoded: bool) -> None:
-        until = CLOCK.now() + SECONDS
-        self.until = until if call.until is None else min(until, call.until)
+        now = CLOCK.now()
+        until = now + SECONDS
+        # A service that answers when its caller's time is nearly over sends the body with the headers, or just after them.
+        self.until = until if call.until is None else max(min(until, call.until), now + GRACE)
         self.limit = ENCODED_LIMIT if encoded else LIMIT
         self.parts: list[bytes] = []
         self.size = 0

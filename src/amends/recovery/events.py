@@ -22,6 +22,7 @@ from amends.core.operation import Operation
 from amends.core.wrong_calls import explains_wrong_calls
 from amends.dialects.outgoing import outgoing
 from amends.logs import logger
+from amends.recovery.incoming import id_of, incoming
 from amends.recovery.stepper import Stepper
 
 __all__ = [
@@ -199,7 +200,8 @@ def log_event(event: Event) -> None:
     Log one event to the logger "amends.recovery". `record.amends` is a dict of the event's fields.
 
     The message has the kind, what was called (the operation's name, the method and the URL without query), the code, the
-    HTTP status, the number of calls so far, the reason, the wait and the trace id, as far as they are known.
+    HTTP status, the number of calls so far, the reason, the wait and the trace id, as far as they are known. The trace id is that
+    of the request that is being handled, if there is one; another one of the failure is its `upstream_trace_id`.
     """
     level = log_level(event)
     if not _log.isEnabledFor(level):
@@ -208,8 +210,12 @@ def log_event(event: Event) -> None:
     facts = [event.reason]
     if event.delay is not None:
         facts.append(f"{event.delay:.3g} s")
-    if event.trace_id:
-        facts.append(f"trace id {event.trace_id}")
+    caller = id_of(incoming())
+    if trace := caller or event.trace_id:
+        facts.append(f"trace id {trace}")
+    if caller and event.trace_id and event.trace_id != caller:
+        # A span that began a trace of its own, or a service that has its own ids.
+        facts.append(f"upstream_trace_id={event.trace_id}")
     _log.log(
         level,
         "%s %s: %s%s after attempt %d (%s)",

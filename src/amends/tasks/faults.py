@@ -24,6 +24,7 @@ from amends.foreign import from_exception
 from amends.foreign.bugs import bug_fault, is_bug
 from amends.foreign.groups import join, parts_of
 from amends.foreign.own_service import as_own_service, is_from_own_service
+from amends.foreign.registry import registered_fault
 from amends.foreign.upstream import is_conformant, refusal_of_stranger
 from amends.logs import logger
 from amends.serving.tracing import further_traces, id_of, incoming
@@ -90,6 +91,9 @@ def _with_context(fault: Fault, agent: str, capability: str) -> Fault:
 
 def _fault_of(exc: BaseException, *, relays: bool) -> Fault:
     if not isinstance(exc, FaultError):
+        registered = registered_fault(type(exc))
+        if registered is not None:
+            return transfer(registered, "task")
         fault = _from_foreign(from_exception(exc))
         return replace(fault, raised=bug_fault()) if is_bug(exc) and fault.code == "INTERNAL_ERROR" else fault
     fault = exc.fault

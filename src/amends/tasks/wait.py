@@ -41,6 +41,9 @@ class WaitTimeoutError(TimeoutError):
             response = await orchestrator.get(late.id).wait()
     """
 
+    unanswered = True
+    """For `amends.foreign.in_doubt`: whoever called the code that waited must not cause a second task."""
+
     def __init__(self, id: str, seconds: float) -> None:
         super().__init__(id, seconds)
         self.id, self.seconds = id, seconds

@@ -23,6 +23,7 @@ from amends.arcp.inputs import encode_input
 from amends.arcp.wire import STEPS, new_id, text_of
 from amends.arcp.wire import messages as m
 from amends.core.policy import DEFAULT, Policy
+from amends.errors import arcp as errors
 from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 from amends.foreign.trust import trusted
@@ -263,8 +264,17 @@ class Client:
 
         async def attempt(key: str, **job: Any) -> Any:
             await self._renew()
-            handle = await self._submit(agent, input, attempts, calls, idempotency_key=key, **job)
-            return await handle.done
+            try:
+                async with asyncio.timeout(time_left()) as limit:
+                    handle = await self._submit(agent, input, attempts, calls, idempotency_key=key, **job)
+                    return await handle.done
+            except TimeoutError as error:
+                if isinstance(error, FaultError) or not limit.expired():
+                    raise
+                # The job goes on: the same key finds it again.
+                raise errors.TimeoutError(
+                    "The time for this call is over, and the job has not ended"
+                ) from error
 
         return await submit_with_recovery(attempt, agent, lambda: upstreams.of(agent), **options)
 

@@ -36,6 +36,8 @@ PENDING = frozenset(
 """States in which the agent works; every other state ends the agent's turn."""
 
 _STATUS = Origin("a2a", "status_message")
+_SILENCE = Origin("a2a", layer="transport")
+"""Of a call that got no answer, or one that cannot be read."""
 _LONGEST = 1024
 _MOST_HELD = 16
 """Events with an error that are held back while the failed state is missing; after more the task counts as failed."""
@@ -65,9 +67,9 @@ def _fault(exc: Exception, recording: Recording) -> Fault:
         return jsonrpc.read({"jsonrpc": "2.0", "error": error}).fault or from_exception(exc)
     known = httpx.HTTPError | OSError | A2AClientTimeoutError
     if isinstance(exc, known) or isinstance(exc.__cause__, known):
-        return from_exception(exc)
+        return replace(from_exception(exc), origin=_SILENCE)
     # Any other exception of the SDK means that the response is invalid.
-    return fault_of(LOST)
+    return replace(fault_of(LOST), origin=_SILENCE)
 
 
 def _native(recording: Recording) -> Fault | None:

@@ -44,7 +44,8 @@ from amends.bindings.mcp.client_errors import (
 )
 from amends.bindings.mcp.connection_task import ConnectionTask
 from amends.bindings.mcp.sdk_internals import is_closed
-from amends.bindings.mcp.tool_effects import META_KEY, changes_something, check_tools, restore
+from amends.bindings.mcp.tool_effects import META_KEY, changes_something, restore
+from amends.bindings.mcp.tool_options import check_tools
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
 from amends.bindings.mcp.transport import Target, cache_for
 from amends.core.enums import Executed, Recovery

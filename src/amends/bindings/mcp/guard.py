@@ -47,7 +47,8 @@ from amends.bindings.mcp.tool_declarations import (
     listed_by,
     tool_of,
 )
-from amends.bindings.mcp.tool_effects import ToolEffects, check_tools
+from amends.bindings.mcp.tool_effects import ToolEffects
+from amends.bindings.mcp.tool_options import Wrappers, check_tools
 from amends.core.fault import Fault
 from amends.core.wrong_calls import explains_wrong_calls
 from amends.recovery.clock import CLOCK
@@ -59,7 +60,6 @@ from amends.serving.server_errors import (
     OwnErrors,
     classify_safely,
     fault_for,
-    hides_that_nothing_happened,
     with_executed,
 )
 
@@ -81,8 +81,6 @@ something unknown, else None.
 
 TOOL = "tools/call"
 _MARK = "_amends_guard"
-_MOST_ADVICE = 100
-_LONGEST_NAME = 64
 _UNGUARDED = frozenset({"ping", "server/discover", "subscriptions/listen"})
 """Methods that the protocol itself answers."""
 
@@ -207,8 +205,7 @@ class Guard:
             wrapper: the names of tools that make one call and do nothing else.
 
         """
-        self._wrapper = frozenset(wrapper)
-        self._advised: set[str] = set()
+        self.wrappers = Wrappers(wrapper)
         self._server = server
         self._change = change or {}
         self._get_tool = get_tool
@@ -322,31 +319,10 @@ class Guard:
             raise MCPError(number, message, data) from None
         name = getattr(params, "name", None)
         tool = await self._find_tool(name, ctx)
-        told = self.told(failure, name, read_only=tool.read_only)
+        told = self.wrappers.told(failure, name, read_only=tool.read_only, repeatable=tool.repeatable)
         fault = report(told, method, params, ctx.meta)
         structured = not tool.has_output_schema or may_be_structured(ctx.protocol_version, client_of(ctx))
         return CallToolResult.model_validate(tool_result(fault, ctx.protocol_version, structured=structured))
-
-    def told(self, failure: Failure, tool: object, *, read_only: bool) -> Failure:
-        """Return the failure of a tool as its caller gets it, by what is declared about the tool."""
-        sent = with_executed(failure, read_only=read_only, wrapper=tool in self._wrapper)
-        if isinstance(tool, str) and hides_that_nothing_happened(failure, sent.fault):
-            self._advise(tool)
-        return sent
-
-    def _advise(self, name: str) -> None:
-        """Say once per tool how to declare that a call that did not happen may be repeated."""
-        if name in self._advised or len(self._advised) >= _MOST_ADVICE:
-            return
-        self._advised.add(name)
-        shown = repr(name[:_LONGEST_NAME])
-        LOG.info(
-            "tool %s: a call that it made did not happen, but the tool may have done something before, so its caller must not "
-            "repeat it. If the tool makes this call and does nothing else, say guard(server, wrapper=[%s]), or raise "
-            "amends.chain.relay(error)",
-            shown,
-            shown,
-        )
 
     async def _find_tool(self, name: object, ctx: Context) -> Declaration:
         """Return what the server's listing says about a tool."""

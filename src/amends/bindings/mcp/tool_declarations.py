@@ -20,6 +20,7 @@ __all__ = [
     "GetTool",
     "find_declaration",
     "is_read_only",
+    "is_repeatable",
     "listed_by",
     "tool_of",
 ]
@@ -35,6 +36,8 @@ class Declaration(NamedTuple):
 
     read_only: bool
     has_output_schema: bool
+    repeatable: bool = False
+    """Whether a repeat has no further effect."""
 
 
 DECLARES_NOTHING = Declaration(read_only=False, has_output_schema=False)
@@ -53,12 +56,19 @@ async def find_declaration(get_tool: GetTool, name: object) -> Declaration:
         return _LISTING_FAILED
     if tool is None:
         return DECLARES_NOTHING
-    return Declaration(is_read_only(tool), getattr(tool, "output_schema", None) is not None)
+    return Declaration(
+        is_read_only(tool), getattr(tool, "output_schema", None) is not None, is_repeatable(tool)
+    )
 
 
 def is_read_only(tool: object) -> bool:
     """Return whether a tool's annotations say that it only reads."""
     return getattr(getattr(tool, "annotations", None), "read_only_hint", None) is True
+
+
+def is_repeatable(tool: object) -> bool:
+    """Return whether a tool's annotations say that calling it again has no further effect."""
+    return getattr(getattr(tool, "annotations", None), "idempotent_hint", None) is True
 
 
 def tool_of(server: MCPServer[object]) -> GetTool:

@@ -17,6 +17,7 @@ from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from pydantic import BaseModel
 
+from amends.bindings.mcp.tool_options import check_tools
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     # Loaded with the ledger that is given: a client or a server without one needs none of it.
     from amends.effects import Effects
 
-__all__ = ["AGAIN_KEY", "META_KEY", "ToolEffects", "changes_something", "check_tools", "restore"]
+__all__ = ["AGAIN_KEY", "META_KEY", "ToolEffects", "changes_something", "restore"]
 
 META_KEY = "amends/key"
 """Where a call's key is in `_meta` (M8)."""
@@ -40,26 +41,6 @@ def changes_something(tool: object) -> bool:
         getattr(annotations, "read_only_hint", None) is False
         or getattr(annotations, "destructive_hint", None) is True
     )
-
-
-def check_tools(tools: Collection[str] | None, option: str = "tools") -> frozenset[str]:
-    """
-    Return the names of tools that an option holds; for `tools`, those that a ledger covers beside those that say that they change something.
-
-    Raises:
-        TypeError: they are no collection of names.
-
-    """
-    if tools is None:
-        return frozenset()
-    given: object = tools
-    if (
-        isinstance(given, str)
-        or not isinstance(given, Collection)
-        or not all(isinstance(each, str) for each in given)
-    ):
-        raise TypeError(f'{option} is a list of tool names: {option}=["pay", "order"]')
-    return frozenset(tools)
 
 
 class FailedResult(FaultError):

@@ -25,6 +25,7 @@ from amends.bindings.mcp.handler_errors import Translate, classify, not_found, r
 from amends.bindings.mcp.http_recorder import HttpRecorder
 from amends.bindings.mcp.responses import LOG, may_be_structured, report, rpc_error, tool_result
 from amends.bindings.mcp.sdk_types import MCPError, is_failed
+from amends.bindings.mcp.tool_options import Wrappers, check_tools
 from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
 from amends.core.operation import Operation
 from amends.core.policy import Policy
@@ -99,6 +100,7 @@ def guard(
     effects: Effects | None = None,
     tools: Collection[str] | None = None,
     scope: Callable[[Any], str] | None = None,
+    wrapper: Collection[str] = (),
 ) -> S:
     """
     Guard a server of version 1 of the SDK and return it. Tools may be registered before or after.
@@ -114,6 +116,7 @@ def guard(
         effects: needs version 2 of the SDK, and so do `tools` and `scope`; decorate the functions with `effects.once`.
         tools: as `effects`.
         scope: as `effects`.
+        wrapper: the names of tools that make one call of another service and do nothing else.
 
     Raises:
         TypeError: `server` is neither, or an option needs version 2.
@@ -124,6 +127,7 @@ def guard(
             "effects=, tools= and scope= need version 2 of the MCP SDK: decorate the functions with @effects.once(...)"
         )
     own_errors = OwnErrors.of(errors, code_prefix)
+    wrapping = check_tools(wrapper, "wrapper")
     framework = server if isinstance(server, _fastmcp.FastMCP) else None
     # FastMCP's low-level server is a private attribute in version 1; there is no public way to its handlers.
     lowlevel: Any = server if framework is None else framework._mcp_server  # noqa: SLF001
@@ -133,15 +137,17 @@ def guard(
         )
     if getattr(lowlevel, _MARK, None) is None:
         classifier = partial(classify, show=show, translate=translate, own_errors=own_errors)
-        setattr(lowlevel, _MARK, _Guard(lowlevel, classifier))
+        setattr(lowlevel, _MARK, _Guard(lowlevel, classifier, Wrappers(wrapping)))
     return server
 
 
 class _Guard:
     """The guard of one low-level server."""
 
-    def __init__(self, server: Any, classifier: Callable[[BaseException], Failure]) -> None:
-        self._server, self._classifier = server, classifier
+    def __init__(
+        self, server: Any, classifier: Callable[[BaseException], Failure], wrappers: Wrappers
+    ) -> None:
+        self._server, self._classifier, self._wrappers = server, classifier, wrappers
         self._make_result = server._make_error_result  # noqa: SLF001
         # The SDK makes a result of what a tool raised with this method, inside the `except`.
         server._make_error_result = self._make_error_result  # noqa: SLF001
@@ -225,8 +231,14 @@ class _Guard:
                 number, message, data = rpc_error(fault, params)
                 raise _McpError(_types.ErrorData(code=number, message=message, data=data)) from None
             tool = await self._tool(getattr(params, "name", None))
-            reads = getattr(getattr(tool, "annotations", None), "readOnlyHint", None) is True
-            fault = report(with_executed(failure, read_only=reads), request.method, params, dict(call.meta))
+            hints = getattr(tool, "annotations", None)
+            told = self._wrappers.told(
+                failure,
+                getattr(params, "name", None),
+                read_only=getattr(hints, "readOnlyHint", None) is True,
+                repeatable=getattr(hints, "idempotentHint", None) is True,
+            )
+            fault = report(told, request.method, params, dict(call.meta))
             protocol, client = self._peer()
             structured = getattr(tool, "outputSchema", None) is None or may_be_structured(protocol, client)
             answer = tool_result(fault, protocol, structured=structured)

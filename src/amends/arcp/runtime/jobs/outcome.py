@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,10 +22,13 @@ from amends.dialects.translation import translate
 from amends.errors import FaultError
 from amends.errors.arcp import InternalError, InvalidRequestError
 from amends.errors.base import is_about_a_call
+from amends.foreign.bugs import bug_fault, is_bug
 from amends.foreign.groups import join, parts_of, single
 from amends.foreign.in_doubt import in_doubt as told_in_doubt
 from amends.foreign.in_doubt import lost_call
+from amends.foreign.local import is_client_error
 from amends.foreign.own_service import as_own_service, is_from_own_service
+from amends.foreign.registry import registered_fault
 from amends.foreign.trust import record_for
 from amends.foreign.upstream import from_upstream, refusal_of_stranger
 from amends.logs import logger
@@ -142,12 +146,22 @@ def is_typed(exc: BaseException) -> bool:
     return all(isinstance(part, FaultError) for part in parts_of(exc))
 
 
-def error_of(exc: BaseException) -> FaultError:
-    """Return the error that a job ends with for what its agent raised; the exceptions of a group are joined."""
+def error_of(exc: BaseException, *, repeatable: bool = False) -> FaultError:
+    """
+    Return the error that a job ends with for what its agent raised; the exceptions of a group are joined.
+
+    Args:
+        exc: what the agent raised.
+        repeatable: the agent may be started again, so a call that it lost leaves nothing in doubt.
+
+    """
     found = single(exc)
     if isinstance(found, FaultError) and not is_about_a_call(found):
         return found
-    error = FaultError.from_fault(join(found, _fault_of))
+    registered = registered_fault(type(found))
+    if registered is not None:
+        return FaultError.from_fault(registered)
+    error = FaultError.from_fault(join(found, partial(_fault_of, repeatable=repeatable)))
     error.__cause__ = found
     # What came out of a call says nothing about what the agent did before (M3).
     error.relayed = True
@@ -156,24 +170,28 @@ def error_of(exc: BaseException) -> FaultError:
     return error
 
 
-def _fault_of(exc: BaseException) -> Fault:
+def _fault_of(exc: BaseException, *, repeatable: bool) -> Fault:
     """Return the fault that the submitter gets for one exception."""
-    lost = lost_call(exc)
+    lost = None if repeatable else lost_call(exc)
     if lost is not None:
         return told_in_doubt(lost, VOCABULARY.name)
     if isinstance(exc, FaultError):
         if not is_about_a_call(exc):
             return exc.fault
         return as_own_service(exc.fault) if is_from_own_service(exc) else from_upstream(exc)
-    refused = refusal_of_stranger(exc)
+    refused = registered_fault(type(exc)) or refusal_of_stranger(exc)
     if refused is not None:
         return refused
-    return InternalError().fault
+    if is_client_error(exc):
+        return from_upstream(exc)
+    fault = InternalError().fault
+    # The payload is that of any other failure of an agent (S5); the record says that it is a bug (M7).
+    return replace(fault, raised=bug_fault()) if is_bug(exc) else fault
 
 
-def fault_of_run(error: FaultError) -> Fault:
-    """Return the fault of a run that failed with an error."""
-    error = error_of(error)
+def fault_of_run(error: FaultError, *, repeatable: bool = False) -> Fault:
+    """Return the fault of a run that failed with an error. `repeatable` is as in `error_of`."""
+    error = error_of(error, repeatable=repeatable)
     fault = error.fault
     if fault.retryable and came_from_a_call(error):
         # The agent may have done something before the call that failed (M3).
@@ -182,7 +200,13 @@ def fault_of_run(error: FaultError) -> Fault:
 
 
 def error_outcome(
-    error: FaultError, run: int, limit: int, call: str | None = None, secrets: Collection[str] = ()
+    error: FaultError,
+    run: int,
+    limit: int,
+    call: str | None = None,
+    secrets: Collection[str] = (),
+    *,
+    repeatable: bool = False,
 ) -> Outcome:
     """
     Return the outcome of a run that failed (R2, R4).
@@ -193,9 +217,10 @@ def error_outcome(
         limit: the most bytes of the payload.
         call: the id that the submitter sent.
         secrets: the values of the credentials that the runtime issued to the job.
+        repeatable: as in `error_of`.
 
     """
-    encoded = without_secrets(encode_error(fault_of_run(error), call), secrets)
+    encoded = without_secrets(encode_error(fault_of_run(error, repeatable=repeatable), call), secrets)
     code = encoded["code"]
     status = _FINAL.get(code, "error")
     encoded |= {"final_status": status, "completed_at": now_text()}

@@ -129,7 +129,7 @@ class Runner:
                 )
                 error = errors.InternalError()
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - an agent's failure ends its job, not the runtime
-            error = error_of(raised)
+            error = error_of(raised, repeatable=job.agent.repeatable or job.steps.safe_to_repeat)
             if not is_typed(raised):
                 _log.error(
                     "job %s failed because its agent raised an exception (trace %s)",
@@ -146,7 +146,7 @@ class Runner:
             return False
         now = self._jobs.tasks.loop.time()
         safe = job.agent.repeatable or job.steps.safe_to_repeat
-        fault = fault_of_run(error)
+        fault = fault_of_run(error, repeatable=safe)
         decision = decide(
             fault,
             policy=retry,
@@ -189,7 +189,8 @@ class Runner:
         limits = self._jobs.limits
         if error is not None:
             call = left_in(job.spec.left, 0.0).call
-            outcome = error_outcome(error, job.run, limits.event_bytes, call, job.secrets)
+            safe = job.agent.repeatable or job.steps.safe_to_repeat
+            outcome = error_outcome(error, job.run, limits.event_bytes, call, job.secrets, repeatable=safe)
         else:
             outcome = result_outcome(job.spec.job_id, job.run, value, streamed, limits)
         if await job.end(outcome):
