@@ -7,8 +7,8 @@ A server runs the items and answers with their outcomes:
     return JSONResponse(batch.body(), batch.status, batch.headers, media_type=batch.media_type)
 
 The status is 200 if all items succeeded and 207 if some did. If none did it is the items' own status, with their longest
-wait; if they failed with different ones it is 422 if each item can be corrected, else the highest 5xx. The whole batch can be
-sent again only if every item can, and none may have had its effect. A client reads the response item by item (`read`), or sends exactly those items again that may succeed later
+wait, and the batch is what each item is. If they failed with different ones it is 422 if each item can be corrected, else the
+highest 5xx, and the whole can be sent again only if every item can, and none may have had its effect. A client reads the response item by item (`read`), or sends exactly those items again that may succeed later
 (`resend`, `aresend`).
 """
 
