@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# The extras that the tests need; their peers are the dependency group `dev`.
+EXTRAS := arcp,fastmcp,gateway,http,limits,mcp,nats,otel,rich,server
 SDKS ?= .venv-sdks
 FRAMEWORKS ?= .venv-frameworks
 CREWAI ?= .venv-crewai
@@ -120,7 +122,7 @@ $(VENV)/.try: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install -q -e '.[dev]'
+	$(BIN)/python -m pip install -q -e '.[$(EXTRAS)]' --group dev
 	@touch $@ $(VENV)/.try
 
 $(VENV)/.postgres: $(VENV)/.dev pyproject.toml scripts/install_postgres.sh
@@ -133,22 +135,25 @@ $(VENV)/.tools: $(VENV)/bin/python scripts/fetch_tools.py
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.dev pyproject.toml
-	$(BIN)/python -m pip install -q -e '.[docs]'
+	$(BIN)/python -m pip install -q -e '.[$(EXTRAS)]' --group docs
 	@touch $@
 
 $(SDKS)/.sdks: pyproject.toml
 	$(PYTHON) -m venv $(SDKS)
-	$(SDKS)/bin/python -m pip install -q --no-compile -e '.[sdks]'
+	$(SDKS)/bin/python -m pip install -q --upgrade pip
+	$(SDKS)/bin/python -m pip install -q --no-compile -e '.[http]' --group sdks
 	@touch $@
 
 $(FRAMEWORKS)/.frameworks: pyproject.toml
 	$(PYTHON) -m venv $(FRAMEWORKS)
-	$(FRAMEWORKS)/bin/python -m pip install -q --no-compile -e '.[frameworks]'
+	$(FRAMEWORKS)/bin/python -m pip install -q --upgrade pip
+	$(FRAMEWORKS)/bin/python -m pip install -q --no-compile -e '.' --group frameworks
 	@touch $@
 
 $(CREWAI)/.crewai: pyproject.toml
 	$(PYTHON) -m venv $(CREWAI)
-	$(CREWAI)/bin/python -m pip install -q --no-compile -e '.[crewai]'
+	$(CREWAI)/bin/python -m pip install -q --upgrade pip
+	$(CREWAI)/bin/python -m pip install -q --no-compile -e '.' --group crewai
 	@touch $@
 
 $(LOWEST)/.lowest: pyproject.toml scripts/lowest_versions.py
@@ -159,5 +164,5 @@ $(LOWEST)/.lowest: pyproject.toml scripts/lowest_versions.py
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev pyproject.toml
-	$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python -m pip install -q -e '.[$(EXTRAS)]' --group bench
 	@touch $@

@@ -36,8 +36,13 @@ def test_the_extras_are_those_of_the_design():
     """Design 10: the extras of the design exist, and `all` contains each of them."""
     extras = PROJECT["project"]["optional-dependencies"]
     named = {"http", "server", "gateway", "mcp", "fastmcp", "a2a", "arcp", "nats", "otel", "limits", "rich"}
-    assert named | {"all", "dev"} <= set(extras)
+    assert set(extras) == named | {"all", "postgres", "try"}
     assert set(re.search(r"\[(.*)\]", extras["all"][0]).group(1).split(",")) == named
+
+
+def test_what_only_this_repository_needs_is_no_extra():
+    """The peers of the tests and measurements are dependency groups, which are not in the package's metadata."""
+    assert set(PROJECT["dependency-groups"]) == {"dev", "frameworks", "crewai", "sdks", "docs", "bench"}
 
 
 def test_the_package_contains_no_tests():
@@ -57,7 +62,7 @@ def test_no_file_of_the_package_names_a_machine():
 
 def test_the_wheel(tmp_path):
     """The wheel contains all modules, data and py.typed, no tests or caches, and has the version in its name."""
-    pytest.importorskip("hatchling", reason="the build backend is part of the dev extra only")
+    pytest.importorskip("hatchling", reason="the build backend is part of the dev group only")
     build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True
