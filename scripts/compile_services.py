@@ -1,6 +1,6 @@
 """
-Write src/amends/vendors/services.json from data/services and data/libraries.toml, and src/amends/rehearse/examples.json from the
-examples of data/services and data/rehearse; `--check` compares only.
+Write src/amends/vendors/services.json from data/services, data/libraries.toml and data/reader.toml, and
+src/amends/rehearse/examples.json from the examples of data/services and data/rehearse; `--check` compares only.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from amends.vendors.service_file import compiled, parsed, problems
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "data" / "services"
 LIBRARIES = ROOT / "data" / "libraries.toml"
+READER = ROOT / "data" / "reader.toml"
 DOCUMENT = ROOT / "src" / "amends" / "vendors" / "services.json"
 FAKES = ROOT / "data" / "rehearse"
 EXAMPLES = ROOT / "src" / "amends" / "rehearse" / "examples.json"
@@ -42,7 +43,7 @@ def main() -> int:
     if found:
         sys.stderr.write("\n".join([*found, ""]))
         return 1
-    documents = {DOCUMENT: compiled(FOLDER, LIBRARIES), EXAMPLES: examples()}
+    documents = {DOCUMENT: compiled(FOLDER, LIBRARIES, READER), EXAMPLES: examples()}
     if "--check" in sys.argv:
         return 0 if all(path.read_bytes() == document for path, document in documents.items()) else 1
     for path, document in documents.items():

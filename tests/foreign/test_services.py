@@ -5,6 +5,8 @@ google-api-core with their own exceptions where installed.
 grpc, anthropic, werkzeug and tornado are not installed: stand-ins with the same class names are used.
 """
 
+import importlib
+import sys
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -415,6 +417,48 @@ NOT_READ = {
 def test_an_exception_that_is_no_answer_of_a_service(error):
     """It is INTERNAL_ERROR, as before."""
     assert from_exception(error).code == "INTERNAL_ERROR"
+
+
+def test_exceptions_of_installed_packages(tmp_path, monkeypatch):
+    """
+    A status under a name that means nothing else counts alone, and so does an answer that an SDK raises as the text of a ValueError.
+
+    Both only in an installed package: the application's own classes and texts mean what the application says.
+    """
+    home = tmp_path / "site-packages" / "acme_installed"
+    source = """
+class ApiError(Exception):
+    def __init__(self, status):
+        self.http_status_code = status
+
+def call(status):
+    raise ApiError(status)
+
+def say(text):
+    raise ValueError(text)
+"""
+    for place, name in ((home, "acme_installed"), (tmp_path / "acme_own", "acme_own")):
+        place.mkdir(parents=True)
+        (place / "__init__.py").write_text(source)
+        monkeypatch.syspath_prepend(str(place.parent))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    sdk, own = importlib.import_module("acme_installed"), importlib.import_module("acme_own")
+
+    def read(call, *args):
+        with pytest.raises(Exception) as caught:
+            call(*args)
+        fault = from_exception(caught.value)
+        assert "secret" not in str(fault)
+        return fault.code, fault.executed
+
+    assert read(sdk.call, 402) == ("PAYMENT_REQUIRED", "maybe")
+    assert read(own.call, 402) == ("INTERNAL_ERROR", "maybe")
+    said = 'Request failed with status code 402: {"error": "secret", "tag": "NO_MORE_CREDITS"}'
+    assert read(sdk.say, said) == ("QUOTA_EXCEEDED", "maybe")
+    assert read(sdk.say, "Request failed with status code 429") == ("RATE_LIMITED", "maybe")
+    for text in (said + " secret", "It failed: " + said, "secret 402", "Request failed with status code 200"):
+        assert read(sdk.say, text) == ("INTERNAL_ERROR", "maybe")
+    assert read(own.say, said) == ("INTERNAL_ERROR", "maybe")
 
 
 def test_members_without_headers_and_body_prove_nothing_about_the_effect():

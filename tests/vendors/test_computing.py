@@ -92,6 +92,7 @@ SEARCHES = frozenset(
         "bls",
         "brave",
         "couchdb",
+        "deepl",
         "elasticsearch",
         "exa",
         "linkup",

@@ -47,7 +47,7 @@ def test_the_compiled_document_is_that_of_the_files():
     """`python scripts/compile_services.py` writes it; the files have no mistakes and the names of their services."""
     script = compile_services()
     assert script.wrong() == []
-    assert script.DOCUMENT.read_bytes() == script.compiled(script.FOLDER, script.LIBRARIES)
+    assert script.DOCUMENT.read_bytes() == script.compiled(script.FOLDER, script.LIBRARIES, script.READER)
     assert tuple(path.stem for path in FILES) == NAMES
 
 

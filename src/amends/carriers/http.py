@@ -80,8 +80,10 @@ def read(
                 reading = replace(reading, fault=_with_members(reading.fault, body, fields))
     fault = None if reading is None else reading.fault
     if reading is not None and fault is not None and fault.executed is Executed.NO:
-        fault = _with_proof(fault, body, status, known=own or _vendors().is_service(vendor))
-        reading = replace(reading, fault=fault)
+        proved = _with_proof(fault, body, status, known=own or _vendors().is_service(vendor))
+        if proved is not fault:
+            fault = proved
+            reading = replace(reading, fault=fault)
     if reading is None or fault is None:
         path = "status" if wait is None and verdict is None else "header"
         fault = _bare(status, wait, path)

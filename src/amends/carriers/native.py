@@ -116,6 +116,8 @@ _STATUS = Origin("a2a", "status_message")
 _RPC = Origin("jsonrpc", "jsonrpc_error", "transport")
 
 _LONGEST = 1024
+_NOT_FOUND = 404
+_JSONRPC = "jsonrpc"
 _LONGEST_REASON = 64
 _MAX_FIELDS = 100
 
@@ -130,6 +132,8 @@ def read(document: Any, via: str | None, vendor: str | None = None) -> Reading |
         vendor: the service that the tool or agent calls, if known: its answers may be quoted.
 
     """
+    if via == "http" and type(document) is dict and integer(document.get("status")) != _NOT_FOUND:
+        return None
     found = as_dict(plain(document))
     if found is None:
         return None
@@ -177,10 +181,12 @@ def _status_text(task: dict[str, Any]) -> str:
 
 def _unknown_session(response: dict[str, Any]) -> Reading | None:
     """Read MCP's 404 with a JSON-RPC error: nothing ran, and the call succeeds in a new session."""
-    if integer(response.get("status")) != 404:
+    if integer(response.get("status")) != _NOT_FOUND:
         return None
     body = response.get("body")
     if isinstance(body, str | bytes | bytearray):
+        if (_JSONRPC not in body) if isinstance(body, str) else (_JSONRPC.encode() not in bytes(body)):
+            return None
         try:
             body = read_json(body)
         except Unreadable:

@@ -192,7 +192,7 @@ def _answer(document: Any, status: int | None, vendor: str | None) -> Fault | No
     if stated is not None:
         return http.read({"status": stated, "headers": {}, "body": document}, vendor=vendor).fault
     if undecided is None:
-        return None
+        return next(filter(None, map(_by_field, (document, *bodies))), None)
     if (word := (undecided.details or {}).get("code")) is not None and (
         named := _status_named(word)
     ) is not None:
@@ -206,6 +206,22 @@ def _answer(document: Any, status: int | None, vendor: str | None) -> Fault | No
         more = {"field": undecided.field, "details": undecided.details, "trace_id": undecided.trace_id}
         return replace(fault_of(INVALID, origin=undecided.origin, **more), message=undecided.message)
     return undecided if undecided.details else None
+
+
+def _by_field(body: Any) -> Fault | None:
+    """Return the fault of a document that says nothing but what is wrong with a field of the request."""
+    from amends.vendors.reading import beside
+
+    one = body[0] if isinstance(body, list) and body else body
+    said = beside(one, {}) if isinstance(one, dict) else None
+    if said is None or said.field is None:
+        return None
+    word = next(iter(said.words()), None)
+    fault = fault_of(INVALID, field=said.field, trace_id=said.trace_id, origin=Origin("vendor", "body"))
+    fault = replace(
+        fault, message=said.message or fault.message, details=None if word is None else {"code": word}
+    )
+    return None if _names_a_server(fault) else fault
 
 
 _UNKNOWN = "INTERNAL_ERROR"
@@ -226,7 +242,17 @@ def _names_a_server(fault: Fault) -> bool:
 
 
 _PHRASES = {each.phrase.lower(): each.value for each in HTTPStatus if each.value >= _FIRST}
-_NAMING = ("error", "title", "reason", "statusText", "status", "message", "detail")
+_PHRASES |= {
+    "unauthenticated": 401,
+    "invalid argument": 400,
+    "permission denied": 403,
+    "already exists": 409,
+    "resource exhausted": 429,
+    "deadline exceeded": 504,
+    "unavailable": 503,
+}
+"""The names of gRPC's codes, which titles have in words."""
+_NAMING = ("error", "title", "reason", "statusText", "status", "message", "detail", "code", "name", "type")
 
 
 def _by_phrase(body: Any) -> int | None:

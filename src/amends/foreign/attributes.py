@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import PurePath
 from sys import stdlib_module_names
 
 from amends.core.wire import Unreadable, read
 from amends.foreign.safe_attr import attribute
 
-__all__ = ["body_of", "headers_of", "status_of", "unlisted", "usual"]
+__all__ = ["body_of", "headers_of", "is_installed", "status_of", "unlisted", "usual"]
 
-_STATUSES = ("status_code", "http_status", "response_code", "http_code", "statusCode", "status", "code")
+_STATUSES = (
+    *("status_code", "http_status", "http_status_code", "response_code", "http_code", "statusCode"),
+    *("status", "code"),
+)
 _OFTEN_OTHERS = frozenset({"status", "code"})
 """Names that exceptions use for other things, too."""
 _BODIES = (
@@ -25,7 +32,7 @@ _BODIES = (
         "info",
         "http_body",
     ),
-    *("content", "error_details", "errors", "response_data", "payload"),
+    *("content", "error_details", "errors", "response_data", "payload", "text"),
 )
 _HEADERS = ("headers", "litellm_response_headers", "response_headers", "http_headers")
 _WORDS = ("error_code", "code", "error_type", "error", "type", "reason")
@@ -82,8 +89,10 @@ def unlisted(exc: BaseException) -> dict[str, object] | None:
     a body. Exceptions of the application's own web framework are answers that it gives, and none that it got.
     """
     roots = {base.__module__.partition(".")[0] for base in type(exc).__mro__}
-    if not _FRAMEWORKS.isdisjoint(roots) or roots <= stdlib_module_names - {"__main__"}:
+    if not _FRAMEWORKS.isdisjoint(roots):
         return None
+    if roots <= stdlib_module_names - {"__main__"}:
+        return _framed(exc)
     status = status_of(exc)
     if status is None or status < _FAILED:
         return None
@@ -96,13 +105,57 @@ def unlisted(exc: BaseException) -> dict[str, object] | None:
     wait = next((value for name in _WAITS if isinstance(value := attribute(exc, name), (int, float))), None)
     if not headers and wait is not None and not isinstance(wait, bool):
         headers = {"retry-after": str(wait)}
-    # A bare number may be anything's: the application's own exceptions have a `status_code`, too.
-    if not headers and body is None:
+    # A bare number may be anything's: the application's own exceptions have a `status_code`, too. One under a name that means
+    # nothing else counts in a class of an installed package.
+    plain_name = status_of(exc, without=_OFTEN_OTHERS) is not None
+    if not headers and body is None and not (plain_name and is_installed(type(exc).__module__)):
         return None
     is_problem = isinstance(body, dict) and "title" in body
-    if not carried and not is_problem and status_of(exc, without=_OFTEN_OTHERS) is None:
+    if not carried and not is_problem and not plain_name:
         return None
     return {"status": status, "headers": headers, "body": body, "carried": carried}
+
+
+@lru_cache(maxsize=1024)
+def is_installed(module: str) -> bool:
+    """
+    Return whether a module belongs to an installed package, and not to the application.
+
+    >>> is_installed("msgspec"), is_installed("__main__")
+    (True, False)
+    """
+    home = sys.modules.get(module.partition(".")[0])
+    path = getattr(home, "__file__", None) or next(iter(getattr(home, "__path__", ())), "")
+    return not {"site-packages", "dist-packages"}.isdisjoint(PurePath(str(path)).parts)
+
+
+_FRAME = re.compile(r"(?:Error code: |Request failed with status code )([45][0-9]{2})(?:: | - |$)")
+_MAX_TEXT = 65536
+
+
+def _framed(exc: BaseException) -> dict[str, object] | None:
+    """
+    Read an exception of a built-in class that an installed package raised with the answer as its text (exa_py: ValueError).
+
+    The text has to be a frame that SDKs write, with nothing or JSON after it. It stays in the process.
+    """
+    place = exc.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    said = exc.args[0] if len(exc.args) == 1 else None
+    if place is None or not isinstance(said, str) or len(said) > _MAX_TEXT:
+        return None
+    frame = _FRAME.match(said)
+    if frame is None or not is_installed(str(place.tb_frame.f_globals.get("__name__"))):
+        return None
+    rest = said[frame.end() :]
+    try:
+        body = read(rest) if rest else None
+    except Unreadable:
+        return None
+    if body is not None and not isinstance(body, (dict, list)):
+        return None
+    return {"status": int(frame[1]), "headers": {}, "body": body, "carried": False}
 
 
 def _parsed_body(exc: BaseException) -> dict[str, object] | None:
@@ -115,7 +168,7 @@ def _parsed_body(exc: BaseException) -> dict[str, object] | None:
 
 
 _PROBLEM = ("type", "title", "detail", "instance")
-_WAITS = ("retry_after", "retry_after_seconds", "backoff")
+_WAITS = ("retry_after", "retry_after_seconds", "retry_after_s", "backoff")
 
 
 _FAILED = 400

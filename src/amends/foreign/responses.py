@@ -98,7 +98,7 @@ def _status_fault(exc: BaseException, vendor: str | None) -> Fault | None:
 
 def _unlisted_fault(exc: BaseException, vendor: str | None) -> Fault | None:
     """Return the fault of an exception of an SDK that no table names, by the status, headers and body that it keeps."""
-    if row_for_class(type(exc)) is not None:
+    if row_for_class(type(exc)) is not None and type(exc).__module__ != "builtins":
         return None
     response = unlisted(exc)
     if response is None:

@@ -1,8 +1,8 @@
 """
 Collect what the members of an error body say: code words, field, request id, document, wait and verdict.
 
-Services put the same facts under a few dozen names and nest them in a dozen ways. ROLES says what a member means and, for
-code words, how specific it is; NESTED says which members hold further objects. Everything else is ignored, prose included.
+Services put the same facts under a few dozen names and nest them in a dozen ways. The tables (data/reader.toml) say what a member
+means and, for code words, how specific it is, and which members hold further objects. Everything else is ignored, prose included.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from amends.core.hints import finite
 from amends.core.instants import date, duration, is_instant, number
 from amends.core.wire import TOO_DEEP, Unreadable, read
+from amends.vendors.registry import reader_tables
 
 __all__ = ["PER_DAY", "PER_MINUTE", "Evidence", "collect", "token"]
 
@@ -128,6 +129,11 @@ def _nested(
                 # The quota of a day. The one of a short time is RESOURCE_TEMPORARILY_EXHAUSTED.
                 evidence.ranked.append((-1000, PER_DAY))
             return
+        if name in _FIELD_LISTS:
+            if evidence.field is None and name in _BY_FIELD:
+                name_of_first: object = next(iter(value), None)
+                evidence.field = name_of_first if isinstance(name_of_first, str) else None
+            return
         ranked = bool(evidence.ranked)
         collect(value, evidence, rank, depth + 1)
         if name in _BY_FIELD and evidence.field is None and depth < 3:
@@ -161,30 +167,17 @@ def _nested(
                 evidence.message = item
 
 
-_FIELD_LISTS = frozenset(
-    {
-        *("invalid_fields", "invalidFields", "invalid-params", "invalidParams", "invalid_params"),
-        *("fieldValidationErrors", "fieldErrors", "field_errors", "validationErrors", "validation_errors"),
-        "issues",
-    }
-)
+_TABLES = reader_tables()
+_FIELD_LISTS = frozenset(_TABLES["fields"]["lists"].split())
 """Members with an array of objects that each name a field and say what is wrong with it."""
-_FIELD_NAMES = (
-    "field",
-    "name",
-    "fieldName",
-    "pointer",
-    "param",
-    "property",
-    "path",
-    "propertyPath",
-    "jsonPath",
-)
+_FIELD_NAMES = tuple(_TABLES["fields"]["names"].split())
 
 
 def _field_of(items: list[object]) -> str | None:
     """Return the field that the first object of an array names."""
     first = items[0] if items else None
+    if isinstance(first, str):
+        return first or None
     if not isinstance(first, dict):
         return None
     for name in _FIELD_NAMES:
@@ -203,7 +196,7 @@ def _links(items: list[object], evidence: Evidence) -> None:
             _page("href", item.get("href"), evidence, 0, 0)
 
 
-_BY_FIELD = frozenset({"errors", "details", "parameters"})
+_BY_FIELD = frozenset(_TABLES["fields"]["objects"].split())
 """Members that may hold an object whose names are those of fields."""
 
 
@@ -458,27 +451,8 @@ def _wait(name: str, value: object, evidence: Evidence, rank: int, depth: int) -
         evidence.wait = (0, float(amount))
 
 
-_MILLISECONDS = frozenset(
-    {
-        *("retry_after_ms", "retryAfterMs", "retry_after_millis"),
-        *("retry_after_milliseconds", "retryAfterMilliseconds"),
-    }
-)
-_INSTANTS = frozenset(
-    {
-        *(
-            "resets_at",
-            "reset_at",
-            "resetsAt",
-            "resetAt",
-            "reset",
-            "reset_time",
-            "resetTime",
-            "rateLimitNext",
-        ),
-        *("retry_at", "retryAt"),
-    }
-)
+_MILLISECONDS = frozenset(_TABLES["facts"]["milliseconds"].split())
+_INSTANTS = frozenset(_TABLES["facts"]["instant"].split())
 
 
 def _limit(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
@@ -504,9 +478,16 @@ def _data(name: str, value: object, evidence: Evidence, rank: int, depth: int) -
             collect(first, evidence, rank, depth + 1)
         return
     _limit(name, value, evidence, rank, depth)
+    for inner in _DATA:
+        # tRPC: {"error": {"code": -32029, "data": {"code": "TOO_MANY_REQUESTS", "httpStatus": 429}}}.
+        if isinstance(value, dict) and inner in value:
+            _status(inner, value[inner], evidence, rank, depth, says=False)
     wrong = value.get("params") if isinstance(value, dict) else None
     if evidence.field is None and isinstance(wrong, dict):
         evidence.field = next((each for each in wrong if isinstance(each, str)), None)
+
+
+_DATA = ("httpStatus", "http_status", "statusCode", "status_code", "status")
 
 
 def _context(name: str, value: object, evidence: Evidence, rank: int, depth: int) -> None:
@@ -534,186 +515,39 @@ _ALONE = 80
 
 _Add = Callable[[str, object, Evidence, int, int], None]
 
-# Member → (what adds it, rank). The smaller the rank of a code word, the more specific it is.
-ROLES: dict[str, tuple[_Add, int]] = {
-    **dict.fromkeys(("decline_code", "policyName", "limit_source"), (_word, 5)),
-    "exceptionCode": (_word, 10),
-    **dict.fromkeys(("issue", "error_subcode", "subcode", "subErrorCode", "subErrorType"), (_word, 8)),
-    **dict.fromkeys(("reason", "subCategory"), (_word, 20)),
-    **dict.fromkeys(
-        (
-            "error_code",
-            "errorCode",
-            "errorcode",
-            "errcode",
-            "err_code",
-            "ErrorCode",
-            "ECODE",
-            "o:errorCode",
-            "api_error_code",
-        ),
-        (_word, 19),
-    ),
-    "errorClass": (_word, 21),
-    # Arango, Trino and Worldpay, Constant Contact, Azure DevOps, Grafana.
-    **dict.fromkeys(("errorNum", "errorName", "error_key", "typeKey", "messageId"), (_word, 18)),
-    "errorId": (_error_id, 22),
-    **dict.fromkeys(("tag", "error_tag"), (_word, 23)),
-    **dict.fromkeys(("error_type", ".tag"), (_word, 24)),
-    **dict.fromkeys(("__type",), (_word, 28)),
-    **dict.fromkeys(("code", "Code", "serviceErrorCode"), (_word, _CODE)),
-    **dict.fromkeys(("errorType", "error_name"), (_word, 34)),
-    **dict.fromkeys(("name", "resultCode", "classification"), (_word, 36)),
-    **dict.fromkeys(("type", "Type"), (_word, _TYPE)),
-    **dict.fromkeys(("category", "errorCategory"), (_word, 42)),
-    "status": (_status, 45),
-    "statusCode": (_status, 46),
-    "status_code": (_status, 46),
-    **dict.fromkeys(
-        ("http_status", "httpStatus", "http_code", "httpCode", "http_status_code"), (_status, 46)
-    ),
-    "cod": (_status, 46),
-    "error": (_word, 32),
-    "id": (_word, 60),
-    **dict.fromkeys(
-        (
-            "message",
-            "msg",
-            "Message",
-            "error_description",
-            "errorMessage",
-            "error_message",
-            "err_msg",
-            "errmsg",
-            "error_msg",
-            "status_msg",
-            "errorSummary",
-            "exceptionMessage",
-        ),
-        (_message, 0),
-    ),
-    **dict.fromkeys(("description", "detail", "longMessage", "err", "faultstring"), (_description, 0)),
-    **dict.fromkeys(
-        ("param", "field", "target", "parameter", "pointer", "location", "property", "path"), (_field, 0)
-    ),
-    **dict.fromkeys(
-        ("fields", "propertyName", "fieldName", "api_name", "var_name", "argument_name", "propertyPath"),
-        (_field, 0),
-    ),
-    **dict.fromkeys(
-        ("request_id", "requestId", "RequestId", "request-id", "debug_id", "correlationId", "fbtrace_id"),
-        (_trace, 0),
-    ),
-    **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_trace, 0)),
-    **dict.fromkeys(
-        (
-            "RequestID",
-            "pspReference",
-            "requestID",
-            "x_request_id",
-            "traceID",
-            "trackingId",
-            "log_id",
-            "clerk_trace_id",
-            "transactionId",
-        ),
-        (_trace, 0),
-    ),
-    **dict.fromkeys(
-        ("doc_url", "documentation_url", "more_info", "moreInfo", "help", "helpUrl", "docs"), (_page, 0)
-    ),
-    **dict.fromkeys(("doc_uri", "url", "information_link", "doc_link", "docs_url", "about"), (_page, 0)),
-    **dict.fromkeys(("documentation", "link", "errorLink", "help_url", "documentationUrl"), (_page, 0)),
-    **dict.fromkeys(("docUrl", "docsUrl", "helpLink", "info_url", "reference"), (_page, 0)),
-    **dict.fromkeys(
-        (
-            "retry_after",
-            "retryAfter",
-            "retry_after_seconds",
-            "retryAfterSeconds",
-            "estimated_time",
-            "interval",
-        ),
-        (_wait, 0),
-    ),
-    **dict.fromkeys(
-        ("resets_in_seconds", "retry_in_seconds", "retryDelay", "retry_delay", "retry_in", "ratelimit"),
-        (_wait, 0),
-    ),
-    **dict.fromkeys(
-        ("ThrottleSeconds", "throttleSeconds", "backoff_seconds", "wait_seconds"),
-        (_wait, 0),
-    ),
-    # The last two: Close and Stack Exchange.
-    **dict.fromkeys(
-        ("retry-after", "Retry-After", "retry_after_secs", "reset_in", "resetIn", "rate_reset", "backoff"),
-        (_wait, 0),
-    ),
-    **dict.fromkeys(("rate_limit", "rateLimit", "rate"), (_limit, 0)),
-    "data": (_data, 0),
-    "context_info": (_context, 0),
-    "meta": (_meta, 0),
-    **dict.fromkeys((*_MILLISECONDS, *_INSTANTS), (_wait, 0)),
-    **dict.fromkeys(
-        ("retryable", "isRetryable", "is_retryable", "retriable", "is_transient", "shouldRetry"),
-        (_verdict, 0),
-    ),
-    "durability": (_durability, 0),
-    **dict.fromkeys(("quotaId", "quota_id", "quota_limit", "quotaLimit"), (_quota, 0)),
-    "raw": (_quote, 0),
-    # Their meaning depends on other members of the object.
-    **dict.fromkeys(("flagged_input", "loc", "value", "guardrails", "patterns"), (_whole, 0)),
+_FACTS: dict[str, _Add] = {
+    "message": _message,
+    "description": _description,
+    "field": _field,
+    "request": _trace,
+    "docs": _page,
+    "verdict": _verdict,
+    "durability": _durability,
+    "quota": _quota,
+    "quoted": _quote,
+    "limit": _limit,
+    "data": _data,
+    "context": _context,
+    "meta": _meta,
+    "several": _whole,
+    **dict.fromkeys(("wait", "milliseconds", "instant"), _wait),
 }
 
-# Member with an object or an array of objects → what is added to the rank of code words inside it.
-NESTED: dict[str, int] = {
-    "error": 0,
-    "Error": 0,
-    "errors": -12,
-    "error_details": -30,
-    "o:errorDetails": -30,
-    "error_data": 0,
-    "error_extra": 0,
-    "reason": 0,
-    "sys": 0,
-    "innererror": -100,
-    "innerError": -100,
-    "inner_error": -100,
-    "details": -50,
-    "detail": -5,
-    "metadata": -60,
-    "extensions": -26,
-    "parameters": 0,
-    "root_cause": -15,
-    # FHIR: an OperationOutcome.
-    "issue": 0,
-    "fault": 0,
-    "Fault": 0,
-    "limit": 0,
-    "availability": 0,
-    "CancellationReasons": -20,
-    "errorCode": 0,
-    "quotaErrorDetails": 0,
-    "causes": 20,
-    "json": 0,
-    "odata.error": 0,
-    # OpenStack, and HAL.
-    "NeutronError": 0,
-    "_embedded": 0,
-    "violations": -50,
-    "fieldViolations": 0,
-    "field_violations": 0,
-    "links": 0,
-    "Response": 0,
-    **dict.fromkeys(_FIELD_LISTS, 0),
-    "source": 0,
-    "path": -3,
-    "context": 0,
-    "body": 0,
-    "response": 0,
-}
 
-# Both tables in one, because every member is looked up: (added rank or None, what adds it, rank).
-_MEMBERS: dict[str, tuple[int | None, _Add | None, int]] = {
-    name: (NESTED.get(name), *ROLES.get(name, (None, 0))) for name in (*ROLES, *NESTED)
-}
+def _members() -> dict[str, tuple[int | None, _Add | None, int]]:
+    """Return name → (what is added to the rank of words inside, what adds the member, its rank), as data/reader.toml says."""
+    ranked = {"words": _word, "numbers_or_ids": _error_id, "statuses": _status}
+    roles: dict[str, tuple[_Add, int]] = {
+        name: (add, int(rank))
+        for table, add in ranked.items()
+        for rank, names in _TABLES[table].items()
+        for name in names.split()
+    }
+    roles |= {name: (add, 0) for fact, add in _FACTS.items() for name in _TABLES["facts"][fact].split()}
+    inside: dict[str, int] = dict.fromkeys(_FIELD_LISTS, 0)
+    inside |= {name: int(rank) for rank, names in _TABLES["inside"].items() for name in names.split()}
+    return {name: (inside.get(name), *roles.get(name, (None, 0))) for name in (*roles, *inside)}
+
+
+_MEMBERS = _members()
+"""One table, because every member of a body is looked up in it."""

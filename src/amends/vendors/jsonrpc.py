@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from amends.core.fault import Fault
 from amends.core.meanings import INTERNAL, INVALID, NOT_FOUND, RATE, SIGN_IN
-from amends.vendors.evidence import Evidence
+from amends.vendors.evidence import Evidence, collect
+from amends.vendors.meaning import by_status
 from amends.vendors.reading import build
 
 __all__ = ["read_error"]
@@ -35,5 +36,15 @@ def read_error(error: dict[str, object]) -> Fault | None:
         return None
     evidence = Evidence(proved=code in _REFUSED)
     message = error.get("message")
+    data = error.get("data")
+    said = collect({"data": data}, Evidence()) if isinstance(data, dict) else evidence
     evidence.message = message if isinstance(message, str) else ""
-    return build(_NUMBERS.get(code, INTERNAL), None, evidence, "jsonrpc", str(code), None, None)
+    meaning = _NUMBERS.get(code)
+    status = code if _FAILED <= code <= _LAST else said.status
+    if status is not None and (meaning is None or meaning is INTERNAL):
+        # Alchemy: 429; tRPC: {"code": -32029, "data": {"httpStatus": 429}}.
+        return build(by_status(status, None, False), status, evidence, "jsonrpc", str(code), None, None)
+    return build(meaning or INTERNAL, None, evidence, "jsonrpc", str(code), None, None)
+
+
+_FAILED, _LAST = 400, 599

@@ -6,35 +6,27 @@ import re
 from collections.abc import Mapping
 from enum import IntEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 from amends.core.enums import Recovery
 from amends.core.meanings import (
-    ABORTED,
-    BAD_KEY,
     CARD,
-    CONFLICT,
-    CONTENT_REFUSED,
-    CONTEXT_TOO_LONG,
-    DISABLED,
-    FORBIDDEN,
     IN_PROGRESS,
     INVALID,
-    NOT_FOUND,
+    MEANINGS,
     NOT_SENT,
     OVERLOADED,
     PERMANENT,
     QUOTA,
     RATE,
-    STEP_UP,
     TIMEOUT,
     TOKEN_EXPIRED,
-    TOO_LARGE,
     UNAVAILABLE,
     Meaning,
 )
 from amends.vendors.evidence import PER_DAY, PER_MINUTE
 from amends.vendors.model import Vendor
-from amends.vendors.registry import Index, index
+from amends.vendors.registry import Index, index, reader_tables
 
 __all__ = ["STATUSES", "Sender", "by_form", "by_status", "by_words", "first_word", "fits", "is_known"]
 
@@ -61,165 +53,10 @@ STATUSES: dict[int, Meaning] = {
 _WAITING: dict[int, Meaning] = {402: RATE, 403: RATE, 409: IN_PROGRESS, 413: RATE}
 """Refusals that name a wait: the same call succeeds later."""
 
-_FORMS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
-    (
-        re.compile(
-            r"(?:spend|credit|billing|budget|balance)\w*[-_.:]?\w*"
-            r"(?:limit|exceed|exhaust|deplet|insufficient|reached|low\b|required)"
-            r"|(?:insufficient|out_?of|not_?enough|no|no[-_]?more)[-_]?(?:quota|credit|balance|funds)"
-            r"|(?:balance|credits?|funds|quota)[-_]?(?:is[-_]?)?not[-_]?enough"
-            r"|exceed\w*[-_]?quota|over[-_]?quota|(?:^|[-_])cap[-_](?:exceeded|reached)|free[-_]?(?:usage|tier|plan|quota)[-_]?\w*(?:limit|exceed|exhaust|reached|ended)|arrears?|arrearage|overdue|free_?tier_?only|monthly[-_]?request"
-            r"|(?:usage|plan|subscription|storage)[-_]?limits?[-_]?(?:exceed|reach|exhaust)"
-            r"|quota[-_]?\w*(?:exceed|exhaust|reached)|resource_limit_(?:exceeded|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
-            re.IGNORECASE,
-        ),
-        QUOTA,
-    ),
-    (
-        re.compile(
-            r"rate[-_.]?limit|throttl|too[-_]?many[-_]?(?:[a-z]+[-_])?(?:requests|calls|concurrent)|slow[-_]?down"
-            r"|(?:invocation|hourly|burst|qps|concurren(?:cy|t))\w*[-_]?limit|frequency[-_]?limit"
-            r"|concurrent[-_]?\w*exceed",
-            re.IGNORECASE,
-        ),
-        RATE,
-    ),
-    (
-        re.compile(
-            r"overload|capacity[-_]?exceeded|no[-_]?capacity|server[-_]?busy|queue[-_]?full", re.IGNORECASE
-        ),
-        OVERLOADED,
-    ),
-    (
-        re.compile(
-            r"context[-_]?(?:length|window|size)\w*|(?:prompt|input)[-_]?(?:is[-_])?too[-_]?long",
-            re.IGNORECASE,
-        ),
-        CONTEXT_TOO_LONG,
-    ),
-    (
-        re.compile(
-            r"content[-_]?(?:policy|filter|moderat|block)|safety[-_]?(?:block|violation)|^moderation|guardrail"
-            r"|(?:sensitive|prohibited|illegal|inappropriate|unsafe|harmful)[-_]?(?:content|prompt|image|input)"
-            r"|data[-_]?inspection",
-            re.IGNORECASE,
-        ),
-        CONTENT_REFUSED,
-    ),
-    (
-        re.compile(
-            r"(?:token|session|jwt|credentials?)[-_]?(?:has[-_])?expired|expired[-_]?(?:\w+?[-_]?)?(?:token|session|jwt)",
-            re.IGNORECASE,
-        ),
-        TOKEN_EXPIRED,
-    ),
-    (
-        re.compile(
-            r"(?:account|user|subscription|organi[sz]ation|team|tenant|project)[-_]?(?:is[-_]?|has[-_]?been[-_]?)?"
-            r"(?:suspended|disabled|deactivated|banned|blocked|closed|terminated)",
-            re.IGNORECASE,
-        ),
-        DISABLED,
-    ),
-    (
-        re.compile(
-            r"concurrent[-_]?idempoten|idempoten\w*[-_](?:in[-_]?progress|in[-_]?use|conflict_in)"
-            r"|transient[-_]?state|simultaneous[-_]?request"
-            r"|(?:request|operation|update|deployment|deletion|creation|migration)[-_]?(?:already[-_]?)?in[-_]?progress",
-            re.IGNORECASE,
-        ),
-        IN_PROGRESS,
-    ),
-    (re.compile(r"optimistic[-_]?lock", re.IGNORECASE), ABORTED),
-    (re.compile(r"^Neo\.TransientError\."), UNAVAILABLE),
-)
 _BROAD_STATUSES = frozenset({None, 200, 400, 422, 500})
 """Statuses that say no more than that the call failed. Under 500 only the last two of the broad forms count."""
-_WRONG = (
-    "invalid|missing|required|unknown|bad|wrong|expired|revoked|disabled|inactive|incorrect|unauthorized"
-    "|not[-_]?valid|does[-_]?not[-_]?exist|not[-_]?found"
-)
-_CREDENTIAL = (
-    r"(?:(?:api|access|secret|subscription)[-_]?keys?(?:[-_]?id)?|(?:api|access|auth|bearer|subscription|jwt|security)[-_]?token"
-    r"|jwt|credentials?|(?<![a-z_-])token)"
-)
-"""Names of what a caller proves its identity with; not of tokens that point to a page or a device."""
-_REFUSED = re.compile(
-    rf"(?:{_WRONG})[-_]?{_CREDENTIAL}$|(?<![a-z])(?:[a-z]+[-_])?{_CREDENTIAL}[-_]?(?:is[-_]?)?(?:{_WRONG})",
-    re.IGNORECASE,
-)
-_NO_KEY = re.compile(
-    r"(?:api|access|subscription)[-_]?key[-_]?(?:is[-_]?)?(?:missing|invalid|required|unknown)|(?:missing|invalid)[-_]?api[-_]?key",
-    re.IGNORECASE,
-)
-_BROAD: tuple[tuple[re.Pattern[str], Meaning], ...] = (
-    (_REFUSED, BAD_KEY),
-    (re.compile(r"not[-_]?found|does[-_]?not[-_]?exist|^no[-_]?such[-_]?", re.IGNORECASE), NOT_FOUND),
-    (
-        re.compile(
-            r"already[-_]?exist|^duplicate|(?:in[-_]?use|exists)(?:exception|fault)?$"
-            r"|invalid[a-z]+state(?:exception|fault)$",
-            re.IGNORECASE,
-        ),
-        CONFLICT,
-    ),
-    (
-        re.compile(
-            r"too_?(?:large|long|big)|(?:Size|Length|Complexity)(?:Limit)?Exceeded"
-            r"|exceeds?[-_]?max\w*[-_]?(?:size|length|resolution)",
-            re.IGNORECASE,
-        ),
-        TOO_LARGE,
-    ),
-    (
-        re.compile(
-            r"(?<!Token)(?<!Tokens)(?:LimitExceeded|(?:Count|Number)(?:Limit)?Exceeded)(?:Exception|Fault)?$"
-        ),
-        QUOTA,
-    ),
-    (re.compile(r"(?:access|permission)[-_]?denied|not[-_]?authorized", re.IGNORECASE), FORBIDDEN),
-    (re.compile(r"constraint[-_]?violation|validation[-_]?failed", re.IGNORECASE), INVALID),
-    (re.compile(r"time[-_]?out|timed_?out", re.IGNORECASE), TIMEOUT),
-    (
-        re.compile(
-            r"unavailable|no[-_](?:[a-z]+[-_])?(?:provider|worker|server|backend|instance|upstream|host)s?[-_]available",
-            re.IGNORECASE,
-        ),
-        UNAVAILABLE,
-    ),
-)
-_WITHOUT_STATUS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
-    (
-        re.compile(
-            r"(?<!char)(?<!characters)(?<!length)(?<!size)(?<!time)(?<!depth)(?<!complexity)(?<!rows)(?<!page)(?<!results)"
-            r"(?<!token)(?<!tokens)(?<!request)(?<!requests)(?<!offset)[-_]limit[-_]?(?:exceeded|reached)$",
-            re.IGNORECASE,
-        ),
-        QUOTA,
-    ),
-    (re.compile(r"[-_]already[-_][a-z]|[-_]conflict$", re.IGNORECASE), CONFLICT),
-    (
-        re.compile(r"(?:missing|insufficient)[-_]?scopes?|scopes?[-_]?(?:missing|required)", re.IGNORECASE),
-        STEP_UP,
-    ),
-    (
-        re.compile(r"(?:account|user|subscription|plan|tenant)[-_]?(?:is[-_]?)?inactive", re.IGNORECASE),
-        DISABLED,
-    ),
-    (re.compile(r"not[-_]?(?:allowed|permitted|approved|entitled)|forbidden", re.IGNORECASE), FORBIDDEN),
-    (
-        re.compile(
-            r"(?:^|[-_.])(?:invalid|missing)[-_.]|[-_](?:invalid|missing|mismatch|too_short)$|(?:not[-_]|un)supported",
-            re.IGNORECASE,
-        ),
-        INVALID,
-    ),
-    (re.compile(r"^(?:invalid|missing)[A-Z]"), INVALID),
-)
-"""Forms for a document without a status. Under one, the status says this as well."""
 _EXACT = frozenset({401, 402, 403, 404, 409, 410, 413, 415, 429})
 """Statuses that say more than a code word for "the request is wrong", such as the type of an error with an unknown code."""
-_ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _FORMS), re.IGNORECASE)
 
 
 class Sender(IntEnum):
@@ -271,18 +108,18 @@ def by_words(
         if kind is None and (len(word) > 3 or not word.isdecimal()):
             kind = _under(known.get(word), status, waiting)
             if kind is None or not fits(kind, status, waiting=waiting):
-                kind = by_form(word)
-            if kind is not None and not fits(kind, status, waiting=waiting):
-                kind = None
+                kind = _form(word, "any")
+                if kind is not None and not fits(kind, status, waiting=waiting):
+                    kind = None
             if kind is INVALID and status in _EXACT:
                 continue
-            if kind is None and status == _FORBIDDEN and _NO_KEY.search(word):
+            if kind is None and status == _FORBIDDEN:
                 # api.data.gov: 403 API_KEY_MISSING.
-                kind = BAD_KEY
+                kind = _form(word, "403")
             if kind is None and status in _BROAD_STATUSES:
-                kind = by_broad_form(word)
+                kind = _form(word, "broad")
                 if kind is None and (status is None or status < _FAILED):
-                    kind = by_last_form(word)
+                    kind = _form(word, "none")
                 if status == 500 and kind is not TIMEOUT and kind is not UNAVAILABLE:
                     kind = None
             if kind is None and vendor is not None and "." in word:
@@ -362,38 +199,65 @@ def first_word(words: list[str]) -> str | None:
     return number
 
 
-@lru_cache(maxsize=4096)
-def by_form(word: str) -> Meaning | None:
-    """
-    Return the kind that the form of an unknown code word shows, or None.
+class _Form(NamedTuple):
+    has: re.Pattern[str]
+    unless: re.Pattern[str] | None
+    meaning: Meaning
 
-    Services invent code words by the same few patterns (`org_spend_limit_exceeded`, `ModelOverloaded`). Only code words are
-    looked at, never messages.
-    """
+
+@lru_cache(maxsize=8)
+def _forms(under: str) -> tuple[re.Pattern[str], tuple[_Form, ...]]:
+    """Return what any form has, and the forms, that count under a status. They are compiled when a word is unknown for the first time."""
+    tables = reader_tables()
+    forms = []
+    for row in tables["forms"]:
+        if row["under"] == under:
+            case = 0 if row.get("exact") else re.IGNORECASE
+            found = [
+                "|".join(f"(?:{_with_parts(form, tables['parts'])})" for form in row.get(member, ()))
+                for member in ("forms", "unless")
+            ]
+            unless = re.compile(found[1], case) if found[1] else None
+            forms.append(_Form(re.compile(found[0], case), unless, MEANINGS[row["meaning"]]))
+    every = "|".join(f"(?:{form.has.pattern})" for form in forms)
+    return re.compile(every, re.IGNORECASE), tuple(forms)
+
+
+def _with_parts(form: str, parts: Mapping[str, str]) -> str:
+    for name, pattern in parts.items():
+        form = form.replace(f"{{{name}}}", pattern)
+    return form
+
+
+_CLASS = re.compile("(?<=[a-z])(?:Error|Exception|Fault)$")
+
+
+@lru_cache(maxsize=8192)
+def _form(word: str, under: str) -> Meaning | None:
     # An address is a type, which is compared as a whole.
-    if len(word) < 8 or "://" in word or _ANY.search(word) is None:
+    if len(word) < _SHORTEST or "://" in word:
         return None
-    return next(kind for pattern, kind in _FORMS if pattern.search(word))
+    every, forms = _forms(under)
+    for said in dict.fromkeys((word, _CLASS.sub("", word), word.replace(".", "_"))):
+        if every.search(said) is not None:
+            for form in forms:
+                if form.has.search(said) and not (form.unless is not None and form.unless.search(said)):
+                    return form.meaning
+    return None
 
 
 _SHORTEST = 7
 """The length of `timeout`."""
 
 
-@lru_cache(maxsize=4096)
-def by_broad_form(word: str) -> Meaning | None:
-    """Return the kind that a common ending or phrase in an unknown code word shows, or None."""
-    if len(word) < _SHORTEST or "://" in word:
-        return None
-    return next((kind for pattern, kind in _BROAD if pattern.search(word)), None)
+def by_form(word: str) -> Meaning | None:
+    """
+    Return the meaning that the form of an unknown code word shows, or None.
 
-
-@lru_cache(maxsize=4096)
-def by_last_form(word: str) -> Meaning | None:
-    """Return the kind that a code word shows in a document without a status (`invalid_position`), or None."""
-    if len(word) < _SHORTEST or "://" in word:
-        return None
-    return next((kind for pattern, kind in _WITHOUT_STATUS if pattern.search(word)), None)
+    Services invent code words by the same few patterns (`org_spend_limit_exceeded`, `ModelOverloaded`), which data/reader.toml
+    has. Only code words are looked at, never messages.
+    """
+    return _form(word, "any")
 
 
 def is_known(word: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from amends.core.enums import Actor, Recovery
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.executed import executed_as_proved, executed_by_status
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
@@ -21,69 +21,18 @@ from amends.vendors.evidence import Evidence, collect, token
 from amends.vendors.meaning import Sender, by_status, by_words, first_word
 from amends.vendors.model import Rule, Vendor
 from amends.vendors.protobuf import STATUSES
-from amends.vendors.registry import Index, index, is_service
+from amends.vendors.registry import Index, index, is_service, reader_tables
 
 __all__ = ["beside", "build", "own_wait", "read", "read_bare", "sender_of", "shape_of", "trace_of"]
 
-_TRACES = {
-    name: rank
-    for rank, name in enumerate(
-        (
-            *("x-request-id", "request-id", "x-amzn-requestid", "x-amz-request-id", "x-amzn-request-id"),
-            *(
-                "x-ms-request-id",
-                "x-github-request-id",
-                "apim-request-id",
-                "x-slack-req-id",
-                "paypal-debug-id",
-            ),
-            *(
-                "twilio-request-id",
-                "x-hubspot-correlation-id",
-                "x-zm-trackingid",
-                "atl-traceid",
-                "x-trace-id",
-            ),
-            *(
-                "x-correlation-id",
-                "x-ms-activity-id",
-                "x-goog-request-id",
-                "x-okta-request-id",
-                "x-ds-trace-id",
-                "x-transaction-id",
-            ),
-            *(
-                "x-dropbox-request-id",
-                "x-notion-request-id",
-                "x-fb-trace-id",
-                "dg-request-id",
-                "intuit_tid",
-                "apns-id",
-                "x-vercel-id",
-                "x-azure-ref",
-                "x-amz-cf-id",
-                "cf-ray",
-            ),
-        )
-    )
-}
-
-_TRACE_ENDS = (
-    *("request-id", "requestid", "trace-id", "traceid", "correlation-id", "trackingid"),
-    *("call-id", "-reqid", "-req-id", "-logid", "tracetoken"),
-)
-"""Ends of the names of other headers with a request id."""
-
-# Headers whose value is a code word, the most specific first.
-_WORDS = (
-    *("x-amzn-errortype", "x-amzn-query-error", "x-ms-error-code", "x-error-code", "ratelimit-reason"),
-    *("x-rate-limit-problem", "x-ratelimit-type", "x-clickhouse-exception-code", "x-vercel-error"),
-    "x-fal-error-type",
-)
-_VERDICTS = ("x-fal-retryable", "x-fal-needs-retry")
-"""Headers of one service that say whether a repeat can succeed."""
+_TABLES = reader_tables()
+_HEADERS = {name: tuple(names.split()) for name, names in _TABLES["headers"].items()}
+_TRACES = {name: rank for rank, name in enumerate(_HEADERS["request"])}
 _WORD_NAMES = frozenset(
-    {*_WORDS, *_VERDICTS, "www-authenticate", "payment-required", "grpc-status", "dg-error", "x-github-sso"}
+    {
+        *(*_HEADERS["words"], *_HEADERS["verdicts"]),
+        *("www-authenticate", "payment-required", "grpc-status", "dg-error", "x-github-sso"),
+    }
 )
 
 Waiter = Callable[[Mapping[str, str]], "float | None"]
@@ -339,57 +288,7 @@ def beside(body: dict[str, object], fields: Mapping[str, str]) -> Evidence:
     return evidence
 
 
-_BESIDE = frozenset(
-    {
-        *("error", "errors", "error_code", "error_type", "error_message", "error_description", "error_codes"),
-        *("errorCode", "errorType", "errorSummary", "errorLink", "errorId", "errorCauses", "errorMessages"),
-        *(
-            "code",
-            "type",
-            "status",
-            "statusCode",
-            "status_code",
-            "name",
-            "message",
-            "msg",
-            "detail",
-            "details",
-        ),
-        *("title", "instance", "object", "param", "ok", "success", "result", "messages", "data", "metadata"),
-        *(
-            "request_id",
-            "requestId",
-            "id",
-            "trace_id",
-            "correlation_id",
-            "correlationId",
-            "debug_id",
-            "trace",
-        ),
-        *(
-            "retryable",
-            "retry_after",
-            "retryAfter",
-            "links",
-            "more_info",
-            "documentation_url",
-            "kind",
-            "reason",
-        ),
-        *("timestamp", "path", "event_id", "sequence_number", "user_id", "openrouter_metadata", "parameters"),
-        *(
-            "created",
-            "model",
-            "provider",
-            "choices",
-            "usage",
-            "response",
-            "apiVersion",
-            "policyName",
-            "category",
-        ),
-    }
-)
+_BESIDE = frozenset(_TABLES["document"]["members"].split())
 """Members of bare error documents. A document with several others describes a resource."""
 
 
@@ -437,8 +336,8 @@ def _header(known: Index, name: str) -> tuple[int, bool, tuple[str, bool] | None
     """Return the rank of a header as a request id (99: it is none), whether it has a code word, and the service that sends it."""
     rank = _TRACES.get(name)
     if rank is None:
-        rank = 50 if name.endswith(_TRACE_ENDS) else 99
-    found = rank, name in _WORD_NAMES, known.header(name)
+        rank = 50 if name.endswith(_HEADERS["request_ends"]) else 99
+    found = rank, name in _WORD_NAMES or name.endswith(_HEADERS["words_ends"]), known.header(name)
     if len(known.seen) < _MAX_SEEN:
         known.seen[name] = found
     return found
@@ -448,13 +347,14 @@ _MAX_SEEN = 1024
 
 
 def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
-    for rank, name in enumerate(_WORDS):
+    others = (name for name in fields if name.endswith(_HEADERS["words_ends"]) and name not in _WORD_NAMES)
+    for rank, name in enumerate((*_HEADERS["words"], *others)):
         value = fields.get(name)
         if value:
             word = token(value.partition(";")[0].partition(":")[0].rpartition("#")[2].strip())
             if word is not None:
                 evidence.ranked.append((15 + rank, word))
-    for name in _VERDICTS:
+    for name in _HEADERS["verdicts"]:
         if fields.get(name) in {"true", "1", "false", "0"}:
             evidence.verdict = fields[name] in {"true", "1"}
     challenge = fields.get("www-authenticate", "")
@@ -515,10 +415,9 @@ def build(
     path: str = "body",
 ) -> Fault:
     """Return the fault of a kind, or of the status if there is none."""
-    least = executed_by_status(evidence.answered)
+    executed: Executed | None
     if kind is not None:
-        code, recovery, actor = kind.code, kind.recovery, kind.actor
-        executed = least if kind.executed is None else kind.executed
+        code, recovery, actor, executed = kind.code, kind.recovery, kind.actor, kind.executed
         if wait is None:
             wait = kind.wait
     else:
@@ -526,7 +425,9 @@ def build(
         code, recovery, actor, executed = row.code, row.recovery, row.actor, row.executed
         if evidence.verdict is True and recovery is not Recovery.TRANSIENT:
             recovery, actor = Recovery.TRANSIENT, row.actor_under(Recovery.TRANSIENT)
-    executed = executed_as_proved(executed, least, known=evidence.proved)
+    if executed is None or executed is Executed.NO:
+        least = executed_by_status(evidence.answered)
+        executed = executed_as_proved(executed or least, least, known=evidence.proved)
     if evidence.verdict is False and (recovery is Recovery.TRANSIENT or recovery is Recovery.UNCERTAIN):
         recovery, actor = Recovery.TERMINAL, Actor.OPERATOR
     if word is None or word[0] == "@":

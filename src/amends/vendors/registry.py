@@ -39,6 +39,8 @@ __all__ = [
     "is_service",
     "load_installed",
     "names",
+    "number_tables",
+    "reader_tables",
     "vendor",
     "vendor_of_host",
     "vendor_of_origin",
@@ -59,6 +61,8 @@ class _Compiled(msgspec.Struct):
     services: msgspec.Raw
     exceptions: msgspec.Raw
     meanings: msgspec.Raw
+    reader: msgspec.Raw
+    numbers: msgspec.Raw
 
 
 class Rules:
@@ -553,6 +557,32 @@ def vendor_of_origin(origin: str) -> str | None:
     if parts.scheme != "https" or port not in {None, 443} or host is None:
         return None
     return vendor_of_host(host)
+
+
+@lru_cache(maxsize=1)
+def reader_tables() -> dict[str, Any]:
+    """
+    Return what holds for every sender: the meanings of members and headers, and the forms of code words (data/reader.toml).
+
+    >>> reader_tables()["words"]["28"]
+    '__type'
+    """
+    return msgspec.json.decode(_BOOK.document().reader, type=dict[str, Any])
+
+
+@lru_cache(maxsize=1)
+def number_tables() -> dict[str, dict[str, Meaning]]:
+    """
+    Return protocol → number or name → meaning (data/libraries.toml).
+
+    >>> number_tables()["sqlstate"]["40001"[:2]].name
+    'aborted'
+    """
+    tables = msgspec.json.decode(_BOOK.document().numbers, type=dict[str, dict[str, str]])
+    return {
+        name: {word: MEANINGS[meaning] for meaning, words in table.items() for word in words.split()}
+        for name, table in tables.items()
+    }
 
 
 @lru_cache(maxsize=1)

@@ -432,13 +432,14 @@ def _wrong_exceptions(file: ServiceFile) -> Iterator[str]:
                 yield f"exceptions[{place}]: there is no meaning {shown(meaning)}"
 
 
-def compiled(folder: Path, libraries: Path) -> bytes:
+def compiled(folder: Path, libraries: Path, reader: Path) -> bytes:
     """
-    Return the document of the wheel: the meanings, the service files of a folder, and the exception classes.
+    Return the document of the wheel: the meanings, the service files of a folder, the exception classes, and the tables of the reader.
 
     Examples are left out, because they are tests. There is a line for each service.
     """
-    services, exceptions = [], list(parsed(libraries)["exceptions"])
+    services, shared = [], parsed(libraries)
+    exceptions = list(shared["exceptions"])
     for path in sorted(folder.glob("*.toml")):
         file = parsed(path)
         exceptions += file.pop("exceptions", ())
@@ -457,6 +458,8 @@ def compiled(folder: Path, libraries: Path) -> bytes:
         "meanings": _lines("{", "}", (f"{_json(name)}:{_json(row)}" for name, row in meanings.items())),
         "services": _lines("[", "]", map(_json, services)),
         "exceptions": _lines("[", "]", (_json(_packed(row)) for row in exceptions)),
+        "reader": _json(_on_one_line(parsed(reader))),
+        "numbers": _json(_on_one_line(shared["numbers"])),
     }
     body = ",\n".join(f'"{name}":{text}' for name, text in parts.items())
     return f'{{"format":1,\n{body}}}\n'.encode()
@@ -464,6 +467,15 @@ def compiled(folder: Path, libraries: Path) -> bytes:
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _on_one_line(value: Any) -> Any:
+    """Return a value whose texts have single spaces where they had line breaks."""
+    if isinstance(value, dict):
+        return {name: _on_one_line(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_on_one_line(each) for each in value]
+    return " ".join(value.split()) if isinstance(value, str) else value
 
 
 def _lines(begin: str, end: str, items: Iterator[str] | map[str]) -> str:

@@ -31,7 +31,7 @@ from amends.vendors.markup import is_error_document, is_soap_fault, part_failed
 from amends.vendors.meaning import by_words, first_word
 from amends.vendors.model import Rule
 from amends.vendors.reading import build, own_wait, read, read_bare, sender_of, trace_of
-from amends.vendors.registry import index, is_service
+from amends.vendors.registry import index, is_service, reader_tables
 from amends.vendors.streams import read_binary, read_stream
 
 __all__ = ["read_success"]
@@ -172,43 +172,19 @@ def _failure(
     kind = body.get("object")
     if not _JOBS.isdisjoint(body) or (kind is not None and not (isinstance(kind, str) and kind in _OBJECTS)):
         return None
-    if not isinstance(error.get("message"), str) and not isinstance(error.get("code"), (str, int)):
+    # Webhooks have such objects beside what they are about; an answer that has nothing else is one.
+    said = _SAID if len(body) > 1 else _SAID_ALONE
+    if not any(isinstance(error.get(name), (str, int)) for name in said):
         return None
     refused = body.get("ok") is False or body.get("success") is False
     return body, INVALID if refused else INTERNAL, None
 
 
+_SAID = ("message", "code")
+_SAID_ALONE = (*_SAID, "error_code", "errorCode", "error_msg", "error_message")
 _FLAGS_OF_FAILURE = frozenset({"error", "fail", "failure"})
 _IDLE: tuple[object, ...] = (None, [], {}, "")
-_FLAGGED = frozenset(
-    {
-        *(
-            "success",
-            "ok",
-            "status",
-            "stat",
-            "error",
-            "code",
-            "error_code",
-            "errorCode",
-            "err_code",
-            "errcode",
-        ),
-        *(
-            "message",
-            "msg",
-            "info",
-            "detail",
-            "details",
-            "description",
-            "reason",
-            "error_message",
-            "error_type",
-        ),
-        *("type", "retry_after", "retryAfter", "retryable", "field", "param", "documentation_url", "docs"),
-        *("request_id", "requestId", "trace_id", "traceId", "timestamp", "path", "meta", "data", "result"),
-    }
-)
+_FLAGGED = frozenset(reader_tables()["document"]["flagged"].split())
 """The members of an answer that says nothing but that the call failed."""
 
 
@@ -271,7 +247,8 @@ def _with_errors(
         faults = [_problem_of_x(item) for item in errors[:100] if isinstance(item, dict)]
         return partial(faults) if body.get("data") else faults[0]
     graphql = "data" in body or any(
-        isinstance(item, dict) and ("extensions" in item or "locations" in item or "path" in item)
+        isinstance(item, dict)
+        and ("extensions" in item or "locations" in item or isinstance(item.get("path"), list))
         for item in errors
     )
     if not graphql and set(body) <= {"data", "errors", "extensions"}:
@@ -308,6 +285,12 @@ def _graphql_error(
     plain = {name: value for name, value in item.items() if name not in {"path", "locations"}}
     evidence = collect(plain, Evidence(proved=is_service(vendor)))
     vendor = vendor or sender_of(fields)
+    extensions = item.get("extensions")
+    if not evidence.ranked and isinstance(extensions, dict):
+        # A service may have a member of its own there: {"contentful": {"code": "…"}}.
+        for inner in list(extensions.values())[:_NAMESPACES]:
+            if isinstance(inner, dict):
+                collect(inner, evidence)
     words = evidence.words()
     known = index()
     found = by_words(words, None, known.vendors.get(vendor or "graphql"), known)
@@ -318,6 +301,9 @@ def _graphql_error(
     return build(
         kind, None, evidence, vendor or "graphql", found[1] if found else first_word(words), wait, None
     )
+
+
+_NAMESPACES = 8
 
 
 def _cost_wait(body: dict[str, object]) -> float | None:
@@ -337,16 +323,27 @@ def _cost_wait(body: dict[str, object]) -> float | None:
 
 
 def _user_errors(body: dict[str, object], vendor: str | None) -> Fault | None:
-    """Read Shopify's user errors: `data.<mutation>.userErrors`."""
+    """Read the errors of a mutation: `data.<mutation>.userErrors` of Shopify, `errors` of Saleor, beside nothing that it made."""
     data = body.get("data")
     for value in data.values() if isinstance(data, dict) else ():
-        errors = value.get("userErrors") if isinstance(value, dict) else None
-        if isinstance(errors, list) and errors and isinstance(errors[0], dict) and "message" in errors[0]:
-            said = {"message": errors[0]["message"], "code": errors[0].get("code")}
-            evidence = collect(said, Evidence(proved=is_service(vendor)))
-            field = errors[0].get("field")
-            if isinstance(field, list):
-                field = ".".join(str(part) for part in field)
-            evidence.field = field if isinstance(field, str) else None
-            return build(INVALID, None, evidence, "shopify", first_word(evidence.words()), None, None)
+        if not isinstance(value, dict):
+            continue
+        found = next((name for name in value if name == "errors" or name.endswith("Errors")), "")
+        errors = value.get(found)
+        made = any(
+            each not in _IDLE for name, each in value.items() if not name.endswith(("rrors", "__typename"))
+        )
+        first = errors[0] if isinstance(errors, list) and errors else None
+        if not isinstance(first, dict) or "message" not in first or (made and found != "userErrors"):
+            continue
+        said = {"message": first["message"], "code": first.get("code")}
+        evidence = collect(said, Evidence(proved=is_service(vendor)))
+        field = first.get("field")
+        if isinstance(field, list):
+            field = ".".join(str(part) for part in field)
+        evidence.field = field if isinstance(field, str) else None
+        if found != "userErrors" and evidence.field is None and not evidence.ranked:
+            continue
+        sender = vendor or ("shopify" if found == "userErrors" else "graphql")
+        return build(INVALID, None, evidence, sender, first_word(evidence.words()), None, None)
     return None
