@@ -50,7 +50,16 @@ except ImportError as missing:
 
 from amends.bindings.model_calls import ModelCalls
 from amends.bindings.tool_arguments import by_function, by_schema
-from amends.bindings.tool_calls import AGAIN, Caller, Options, Run, ToolCalls, ToolFailure, check_description
+from amends.bindings.tool_calls import (
+    AGAIN,
+    Caller,
+    Options,
+    Run,
+    ToolCalls,
+    ToolFailure,
+    check_description,
+    unknown_tool_text,
+)
 from amends.core.wrong_calls import refuse_unknown
 from amends.errors import ValidationError
 from amends.serving.server_errors import modules_of
@@ -127,9 +136,7 @@ class Failures:
         """Return what the model reads about a tool that does not exist."""
         if problem.kind != "tool_not_found":
             return None
-        names = sorted(_TOOLS.get() or ())
-        known = f" There are: {', '.join(names)}." if names else ""
-        return f"There is no tool of this name, so nothing happened.{known}"
+        return unknown_tool_text(_TOOLS.get())
 
     def check(self, tool: FunctionTool) -> FunctionTool:
         """
@@ -208,7 +215,6 @@ class Failures:
 
 _TOOLS: ContextVar[tuple[str, ...]] = ContextVar("amends_openai_tools", default=())
 """The names of the tools in the last request to the model."""
-_MOST_NAMES = 50
 
 
 class _Recovered(Model):
@@ -248,7 +254,7 @@ class _Provider(ModelProvider):
 
 def _note_tools(args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
     tools = options.get("tools", args[3] if len(args) > 3 else ())
-    _TOOLS.set(tuple(str(each.name)[:64] for each in tools if hasattr(each, "name"))[:_MOST_NAMES])
+    _TOOLS.set(tuple(str(each.name) for each in tools if hasattr(each, "name")))
 
 
 def _is_agent(tool: FunctionTool) -> bool:

@@ -43,6 +43,7 @@ from amends.bindings.tool_calls import (
     ToolCalls,
     ToolFailure,
     check_description,
+    unknown_tool_text,
 )
 from amends.core.wrong_calls import refuse_unknown
 from amends.errors import RateLimitedError, ValidationError
@@ -132,6 +133,13 @@ class Failures(Plugin):
             text = await self._run(context).acheck(checked, received)
             yield ToolResultEvent(_tool_result(text, asked.get("toolUseId")))
             return
+        if context.tool is None:
+            text = unknown_tool_text(context.agent.tool_names)
+            unknown = _tool_result({"status": "error", "content": [{"text": text}]}, asked.get("toolUseId"))
+            # Strands runs nothing. Middleware of others sees the call as it does without us.
+            async for event in call_next(context):
+                yield event if not isinstance(event, ToolResultEvent) else ToolResultEvent(unknown)
+            return
         events: list[TypedEvent] = []
 
         async def call() -> object:
@@ -148,7 +156,7 @@ class Failures(Plugin):
                 call,
                 asking=(_Interrupted,),
                 restore=_restored,
-                failure_of=lambda answer: _returned_error(context.tool, answer),
+                failure_of=_returned_error,
                 read_only=_only_reads(context.tool),
                 directs=_is_agent(context.tool),
                 takes_again=AGAIN in received,
@@ -193,10 +201,9 @@ def _is_agent(tool: object) -> bool:
     )
 
 
-def _returned_error(tool: object, result: object) -> Exception | None:
-    """Return the failure that a result says. Without a tool of the name, nothing ran."""
-    failed = isinstance(result, Mapping) and result.get("status") == "error"
-    return ReturnedError(ran=tool is not None) if failed else None
+def _returned_error(result: object) -> Exception | None:
+    """Return the failure that a result says."""
+    return ReturnedError() if isinstance(result, Mapping) and result.get("status") == "error" else None
 
 
 class _Interrupted(Exception):

@@ -58,6 +58,7 @@ __all__ = [
     "ToolEffect",
     "ToolFailure",
     "check_description",
+    "unknown_tool_text",
 ]
 
 LOG = logger("amends.tools")
@@ -83,6 +84,20 @@ def check_description(name: str) -> str:
     return f"Find out whether an earlier call of {name} happened. Takes the same arguments, and does nothing else."
 
 
+def unknown_tool_text(names: Iterable[str]) -> str:
+    """
+    Return what the model reads about a tool that does not exist.
+
+    >>> unknown_tool_text(["pay"])
+    'There is no tool of this name, so nothing happened. There are: pay.'
+    """
+    known = sorted({str(name)[:64] for name in names})[:_MOST_NAMES]
+    there_are = f" There are: {', '.join(known)}." if known else ""
+    return f"There is no tool of this name, so nothing happened.{there_are}"
+
+
+_MOST_NAMES = 50
+"""Tools that are named to a model."""
 _SHOWN = 85
 """Characters of a tool's name and a code that fit into a text of 160 bytes."""
 _NOTHING = object()

@@ -66,7 +66,13 @@ def run(case: Case) -> None:
         failures = Failures(**case.options(lambda caller: caller.thread))
         checks = [failures.check(pay)] if case.checks else []
         pay = failures.guard(pay)
-    helper = [] if case.helper is None else [Agent(name="helper", tools=[pay], model=Scripted(case.helper))]
-    agent = Agent(name="first", tools=[pay, *checks], model=Scripted(case.model), handoffs=[*helper])
+
+    def model(scripted: Model) -> AgentsModel:
+        return Scripted(scripted) if case.alone else failures.model(Scripted(scripted))
+
+    helper = [] if case.helper is None else [Agent(name="helper", tools=[pay], model=model(case.helper))]
+    agent = Agent(name="first", tools=[pay, *checks], model=model(case.model), handoffs=[*helper])
     config = RunConfig(group_id=f"{case.user}/{case.session}")
+    if not case.alone:
+        config = failures.run_config(config)
     asyncio.run(Runner.run(agent, "pay order 17", run_config=config))
