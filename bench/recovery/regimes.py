@@ -182,7 +182,15 @@ class Simulation:
         added = 0.0 if hint is None else self.draw() * min(0.5 * hint, max(0.25, hint / 10))
         wait = added + (hint or 0.0)
         kept = (hint or 0.0) + min(added, 5.0)
-        held = controller.failed(self.now, op.sent, self.draw(), kind, kept, repeat=op.attempt > 1)
+        held = controller.failed(
+            self.now,
+            op.sent,
+            self.draw(),
+            kind,
+            kept,
+            repeat=op.attempt - 1,
+            waiting=len(process.queue),
+        )
         if op.attempt >= ATTEMPTS or (hint is not None and op.waited + hint > PATIENCE):
             self.end(op, False)
         elif held:

@@ -3,6 +3,7 @@
 import pytest
 from bench.recovery.closed import CLOSED, contenders
 from bench.recovery.closed_services import Minute
+from bench.recovery.metrics import mean
 from bench.recovery.random import regime
 
 KEPT = (
@@ -24,10 +25,11 @@ KEPT = (
 def test_the_goals(name, contender):
     """Nearly all succeed, nearly as soon as they can, with few calls more than an oracle."""
     drawn, known = CLOSED[name], contenders()
-    ours, best = (drawn.run(known[each], 1000) for each in (contender, "oracle"))
-    assert ours["success"] >= 99
-    assert ours["makespan"] <= drawn.wanted * best["makespan"] * 1.02
-    assert ours["calls"] - best["calls"] <= 0.3
+    ours, best = ([drawn.run(known[each], seed) for seed in (1000, 1001)] for each in (contender, "oracle"))
+    success, makespan, calls = (mean([run[key] for run in ours]) for key in ("success", "makespan", "calls"))
+    assert success >= 99
+    assert makespan <= drawn.wanted * mean([run["makespan"] for run in best]) * 1.02
+    assert calls - mean([run["calls"] for run in best]) <= 0.3
 
 
 @pytest.mark.parametrize("contender", ["amends", "amends bare"])

@@ -575,3 +575,50 @@ def test_a_late_time_out_of_a_call_that_others_overtook():
         assert evidence.judge(100.0, 90.0, SILENT, repeat=False, probe=False) == CHANCE
     assert evidence.run == 9
     assert [evidence.judge(100.0, 90.1, SILENT, repeat=False, probe=False) for _ in range(3)][2] == OUTAGE
+
+
+def test_refusals_of_several_operations_with_nothing_in_flight():
+    """They concern all callers. The calls of one operation have rising numbers; with others in flight, these may succeed."""
+    for numbers, beside, together in (
+        ((1, 2, 3, 4, 5), 0, False),
+        ((1, 1, 2, 2, 3), 0, True),
+        ((1, 1, 2, 2, 3), 1, False),
+    ):
+        evidence = known()[0]
+        evidence._traffic.last_answered = 100.0
+        evidence._traffic.usual = evidence._traffic.peak = 60.0
+        for _ in range(8):
+            evidence.count_repeat(refused=True)
+        for number, tries in enumerate(numbers):
+            evidence.judge(100.0 + number, 100.0, REFUSED, repeat=tries, probe=False, beside=beside)
+        assert evidence.together == together
+
+
+@pytest.mark.parametrize(
+    ("before", "seconds", "since", "passed", "less"),
+    [
+        (3, 2.0, 0, 30.0, True),
+        (3, 2.0, 40, 30.0, False),
+        (1, 2.0, 0, 30.0, False),
+        (15, 30.0, 10, 30.0, False),
+        (300, 30.0, 20, 30.0, True),
+        (15, 30.0, 0, 1.0, False),
+    ],
+)
+def test_when_less_arrives_than_before(before, seconds, since, passed, less):
+    """Workers that wait make no new calls; a few arrivals more or less are chance."""
+    traffic = Traffic()
+    traffic.arrivals_before, traffic.seconds_before, traffic.arrived_since = before, seconds, since
+    traffic.began = 100.0
+    assert traffic.arrives_less(100.0 + passed) == less
+
+
+def test_what_succeeds_in_trouble():
+    """Successes before it do not count, and neither does a first second that is short."""
+    traffic = Traffic()
+    traffic._good, traffic._span, traffic._rolled_at = 300, 30.0, 100.0
+    traffic.began, traffic.good_since = 100.0, 2
+    assert traffic.good_rate_in_trouble(100.5) == 2.0
+    assert traffic.good_rate_in_trouble(104.0) == 0.5
+    traffic.good_since = 4000
+    assert traffic.good_rate_in_trouble(104.0) == traffic.good_rate(104.0)

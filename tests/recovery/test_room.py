@@ -168,3 +168,41 @@ def test_a_batch_that_fails_together_is_sent_together_again(calls, trip):
         return
     assert controller.state != SHUT
     assert controller.pace.per_second >= 0.7 * calls
+
+
+def test_more_calls_than_ever_were_answered_are_sent_apart():
+    """A refused call that was sent with another one would not show whether calls in flight are limited, or those in a second."""
+    room = Room()
+    room.start(4.0)
+    assert room.apart(1, 10.0, 2.0) == 0.0
+    assert room.apart(2, 10.0, 2.0) == 10.5
+    room.answered(2)
+    assert room.apart(2, 10.0, 2.0) == 0.0
+    assert room.apart(3, 10.0, 2.0) == 10.5
+    room.end()
+    assert room.apart(3, 10.0, 2.0) == 0.0
+
+
+def test_a_room_that_others_had_grows_in_small_steps():
+    """In a small one the steps are larger: there are fewer answers."""
+    for calls, served, grown in ((8.0, True, 8.0 + WIDER), (8.0, False, 9.0), (1.0, True, 1.0 + 2 * WIDER)):
+        room = Room()
+        room.start(calls, served=served)
+        room.answered(int(calls))
+        assert room.calls == grown
+
+
+def test_another_failure_like_those_of_a_limit_narrows_the_room():
+    """A 503 that comes in less than the usual time is a refusal where calls in flight are limited already."""
+    controller, now = Controller(), 100.0
+    for _ in range(400):
+        now += 0.05
+        controller.sent += 1
+        controller.succeeded(now, now - 0.1)
+    for limited, kept in ((False, inf), (True, 4.0)):
+        controller.state, controller.since = RAMP, now
+        controller.evidence.forget_run()
+        controller.room.calls = 5.0 if limited else inf
+        controller.sent = controller.traffic.calls + 5
+        controller.failed(now + 0.08, now, 0.5, PLAIN)
+        assert (controller.room.calls <= kept) if limited else controller.room.calls == kept

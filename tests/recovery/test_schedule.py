@@ -85,12 +85,17 @@ def test_a_pace_below_the_arrivals_returns_to_them():
 
 
 def test_refusals_lower_the_pace_to_slightly_more_than_what_succeeds():
-    """A limit that was raised is noticed."""
+    """A limit that was raised is noticed. What succeeded before the trouble does not count."""
     pace, now = started()
+    pace._traffic.began, pace._traffic.good_since = now, 100
     for _ in range(100):
         now += 0.1
         pace.cut_refused(now, now - 0.01)
     assert pace.per_second == pytest.approx(REFUSED_PACE * pace._traffic.good_rate(now), rel=0.1)
+    pace._traffic.good_since = 20
+    for second in range(1, 5):
+        pace.cut_refused(now + second, now + second)
+    assert pace.per_second == pytest.approx(REFUSED_PACE * 20 / 14, rel=0.1)
 
 
 def test_a_limit_that_the_service_names():
@@ -119,15 +124,15 @@ def known(rate):
 
 @pytest.mark.parametrize(
     ("kind", "rate", "first", "longest"),
-    [(PLAIN, 10.0, 0.5, 5.0), (PLAIN, 0.1, 5.0, 10.0), (SILENT, 10.0, 4.0, 5.0), (SILENT, 0.1, 7.5, 15.0)],
+    [(PLAIN, 10.0, 0.5, 5.0), (PLAIN, 0.1, 5.0, 30.0), (SILENT, 10.0, 4.0, 5.0), (SILENT, 0.1, 7.5, 15.0)],
 )
 def test_processes_that_send_few_calls_probe_less_often(kind, rate, first, longest):
-    """Many of them may share the service. Each failed probe doubles the gap, up to a cap."""
+    """Many of them may share the service. Each failed probe makes the gap longer, up to a cap."""
     hold, now = known(rate)
     gaps = []
     for failed in range(12):
-        hold.begin(now, 0.5, kind, 0.0, failed_probe=failed > 0)
-        gaps.append(hold.resume_at - now)
+        hold.begin(now if kind == SILENT else now + 10.0 * failed, 0.5, kind, 0.0, failed_probe=failed > 0)
+        gaps.append(hold.resume_at - now if kind == SILENT else hold.resume_at - now - 10.0 * failed)
     assert gaps[0] == pytest.approx(first, rel=0.1)
     assert gaps[-1] == pytest.approx(longest, rel=0.1)
     assert gaps == sorted(gaps)
@@ -226,12 +231,6 @@ def test_the_latest_named_time_holds():
 @pytest.mark.parametrize(
     ("kind", "rate", "gaps"),
     [
-        (PLAIN, 10.0, [0.5, 0.75, 1.125, 1.6875, 2.53125, 3.796875, 5.0]),
-        (PLAIN, 0.5, [1.0, 1.5, 2.25, 3.375, 5.0, 5.0]),
-        (PLAIN, 0.1, [5.0, 10.0, 10.0]),
-        (PLAIN, 0.04, [5.0, 10.0, 20.0, 25.0, 25.0]),
-        (PLAIN, 0.01, [5.0, 10.0, 20.0, 30.0, 30.0]),
-        (PLAIN, 0.0, [5.0, 10.0, 20.0, 30.0, 30.0]),
         (SILENT, 100.0, [1.0, 1.5, 2.25, 3.375, 5.0, 5.0]),
         (SILENT, 10.0, [4.0, 5.0]),
         (SILENT, 8.0, [5.0, 5.0]),
@@ -254,9 +253,40 @@ def test_the_gaps_between_probes(kind, rate, gaps):
         assert hold.resume_at - 100.0 == pytest.approx(factor * gaps[0])
 
 
+@pytest.mark.parametrize(
+    ("rate", "waiting", "gaps"),
+    [
+        (10.0, 0, [0.5, 0.575, 0.661, 0.76]),
+        (0.5, 0, [1.0, 1.2, 1.44, 1.728]),
+        (0.1, 0, [5.0, 10.0, 11.5]),
+        (0.04, 0, [5.0, 10.0, 20.0, 30.0, 30.0]),
+        (0.0, 0, [5.0, 10.0, 20.0, 30.0, 30.0]),
+        (0.0, 100, [5.0, 5.75, 6.612, 7.604]),
+    ],
+)
+def test_the_gaps_between_probes_after_plain_failures(rate, waiting, gaps):
+    """They grow with the time since the hold began: slower the more operations there are that can make a probe."""
+    hold, now, found = Hold(service(rate)), 100.0, []
+    for number in range(len(gaps)):
+        hold.begin(now, 0.5, PLAIN, 0.0, failed_probe=number > 0, waiting=waiting)
+        found.append(hold.resume_at - now)
+        now = hold.resume_at
+    assert found == pytest.approx(gaps, abs=0.001)
+
+
+def test_a_time_that_was_named_again_and_again():
+    """A probe failed at the time that was named: the next gaps grow as after other failures, but are never shorter than named."""
+    hold, now, gaps = Hold(service(0.04)), 100.0, []
+    for number in range(6):
+        hold.begin(now, 0.5, HINT, 1.0, failed_probe=number > 0)
+        gaps.append(hold.resume_at - now)
+        now = hold.resume_at
+    assert gaps == pytest.approx([1.0, 1.0, 2.0, 4.0, 8.0, 16.0])
+
+
 def test_the_first_hold_may_begin_with_a_failed_probe():
-    """Another process found out that the service is down: the gap is that of one failed probe."""
-    for kind, hint, gap in ((PLAIN, 0.0, 0.75), (HINT, 3600.0, 2.0)):
+    """Another process found out that the service is down."""
+    for kind, hint, gap in ((PLAIN, 0.0, 0.5), (HINT, 3600.0, 2.0)):
         hold = Hold(service())
         hold.begin(100.0, 0.5, kind, hint, failed_probe=True)
         assert hold.resume_at == 100.0 + gap
@@ -486,7 +516,7 @@ def test_refusals_lower_the_pace_by_a_factor():
     pace.per_second = 100.0
     pace.cut_refused(0.0, 0.0)
     assert pace.per_second == pytest.approx(50.0)
-    pace._traffic._good = 3200.0
+    pace._traffic._good, pace._traffic.began, pace._traffic.good_since = 3200.0, 0.0, 3200
     pace.cut_refused(100.0, 99.0)
     assert pace.per_second == pytest.approx(40.0)
 
@@ -520,3 +550,38 @@ def test_a_named_limit_lasts_until_its_time():
     pace.limit(150.0, 10, 20.0, start=True)
     assert pace.last_sent == 150.0
     assert pace.next_send == 152.0
+
+
+def test_a_call_takes_as_many_turns_as_it_is_larger_than_others():
+    """At most eight; a call of unknown size takes one."""
+    for size, turns in ((0, 1.0), (100, 1.0), (400, 4.0), (50, 0.5), (10_000, 8.0), (1, 1 / 8)):
+        pace, now = started()
+        pace.per_second, pace._size = 10.0, 100.0
+        pace.last_sent = now
+        assert pace.take_turn(now, 0, size) == pytest.approx(now + turns / 10.0)
+    assert pace.take_turn(now + 1.0, 0, 260) == 0.0
+    assert pace._size == 110.0
+    pace._size = 0.0
+    assert pace.take_turn(now + 2.0, 0, 260) == 0.0
+    assert pace._size == 260.0
+
+
+@pytest.mark.parametrize(("lasted", "kept"), [(2.0, 40.0), (0.2, 10.0)])
+def test_the_pace_before_refusals_returns_if_they_lasted(lasted, kept):
+    """A limit was renewed if nothing succeeded for so long that eight calls would have; after a busy bucket refused some, it was not."""
+    pace, now = started(before=40.0)
+    pace._traffic.began, pace._traffic.good_since = now - 10.0, 100
+    for number in range(1, 6):
+        pace.cut_refused(now + number, now + number, run=number)
+    assert pace.per_second < 15.0
+    pace.follow(now + 6.0, now + 5.95, run=5, lasted=lasted, limited=True)
+    assert pace.per_second == pytest.approx(kept, rel=0.3)
+
+
+def test_another_probe_after_silence():
+    """If a call hangs for long, the next probe does not wait for the end of the last one. Other failures come quickly."""
+    for kind, another in ((SILENT, 5.0), (PLAIN, inf)):
+        hold = Hold(service(10.0))
+        hold.begin(100.0, 0.5, kind, 0.0)
+        assert hold.take_probe(105.0, fresh=True) == 0.0
+        assert hold.another_at == 105.0 + another

@@ -19,7 +19,6 @@ from __future__ import annotations
 from math import inf
 
 from amends.recovery.evidence import (
-    ENOUGH,
     HINT,
     KNOWN,
     OUTAGE,
@@ -49,6 +48,7 @@ class Controller:
     """The state machine. It has no lock; `Upstream` holds its own lock around every call."""
 
     __slots__ = (
+        "_aside",
         "_before",
         "evidence",
         "hold",
@@ -67,6 +67,7 @@ class Controller:
 
     def __init__(self, *, aside: bool = False) -> None:
         """`aside`: only repeats are sent through it, beside first calls that it does not know."""
+        self._aside = aside
         self.traffic = Traffic()
         self.evidence, self.hold = Evidence(self.traffic), Hold(self.traffic, aside=aside)
         self.pace = Pace(self.traffic, aside=aside)
@@ -84,25 +85,25 @@ class Controller:
         self.limited = False
         """Whether the service refuses what is too much for it (429)."""
 
-    def admit(self, now: float, *, tries: int = 0, priority: int = 0) -> float:
-        """Return 0 if a call may be sent, else the time to ask again. `tries`: the calls of its operation before this one."""
+    def admit(self, now: float, *, tries: int = 0, priority: int = 0, size: int = 0) -> float:
+        """Return 0 if a call may be sent, else the time to ask again. `tries`: the calls of its operation before this one; `size`: of its request."""
         if self.state == OPEN or priority > self.level:
             return 0.0
         if self.state == RAMP:
-            return (
-                inf
-                if self.inflight + 1 > self.room.calls
-                else self.pace.take_turn(now, self.limited and tries)
-            )
+            if self.inflight + 1 > self.room.calls:
+                return inf
+            at = self.room.apart(self.inflight + 1, self.pace.last_sent, self.traffic.usual)
+            return at if now < at else self.pace.take_turn(now, self.limited and tries, self.limited and size)
         if self.hold.probe_sent < 0.0:
             return self.hold.take_probe(now, fresh=not tries)
         presumed_good_at = self.hold.presumed_good_at(wary=self.state == WARY)
         if now < presumed_good_at:
-            return presumed_good_at
+            another_at = min(presumed_good_at, self.hold.another_at)
+            return self.hold.take_probe(now, fresh=not tries) if now >= another_at else another_at
         if self.state == WARY:
             self.evidence.learn_chance()
         self._reopen(now, self.traffic.usual)
-        return self.admit(now, tries=tries, priority=priority)
+        return self.admit(now, tries=tries, priority=priority, size=size)
 
     def ready(self, now: float) -> bool:
         """Return whether `admit` would let a first call out, without taking its turn."""
@@ -147,10 +148,13 @@ class Controller:
         if sent <= self.left_open and not repeat:
             self.traffic.failed(now)
         beside_probe = self.state == SHUT and not self.hold.is_probe(sent)
-        if sent < self.since or (beside_probe and evidence.strained):
-            return  # sent before the trouble began, or when a queue was building up: nothing about the time since
-        if beside_probe:  # sent after the first of the failures, and answered: they were chance
+        if beside_probe:
+            # Sent with the first of the failures, and answered: others are served beside those that are refused.
             crowded = self._before == OPEN and self.crowded
+            since = self.since - self.hold.longest_failure if crowded else self.since
+            if evidence.strained or sent < since or (sent == since and not crowded):
+                return  # a queue was building up, or it was sent before the trouble: nothing about the time since
+            # Sent after it: they were chance.
             self._go(self._before, now)
             self.hold.end()
             self.pace.drop()
@@ -159,28 +163,34 @@ class Controller:
                 evidence.learn_chance()
                 self._limit_room(now)
                 return
-        run = evidence.run
+        elif sent < self.since:
+            return
+        run, lasted = evidence.run, now - evidence.run_since
         if self.state != SHUT or not evidence.strained:
             evidence.learn_chance()
         if self.state in HELD:
             self._reopen(now, now - sent)
+        self.traffic.good_since += 1
         if self.state == RAMP:
             self.room.answered(self.inflight + 1)
-            calm = self.pace.follow(now, sent, run=run, limited=self.limited or self.room.limited)
+            calm = self.pace.follow(
+                now, sent, run=run, lasted=lasted, limited=self.limited or self.room.limited
+            )
             evidence.strained = evidence.strained or not calm
             refused = (self.limited or self.room.limited) and evidence.too_many
             if calm and not waiting and not refused and now >= self.pace.limited_until:
                 self._go(OPEN, now)
 
     def failed(
-        self, now: float, sent: float, draw: float, kind: int, hint: float = 0.0, *, repeat: bool = False,
+        self, now: float, sent: float, draw: float, kind: int, hint: float = 0.0, *, repeat: int = 0,
         limited: bool = False,
         priority: int = 0,
+        waiting: int = 0,
     ) -> bool:  # fmt: skip
         """
         Report a failure. Return whether it holds back all calls.
 
-        `hint`: the seconds that its answer named; `limited`: it was a 429; `priority`: that of its operation. Calls of a
+        `hint`: the seconds that its answer named; `repeat`: how many calls its operation made before; `limited`: it was a 429; `priority`: that of its operation. Calls of a
         higher priority than any that failed are not held back.
         """
         self.level = max(self.level, priority)
@@ -208,17 +218,29 @@ class Controller:
             return state == SHUT and kind == HINT  # sent before the hold: it says nothing new
         if state == OPEN and not evidence.run:
             evidence.strained = False
-        found = evidence.judge(now, sent, kind, repeat=repeat, probe=state in HELD)
+        last_of_room = state == RAMP and self.room.limited and self.inflight + 2 > self.room.calls
+        if last_of_room and not evidence.run and kind == HINT and hint <= DOUBTED and sent >= self.since:
+            self.limited = limited  # one call too many: no sign of an outage
+            self._refused(now, sent, pace=not plain)
+            return False
+        found = evidence.judge(
+            now,
+            sent,
+            kind,
+            repeat=int(repeat),
+            probe=state in HELD,
+            beside=1 if self._aside else self.inflight,
+        )
         if state == SHUT:
             self.limited = limited
-            hold.begin(now, draw, kind, hint, failed_probe=True)
+            hold.begin(now, draw, kind, hint, failed_probe=True, waiting=waiting)
         elif found == OUTAGE:
             self._before = self._before if state == WARY else state
             if self._before == RAMP:
                 self.pace.keep(strained=evidence.strained)
             self._go(SHUT, now)
             self.since, self.limited = evidence.run_since, limited
-            hold.begin(now, draw, kind, hint, inflight=self.inflight)
+            hold.begin(now, draw, kind, hint, inflight=self.inflight, waiting=waiting)
         elif found == UNUSUAL_HINT:
             if state != WARY:
                 self._go(WARY, now)
@@ -233,7 +255,8 @@ class Controller:
 
     def _without_work(self, now: float, seconds: float) -> bool:
         """Whether a failure after `seconds` looks like a refusal: it was quick, and other calls are in flight."""
-        quick = seconds < WITHOUT_WORK * self.traffic.usual or not self.traffic.answered
+        share = 1.0 if self.room.limited else WITHOUT_WORK  # another failure like those before
+        quick = seconds < share * self.traffic.usual or not self.traffic.answered
         silent = now <= self.silent_at + STALE  # it has too much work, and a queue
         return quick and not silent and self.inflight > 0 and self.room.possible(now)
 
@@ -247,7 +270,7 @@ class Controller:
         self._go(RAMP, now)
         self.since, self.level = now, inf
         self.pace.start_at_successes(now, together=False)
-        self.room.start(self.room.beside)
+        self.room.start(self.room.beside, served=True)
 
     def _refused(self, now: float, sent: float, *, pace: bool) -> None:
         """Pace the calls, or limit those in flight, after one was refused because there were too many."""
@@ -259,10 +282,11 @@ class Controller:
             self.room.refused(now, sent, self.inflight + 1, served=True)
         elif self.state == RAMP and sent >= self.since:
             served = self.traffic.last_answered >= self.since
+            limited = self.room.limited
             explained = self.room.refused(now, sent, self.inflight + 1, served=served)
             if explained or not pace or not self.evidence.together:
                 return
-            if self.pace.per_second == inf:
+            if self.pace.per_second == inf or limited:  # only the room held calls back
                 self.pace.start_at_successes(now)
             else:
                 self.pace.cut_refused(now, sent, run=self.evidence.run)
@@ -312,8 +336,9 @@ class Controller:
         elif self.state == OPEN:
             self.left_open = now
             traffic.before, traffic.since, traffic.arrived_since = traffic.demand(now), inf, 0
-            traffic.batch = 0.0
+            traffic.batch, traffic.began, traffic.good_since = 0.0, now, 0
             traffic.good_before, traffic.arrivals_before = traffic.good_rate(now), traffic.arrivals
+            traffic.seconds_before = traffic.seconds(now)
         self.state = state
 
     def _reopen(self, now: float, trip: float) -> None:
@@ -329,12 +354,10 @@ class Controller:
         crowded = self.room.served_beside
         limited = self.limited and not self.hold.until and not crowded
         # Workers that wait make no new calls, so they cannot overload the service with what has queued up.
-        came, expected = self.traffic.arrived_since, self.traffic.before * (now - self.left_open)
-        known = min(expected, self.traffic.arrivals_before) >= ENOUGH
-        strained = self.evidence.strained and not (known and came < 0.5 * expected)
+        strained = self.evidence.strained and not self.traffic.arrives_less(now)
         self.pace.start(now, strained=strained, limited=limited)
         if crowded:
-            self.room.start(self.room.beside)
+            self.room.start(self.room.beside, served=True)
         elif limited:  # the calls that the demand keeps in flight, by Little's law
             self.room.start(self.traffic.demand(now) * self.traffic.usual)
         else:

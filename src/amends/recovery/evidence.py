@@ -8,7 +8,7 @@ run that ends with a success is learned as chance; one that ends in an outage is
 
 from __future__ import annotations
 
-from math import exp, inf, sqrt
+from math import exp, inf, lgamma, log, sqrt
 
 __all__ = [
     "CHANCE", "HINT", "OUTAGE", "PLAIN", "REFUSED", "SILENT", "TOO_MANY", "UNUSUAL_HINT", "Evidence", "Traffic",
@@ -53,6 +53,9 @@ USUAL_HINT = 0.03
 REFUSED_SHARE, ENOUGH = 0.15, 32
 """Too many calls are made if more than this share of at least so many fail, and one is refused. Lower: one refused tenant
 slows down the others, and a client that made a handful of calls is paced for minutes; higher: more refused calls."""
+NO_CHANCE = 0.01
+"""Fewer arrivals than before are no chance below this probability. Higher: more clients of a fleet return too fast after an
+overload; lower: a few workers that waited return slowly."""
 AGAIN = 1 / 8
 """The weight of the newest repeat in the share of repeats that are refused again. Larger: learned from fewer repeats, and
 a busy limit is sometimes taken for refused callers."""
@@ -69,8 +72,8 @@ class Traffic:
 
     __slots__ = (
         "_arrived", "_calls_good", "_failed", "_good", "_peak", "_rolled_at", "_span", "_total", "_trips", "_usual", "_waited", "arrivals_before", "arrived_since",
-        "batch", "before",
-        "calls", "good_before", "last_answered", "peak", "since", "usual",
+        "batch", "before", "began",
+        "calls", "good_before", "good_since", "last_answered", "peak", "seconds_before", "since", "usual",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -78,8 +81,10 @@ class Traffic:
         """Calls that have ended."""
         self.good_before = 0.0
         """How many calls per second succeeded when the trouble began."""
-        self.arrivals_before, self.arrived_since = 0.0, 0
-        """Operations that arrived lately when the trouble began, and since then."""
+        self.arrivals_before, self.seconds_before, self.arrived_since = 0.0, 1.0, 0
+        """Operations that arrived lately when the trouble began, in how many seconds, and how many arrived since then."""
+        self.began, self.good_since = -inf, 0
+        """When the trouble began, and how many calls succeeded that were sent since then."""
         self.before, self.since = 0.0, 0.0
         """The demand when the trouble began, and since when it is over: while calls are held back, workers that wait make no
         new ones."""
@@ -148,6 +153,16 @@ class Traffic:
         """How many operations arrived lately."""
         return self._arrived + self._calls_good + self._waited
 
+    def arrives_less(self, now: float) -> bool:
+        """Return whether less than half as much arrives as before the trouble, and that is no chance: workers wait."""
+        before, since, passed = self.arrivals_before, self.arrived_since, now - self.began
+        if since >= 0.5 * before * passed / self.seconds_before:
+            return False
+        # If nothing had changed, each of them would have arrived before with this probability.
+        share = self.seconds_before / (self.seconds_before + passed)
+        ways = lgamma(before + since + 1.0) - lgamma(before + 1.0) - lgamma(since + 1.0)
+        return ways + before * log(share) < log(NO_CHANCE)
+
     def rate(self, now: float) -> float:
         """Return how many operations arrive per second."""
         return self.arrivals / self.seconds(now)
@@ -164,6 +179,18 @@ class Traffic:
     def good_rate(self, now: float) -> float:
         """Return how many calls succeed per second."""
         return (self._good + self._calls_good) / self.seconds(now)
+
+    @property
+    def known_before(self) -> bool:
+        """Whether calls were made for longer than a window before the trouble, so that the rates are not those of one burst."""
+        return self.seconds_before > WINDOW
+
+    def good_rate_in_trouble(self, now: float) -> float:
+        """Return how many calls succeed per second; without a burst that succeeded just before the trouble."""
+        good = self.good_rate(now)
+        if self.known_before:
+            return good
+        return min(good, self.good_since / max(LEAST_SPAN, now - self.began))
 
     def seconds(self, now: float) -> float:
         """Return the length of the time that the rates are averaged over."""
@@ -213,11 +240,14 @@ class Evidence:
 
     __slots__ = (
         "_again",
+        "_beside",
         "_failed_at",
         "_first",
         "_likelihood",
         "_repeats",
+        "_several",
         "_traffic",
+        "_tries",
         "_unbroken_since",
         "_verdict_at",
         "run",
@@ -241,6 +271,9 @@ class Evidence:
         self.unbroken = 0
         """Failures in a row, those of single callers too."""
         self._first = 0.0  # the share of first calls that are refused
+        # Of the failures in a row: the most calls that an operation had made before, and whether they are of several operations.
+        self._tries, self._several = -1, False
+        self._beside = 0  # calls in flight beside the one that failed last
 
     @property
     def failing(self) -> float:
@@ -254,8 +287,10 @@ class Evidence:
 
     @property
     def _all_refused(self) -> bool:
-        """Whether no call succeeded while several were refused, for longer than answers take."""
+        """Whether no call succeeded while several were refused, and none is in flight or for longer than answers take."""
         traffic = self._traffic
+        if self.unbroken >= KNOWN and self._several and not self._beside:
+            return True
         longest = 2.0 * max(traffic.usual, traffic.peak)
         return (
             self.unbroken >= KNOWN and traffic.answered and self._failed_at > self._unbroken_since + longest
@@ -283,21 +318,25 @@ class Evidence:
         self._repeats += 1
         self._again += max(AGAIN, 1.0 / (self._repeats + 1)) * (refused - self._again)
 
-    def judge(self, now: float, sent: float, kind: int, *, repeat: bool, probe: bool) -> int:
+    def judge(self, now: float, sent: float, kind: int, *, repeat: int, probe: bool, beside: int = 1) -> int:
         """
         Count a failure and return what the present run of failures shows.
 
-        `repeat`: it was not the first call of its operation; `probe`: no other calls are sent.
+        `repeat`: how many calls its operation made before; `probe`: no other calls are sent; `beside`: calls in flight.
         """
         refused = kind in {HINT, REFUSED}
         self.unbroken += 1
         if self.unbroken == 1:
             self._unbroken_since = now
+            self._tries, self._several = -1, False
+        # The calls of one operation have rising numbers.
+        self._several = self._several or repeat <= self._tries
+        self._tries, self._beside = max(self._tries, repeat), beside
         if refused and not repeat and not probe:
             self._first += AGAIN * (1.0 - self._first)
         if repeat and refused and not probe and self.run < KNOWN:
             self.count_repeat(refused=True)  # in a longer run of failures, all callers are refused
-        unlikely = self._count_failure(now, sent, kind, repeat=repeat and refused)
+        unlikely = self._count_failure(now, sent, kind, repeat=repeat > 0 and refused)
         self.strained = self.strained or kind == SILENT
         if unlikely and (probe or kind == SILENT or now >= self._verdict_at):
             return OUTAGE

@@ -199,7 +199,7 @@ class Flow:
                     outcome.ended,
                     outcome.sent,
                     CLOCK.draw(),
-                    repeat=self._is_repeat(),
+                    repeat=self._earlier_calls(),
                     priority=self.stepper.operation.priority,
                 )
             self.stepper = self.stepper.failed(
@@ -399,11 +399,11 @@ class Flow:
         operation = self.stepper.operation
         return operation.read_only or operation.computes or self.stepper.executed is Executed.NO
 
-    def _is_repeat(self) -> bool:
-        """Whether the present call was not the first of this operation to its service."""
+    def _earlier_calls(self) -> int:
+        """How many calls of this operation to its service were made before the present one."""
         if self.repeats is not None:
-            return False  # only repeats are reported
-        return bool(self.stepper.history) if not self.called else self.called.count(self.number) > 1
+            return 0  # only repeats are reported
+        return len(self.stepper.history) if not self.called else self.called.count(self.number) - 1
 
     @property
     def _target_name(self) -> str:
@@ -537,7 +537,10 @@ class Flow:
             process_quota.successes += 1
         if queue is not None:
             queue.succeeded(
-                outcome.ended, outcome.sent, repeat=self._is_repeat(), priority=before.operation.priority
+                outcome.ended,
+                outcome.sent,
+                repeat=self._earlier_calls() > 0,
+                priority=before.operation.priority,
             )
         if before.history:
             with self._publish("recovered"):

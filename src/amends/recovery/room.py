@@ -19,7 +19,7 @@ from amends.recovery.schedule import REFUSED_CUT, RISE
 
 __all__ = ["Room"]
 
-WIDER = 1 / 32
+WIDER = 1 / 16
 """By how many calls the first good answer after a refusal widens a full room; each further one by RISE times as many, up to one
 call. Higher: more refused calls at a limit of calls in flight; lower: a raised limit is used later."""
 
@@ -56,19 +56,28 @@ class Room:
         self.beside = others if first else min(self.beside, others)
         self.refusals = 1 if first else self.refusals + 1
 
-    def start(self, calls: float) -> None:
-        """Begin with room for `calls`, at least one, which grows fast until a call is refused."""
-        self.calls, self._step = max(1.0, calls), 1.0
+    def start(self, calls: float, *, served: bool = False) -> None:
+        """Begin with room for `calls`, at least one. It grows fast until a call is refused, unless so many were `served` beside one."""
+        self.calls, self._step = max(1.0, calls), WIDER if served else 1.0
 
     def end(self) -> None:
         """Limit the calls in flight no longer."""
         self.calls = inf
 
+    def apart(self, inflight: int, last_sent: float, trip: float) -> float:
+        """
+        Return when the call may be sent with which `inflight` calls are in flight, if so many were never seen to be answered.
+
+        `last_sent`: when the last one was sent; `trip`: how long an answer usually takes. A refused call that was sent with
+        another one would not show whether the calls in flight are limited, or those in a second.
+        """
+        return last_sent + trip / self.calls if self.calls < inf and inflight > max(1.0, self.proved) else 0.0
+
     def answered(self, inflight: int) -> None:
         """Widen a full room after a good answer. `inflight` includes it."""
         self.proved = max(self.proved, inflight)
         if inflight + 1 > self.calls:
-            self.calls += self._step
+            self.calls += max(self._step, 2.0 * WIDER / self.calls)
             self._step = min(1.0, self._step * RISE)
 
     def refused(self, now: float, sent: float, inflight: int, *, served: bool) -> bool:

@@ -22,6 +22,9 @@ FIRST_SILENT, CAP_SILENT = 5.0, 15.0
 keep the service busy; longer: later recovery."""
 FIRST_PLAIN, CAP_PLAIN = 0.5, 30.0
 """The same after plain failures, which cost the service little. Shorter: more calls; longer: later recovery."""
+LEAST_SHARE, PROBES = 0.15, 10.0
+"""A gap is this share of the time since the hold began or, if that is more, PROBES by the number of operations. Lower: more calls in an
+outage; higher: later recovery."""
 PER_SUCCESS_SILENT = 0.1
 """Repeats of time-outs that a success earns where no Upstream holds back calls, at most one is saved. Such repeats are sent at this part of the
 pace, and a busy process probes after silence with a quarter of it. More: fleets of small clients keep an overloaded service
@@ -74,12 +77,19 @@ REFUSED_CUT, REFUSED_PACE = 0.5, 1.25
 calls, and a cold batch uses up its tries before the pace is right; lower: the pace swings, and a limit that was raised is
 used later."""
 
+BIGGEST, SIZE_WEIGHT = 8.0, 1 / 16
+"""A call takes as many turns as its request is larger than others, at most so many, and the weight of the newest size. More: one big
+call holds back the others for longer; fewer: big calls are refused until their tries are used up."""
+RENEWED = 8.0
+"""A limit was renewed, and the pace before it was used up is right again, if so long nothing succeeded that so many calls would have
+before. Higher: a limit per minute is used up more slowly; lower: after each refusal of a busy bucket the pace is too high."""
+
 
 class Hold:
     """The time without calls, and the probe at its end."""
 
     __slots__ = (
-        "_aside", "_failed_probes", "_hint_level", "_longest_failure", "_traffic", "probe_sent", "resume_at", "until",
+        "_aside", "_began", "_failed_probes", "_first", "_hint_level", "_silent_gap", "_traffic", "longest_failure", "probe_sent", "resume_at", "until",
     )  # fmt: skip
 
     def __init__(self, traffic: Traffic, *, aside: bool = False) -> None:
@@ -89,7 +99,9 @@ class Hold:
         self.probe_sent = -1.0
         """When the probe was sent; -1: not."""
         self._failed_probes = self._hint_level = 0
-        self._longest_failure = 0.0
+        self.longest_failure = self._first = 0.0
+        self._began = -1.0
+        self._silent_gap = inf  # the gap before the probe, after silence
 
     @property
     def doubted(self) -> bool:
@@ -111,11 +123,16 @@ class Hold:
     def presumed_good_at(self, *, wary: bool) -> float:
         """Return when the probe will have been out for longer than a failure takes."""
         least = PRESUMED_WARY if wary else PRESUMED_AFTER
-        return self.probe_sent + max(least, PRESUMED * self._longest_failure)
+        return self.probe_sent + max(least, PRESUMED * self.longest_failure)
+
+    @property
+    def another_at(self) -> float:
+        """When another probe may be sent while one is out: after silence, when as much time has passed as before the last one."""
+        return self.probe_sent + max(FIRST_SILENT, self._silent_gap)
 
     def note_failure(self, seconds: float, *, first: bool) -> None:
         """Note how long a failure took; `first`: it is the first of its trouble."""
-        self._longest_failure = seconds if first else max(self._longest_failure, seconds)
+        self.longest_failure = seconds if first else max(self.longest_failure, seconds)
 
     def note_hint(self, now: float, hint: float, *, confirmed: bool, held: bool) -> None:
         """Note the time that a hint names. `confirmed`: the probe got it; `held`: a call that was sent before the hold did."""
@@ -132,16 +149,26 @@ class Hold:
         *,
         failed_probe: bool = False,
         inflight: int = 0,
+        waiting: int = 0,
     ) -> None:
-        """Begin a hold, or a longer one if its probe failed. `inflight`: calls that have not ended yet."""
+        """
+        Begin a hold, or a longer one if its probe failed.
+
+        `inflight`: calls that have not ended yet; `waiting`: those that wait for their turn.
+        """
         self._traffic.discard_window(now)
+        if not failed_probe or self._began < 0.0:
+            self._began, self._first = now, 0.0
         self._failed_probes = self._failed_probes + 1 if failed_probe else 0
-        self.probe_sent = -1.0
+        self.probe_sent, self._silent_gap = -1.0, inf
         if kind == HINT:
             level = self._hint_level if failed_probe else 0
             kept = hint <= KEPT or not self._traffic.answered
             first, factor = (KEPT, KEPT_FACTOR) if kept else (DOUBTED, DOUBTED_FACTOR)
-            self.resume_at = now + min(hint, first * factor**level)
+            gap = min(hint, first * factor**level)
+            if failed_probe:  # the time that was named was wrong
+                gap = max(gap, min(self._share_of_time(now, waiting) * (0.75 + 0.5 * draw), CAP_PLAIN))
+            self.resume_at = now + gap
             self._hint_level = min(level + 1, 16)
             return
         self._hint_level = self._hint_level if failed_probe else 0
@@ -159,8 +186,18 @@ class Hold:
         else:
             cap = min(CAP_PLAIN, max(LEAST_CAP, 1.0 / rate))
             first = min(LEAST_CAP, max(FIRST_PLAIN, 0.5 / max(self._traffic.burst(now), 1e-9)))
-        gap = min(cap, first * (1.5 if cap == LEAST_CAP else 2.0) ** min(self._failed_probes, 16))
+            self._first = first = self._first or first
+        if kind == SILENT:
+            gap = min(cap, first * (1.5 if cap == LEAST_CAP else 2.0) ** min(self._failed_probes, 16))
+            self._silent_gap = gap
+        else:
+            gap = min(cap, first + self._share_of_time(now, waiting))
         self.resume_at = now + gap * (0.75 + 0.5 * draw)
+
+    def _share_of_time(self, now: float, waiting: int) -> float:
+        """Return a share of the time since the hold began: a smaller one the more operations can make a probe."""
+        operations = max(waiting, self._traffic.arrivals, 1.0)
+        return min(1.0, max(LEAST_SHARE, PROBES / operations)) * (now - self._began)
 
     def postpone(self, until: float) -> None:
         """Take back the probe that was just admitted; ask again at `until`."""
@@ -168,7 +205,7 @@ class Hold:
 
     def end(self) -> None:
         """Forget the hold: the next one begins with the first gap."""
-        self.until, self.probe_sent = 0.0, -1.0
+        self.until, self.probe_sent, self._began = 0.0, -1.0, -1.0
         self._failed_probes = self._hint_level = 0
 
 
@@ -181,6 +218,8 @@ class Pace:
         "_limit",
         "_raised_at",
         "_resumed",
+        "_served",
+        "_size",
         "_traffic",
         "_undisturbed",
         "last_sent",
@@ -191,28 +230,36 @@ class Pace:
     def __init__(self, traffic: Traffic, *, aside: bool = False) -> None:
         self._traffic, self._aside = traffic, aside
         self.per_second, self.last_sent = 1.0, -inf
+        self._size = 0.0  # of a request on average
         self._limit, self.limited_until = inf, -inf
         """The highest pace that the service allows, and until when."""
         self._cut_at = self._raised_at = 0.0
         self._resumed = 0.0  # the pace to continue with after an outage that began in RAMP; 0: it did not
-        self._undisturbed = 0.0  # the pace before the present run of refusals; 0: there is none
+        # The pace before the present run of refusals, 0 if there is none, and how many calls succeeded per second then.
+        self._undisturbed, self._served = 0.0, 0.0
 
     @property
     def next_send(self) -> float:
         """When the next call is due."""
         return self.last_sent + 1.0 / self.per_second
 
-    def take_turn(self, now: float, refused: int = 0) -> float:
+    def take_turn(self, now: float, refused: int = 0, size: float = 0.0) -> float:
         """
         Return 0 if a call may be sent now, else when the next one is due.
 
-        `refused`: how often this call was refused. A big call needs a rest before it, in which a limit is refilled.
+        `refused`: how often this call was refused. A big call needs a rest before it, in which a limit is refilled; so does one
+        that is bigger than others, as far as the `size` of its request is known.
         """
-        at = self.next_send
+        turns = 1.0
+        if size and self._size:
+            turns = min(BIGGEST, max(1.0 / BIGGEST, size / self._size))
         if refused > 1:
-            at += (2.0 ** (refused - 1) - 1.0) / self.per_second
+            turns += 2.0 ** (refused - 1) - 1.0
+        at = self.last_sent + turns / self.per_second
         if now < at:
             return at
+        if size:
+            self._size += (size - self._size) * (SIZE_WEIGHT if self._size else 1.0)
         self.last_sent = max(at, now - BEHIND)
         return 0.0
 
@@ -253,21 +300,25 @@ class Pace:
     def start_at_successes(self, now: float, *, together: bool = True) -> None:
         """Begin to pace the calls slightly above what succeeds. If only single callers are refused, only the room is limited."""
         traffic = self._traffic
-        served = min(traffic.demand(now), REFUSED_PACE * traffic.good_rate(now))
+        good = traffic.good_rate_in_trouble(now) if traffic.good_since else traffic.good_rate(now)
+        served = min(traffic.demand(now), REFUSED_PACE * good)
         self.per_second = max(served, LEAST_PACE) if together else inf
         self._raised_at = now
 
-    def follow(self, now: float, sent: float, *, run: int = 0, limited: bool = False) -> bool:
+    def follow(
+        self, now: float, sent: float, *, run: int = 0, lasted: float = inf, limited: bool = False
+    ) -> bool:
         """
         Raise or lower the pace after a good answer. Return whether the answer was calm.
 
-        `run`: how many calls were refused before it, in a row; `limited`: the service refuses what is too much for it, so a
+        `run`: how many calls were refused before it, in a row, and `lasted`: for how long; `limited`: the service refuses what is too much for it, so a
         slow answer shows no queue.
         """
         traffic, trip = self._traffic, now - sent
         traffic.note_first_trip(trip)
-        if self._undisturbed and run >= KNOWN:  # a limit was used up, and is renewed
-            self.per_second = max(self.per_second, self._undisturbed)
+        if self._undisturbed and run >= KNOWN:
+            if traffic.known_before or lasted * self._served > RENEWED:  # a limit was used up, and is renewed
+                self.per_second = max(self.per_second, self._undisturbed)
             self._undisturbed = 0.0
         slow = max(SLOW * traffic.usual, traffic.peak) + SLOW_ABOVE
         if trip > slow and not limited:
@@ -289,8 +340,8 @@ class Pace:
     def cut_refused(self, now: float, sent: float, *, run: int = 0) -> None:
         """Lower the pace after a refusal; `run`: how many calls were refused in a row, with this one."""
         if run <= 1:
-            self._undisturbed = self.per_second
-        self._cut(now, sent, REFUSED_CUT, REFUSED_PACE * self._traffic.good_rate(now))
+            self._undisturbed, self._served = self.per_second, self._traffic.good_rate_in_trouble(now)
+        self._cut(now, sent, REFUSED_CUT, REFUSED_PACE * self._traffic.good_rate_in_trouble(now))
 
     def limit(self, now: float, remaining: int, seconds: float, *, start: bool) -> bool:
         """

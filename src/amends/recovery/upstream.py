@@ -446,12 +446,12 @@ class Upstream:
         self._let_out(now)
 
     def failed(
-        self, fault: Fault, now: float, sent: float, draw: float, *, repeat: bool = False, priority: int = 0
+        self, fault: Fault, now: float, sent: float, draw: float, *, repeat: int = 0, priority: int = 0
     ) -> bool:
         """
         Report that the call sent at `sent` failed. Return whether its hint now holds back all calls of this priority.
 
-        `repeat`: it was not the first call of its operation.
+        `repeat`: how many calls its operation made before.
         """
         signal = signal_of(fault)
         with self._lock:
@@ -459,7 +459,7 @@ class Upstream:
             self._published.ended(sent)
             controller, held = self._controller, False
             if signal is Signal.WELL:
-                self._succeeded(now, sent, repeat=repeat, priority=priority)
+                self._succeeded(now, sent, repeat=repeat > 0, priority=priority)
                 return False
             if signal is Signal.NOTHING:
                 controller.abandoned(sent)
@@ -476,7 +476,15 @@ class Upstream:
                 kind = _KINDS[signal]
                 self.last_failure = fault
                 held = controller.failed(
-                    now, sent, draw, kind, hint, repeat=repeat, limited=limited, priority=priority
+                    now,
+                    sent,
+                    draw,
+                    kind,
+                    hint,
+                    repeat=repeat,
+                    limited=limited,
+                    priority=priority,
+                    waiting=len(self._queue),
                 )
                 if held and hint > _LONG_HINT:
                     for waiter in self._queue:
@@ -579,7 +587,7 @@ class Upstream:
             head = self._next(now)
             look_at = inf if self._is_full() else self._published.wait(now, controller.inflight, head.size)
             if not look_at:
-                look_at = controller.admit(now, tries=head.tries, priority=head.priority)
+                look_at = controller.admit(now, tries=head.tries, priority=head.priority, size=head.size)
             if look_at == 0.0:
                 if self._sharing is not None and controller.state in HELD and not self._sharing.may_probe():
                     controller.hold.postpone(now + self._sharing.interval)
