@@ -6,7 +6,6 @@ The frame is Rich's own; the references to web fonts are removed.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import re
 from pathlib import Path
@@ -26,7 +25,7 @@ def main() -> None:
     set_hooks()
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
     screen = Screen(console)
-    screen.show_scores(asyncio.run(compare(7, screen)))
+    screen.show_results(compare(7, screen))
     picture = console.export_svg(title="make try", unique_id="try")
     PLACE.write_text(re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL))
 

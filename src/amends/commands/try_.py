@@ -1,5 +1,5 @@
 """
-`amends try`: a demo in which plain clients, tenacity and amends do the same job with five flaky services.
+`amends try`: a rehearsal of two minutes, in which plain clients, tenacity and amends do the same job and meet the same failures.
 
 With `--samples`, or if the libraries of the demo are not installed, it shows one failure of each format instead: decoded,
 decided and translated.
@@ -8,9 +8,9 @@ decided and translated.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import sys
+import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
 from textwrap import indent
@@ -28,11 +28,13 @@ from amends.dialects import dialect, encode
 from amends.dialects.translation import translate
 
 if TYPE_CHECKING:
-    from amends.demo.comparison import Report, Score
+    from rich.console import Console
+
+    from amends.demo.comparison import Report, Result
 
 __all__ = ["add", "run"]
 
-_NEEDED = ("a2a", "arcp", "httpx2", "mcp", "rich", "starlette", "tenacity", "uvicorn", "websockets")
+_NEEDED = ("a2a", "httpx2", "mcp", "rich", "starlette", "tenacity", "uvicorn")
 """The import names of the libraries that the demo needs."""
 
 _INSTALL = "pip install 'amends[try]'"
@@ -42,14 +44,14 @@ def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "try",
-        help="run a demo with five flaky services",
-        description="Start five small flaky services on this machine and run three agents with the same job: plain "
-        "clients, tenacity, and amends. Nothing is sent to other machines, and all processes are stopped at the end.",
+        help="rehearse three agents in two minutes",
+        description="Run three agents with the same job, plain clients, tenacity and amends, against fakes of a model, a store, an "
+        "MCP server and an A2A agent, which fail as real services do. Nothing is sent to other machines.",
         output_help=TEXT_HELP,
     )
     parser.add_argument("--seed", type=int, default=7, help="the seed of the planned failures (7)")
     parser.add_argument("--samples", action="store_true", help="only show one failure of each format")
-    parser.add_argument("--keep", action="store_true", help="keep the services running until Ctrl-C")
+    parser.add_argument("--keep", action="store_true", help="then keep failing services running until Ctrl-C")
     parser.add_argument(
         "--page", action="store_true", help="show the failures live on a page, which stays until Ctrl-C"
     )
@@ -65,31 +67,32 @@ def run(args: argparse.Namespace) -> int:
             sys.stderr.write(f"The full demo needs {', '.join(missing)}: {_INSTALL}\n")
         return 0
     if args.page:
-        return asyncio.run(_run_with_page(args.seed, keep=args.keep, as_json=wants_json(args)))
-    return asyncio.run(_run_demo(args.seed, keep=args.keep, as_json=wants_json(args)))
+        return _run_with_page(args.seed, keep=args.keep, as_json=wants_json(args))
+    return _run_demo(args.seed, keep=args.keep, as_json=wants_json(args))
 
 
-async def _run_with_page(seed: int, *, keep: bool, as_json: bool) -> int:
-    """Run the demo with the page open. Its services record to the same store, so that a trace shows both sides."""
+def _run_with_page(seed: int, *, keep: bool, as_json: bool) -> int:
+    """Run the demo with the page open, where the failures that amends handles are shown."""
     from amends.demo.page import demo_page
 
     with demo_page() as url:
         sys.stderr.write(f"The page: {url}\n")
         sys.stderr.flush()
-        await _run_demo(seed, keep=keep, as_json=as_json)
+        _run_demo(seed, keep=keep, as_json=as_json)
         sys.stderr.write(f"The page stays open at {url} until Ctrl-C.\n")
         sys.stderr.flush()
-        await asyncio.Event().wait()
+        threading.Event().wait()
     return 0
 
 
-async def _run_demo(seed: int, *, keep: bool, as_json: bool) -> int:
-    from amends.demo.comparison import Observer, compare, running_services
+def _run_demo(seed: int, *, keep: bool, as_json: bool) -> int:
+    from amends.demo.comparison import compare
 
-    # The demo shows what recovery does; its log lines would be between the lines of the table.
-    logging.getLogger("amends.recovery").setLevel(logging.CRITICAL)
+    # The demo shows what the agents do; the log lines of their clients would be between the lines of the table.
+    for name in ("amends", "mcp", "a2a", "httpx", "httpx2"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if as_json:
-        emit(_report_data(await compare(seed)))
+        emit(_report_data(compare(seed)))
         return 0
     from rich.console import Console
 
@@ -97,34 +100,58 @@ async def _run_demo(seed: int, *, keep: bool, as_json: bool) -> int:
 
     console = Console(highlight=False)
     screen = Screen(console)
-    screen.show_scores(await compare(seed, screen))
+    screen.show_results(compare(seed, screen))
     if keep:
-        async with running_services(seed, Observer().call_received) as services:
-            console.print(
-                "\nThe services are running again, with all their planned failures. Ctrl-C stops them.\n"
-            )
-            for name, endpoint in msgspec.structs.asdict(await services.endpoints()).items():
-                console.print(f"  {name:6} {endpoint}")
-            await services.wait()
+        _keep_services(seed, console)
     return 0
 
 
+def _keep_services(seed: int, console: Console) -> None:
+    """Run the services again until Ctrl-C, each with all of its failures."""
+    from amends.demo.comparison import FAILURES
+    from amends.rehearse.plan import Plan, ServiceOptions, planned
+    from amends.rehearse.server import StageServer
+    from amends.rehearse.stage import Stage
+
+    services = [ServiceOptions(name) for name in dict.fromkeys(each.service for each in FAILURES)]
+    stage = Stage(Plan(seed=seed), services)
+    stage.begin(planned(FAILURES, seed, {each.id: place + 1 for place, each in enumerate(FAILURES)}))
+    server = StageServer(stage)
+    try:
+        console.print("\nThe services are running again, with all their failures. Ctrl-C stops them.\n")
+        for name, service in stage.services.items():
+            console.print(f"  {name:8} {server.address(name)}{service.base_path}")
+        threading.Event().wait()
+    finally:
+        server.close()
+
+
 def _report_data(report: Report) -> dict[str, object]:
-    return {"seed": report.seed, "agents": [_score_data(score) for score in report.scores]}
+    return {"seed": report.seed, "agents": [_result_data(result) for result in report.results]}
 
 
-def _score_data(score: Score) -> dict[str, object]:
+def _result_data(result: Result) -> dict[str, object]:
     return {
-        "agent": score.agent,
-        "finished": score.finished,
-        "of": len(score.steps),
-        "calls": score.calls,
-        "wasted": score.wasted,
-        "duplicates": score.duplicates,
-        "seconds": round(score.seconds, 3),
-        "bytes_read": score.read,
-        "steps": score.steps,
-        "services": score.tallies,
+        "agent": result.agent,
+        "handled": result.handled,
+        "finished": result.finished,
+        "of": len(result.rows),
+        "score": result.score,
+        "calls": result.calls,
+        "duplicates": result.count("duplicate"),
+        "exhausted_repeated": result.count("exhausted-repeated"),
+        "waits_broken": result.count("wait-broken"),
+        "gave_up": result.count("gave-up"),
+        "leaked": result.count("leaked"),
+        "rows": [
+            {
+                "service": row.service,
+                "kind": row.kind,
+                "score": row.score,
+                "findings": [each.rule for each in row.findings],
+            }
+            for row in result.rows
+        ],
     }
 
 

@@ -1,11 +1,11 @@
 """
-The demo of `amends try`: plain clients, tenacity and amends do the same job with five flaky services.
+The demo of `amends try`: plain clients, tenacity and amends do the same job, and meet the same failures.
 
-    scenario      the six steps, and the planned failure of each
-    call_record   the calls and effects that the services received
-    services      an HTTP API, a command, an MCP server, an A2A agent and an ARCP runtime, in one process on loopback
-    host          the process of the services
-    agents        the three agents
-    comparison    runs the agents one after the other and scores them
+    agents        the three agents, and their job
+    comparison    rehearses the agents (`amends.rehearse`) one after the other
     view          shows the comparison on a terminal
+    page          the live page of `--page`
+
+    services, scenario, call_record    small services with and without amends, which `make audits` scores
+    host          serves an application on loopback
 """

@@ -1,278 +1,108 @@
-"""Runs the three agents one after the other with the same services, and scores them by the services' call record."""
+"""Rehearses the three agents with the same failures, one after the other, and adds up what was found."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
-import sys
-import time
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import Sequence
 
+import httpx2
 import msgspec
-from msgspec.structs import replace
 
-from amends.demo.agents import Endpoints, StepContext, StepFunction, plain, with_amends, with_tenacity
-from amends.demo.call_record import Call, Tally
-from amends.demo.scenario import STEPS, make_scenario
-from amends.errors.cli import InternalError
-from amends.recovery import Event, add_hook, remove_hook
+from amends.demo.agents import Agent, job, orders_url, plain, with_amends, with_tenacity
+from amends.rehearse.judge import Row
+from amends.rehearse.plan import Failure, Plan
+from amends.rehearse.rehearsal import Rehearsal
 
-__all__ = [
-    "AGENTS",
-    "Observer",
-    "Report",
-    "Score",
-    "ServiceProcess",
-    "StepResult",
-    "compare",
-    "running_services",
-]
+__all__ = ["AGENTS", "FAILURES", "Observer", "Report", "Result", "compare"]
 
-AGENTS: dict[str, dict[str, StepFunction]] = {
-    "plain clients": plain.STEP_FUNCTIONS,
-    "with tenacity": with_tenacity.STEP_FUNCTIONS,
-    "with amends": with_amends.STEP_FUNCTIONS,
-}
-
-TIMEOUT = 120.0
-"""Seconds for one step of one agent, and for the start of the services; on a busy machine 30 s is not enough."""
+AGENTS = (plain.AGENT, with_tenacity.AGENT, with_amends.AGENT)
+FAILURES = tuple(
+    Failure(service, kind)
+    for service, kinds in {
+        "openai": ("refused", "rate", "quota", "server-error", "html", "lost"),
+        "orders": ("rate", "overload", "validation", "permission", "lost", "html"),
+        "mcp": ("rate", "validation", "lost"),
+        "a2a": ("rate", "validation", "lost"),
+    }.items()
+    for kind in kinds
+)
+_SERVICES = ("openai", "orders", "mcp", "a2a")
 
 
-class StepResult(msgspec.Struct, frozen=True):
-    """How one step ended for one agent."""
-
-    step: str
-    done: bool
-    seconds: float
-    read: int
-    """Bytes of error text that a model would have to read."""
-    error: str | None = None
-    """The class of the exception."""
-    effects: int = 0
-    """How often the step took effect, by the service's record."""
-
-
-class Score(msgspec.Struct, frozen=True):
-    """The results of one agent."""
+class Result(msgspec.Struct, frozen=True):
+    """What one agent did."""
 
     agent: str
-    steps: tuple[StepResult, ...]
-    tallies: dict[str, Tally]
+    rows: tuple[Row, ...]
+    calls: int
+    """Calls that reached a service."""
+
+    @property
+    def handled(self) -> int:
+        """Failures with the best score."""
+        return sum(row.score == 3 for row in self.rows)
+
+    @property
+    def score(self) -> int:
+        """The lowest score."""
+        return min((row.score for row in self.rows if row.score is not None), default=0)
 
     @property
     def finished(self) -> int:
-        """Steps that succeeded."""
-        return sum(step.done for step in self.steps)
+        """Runs in which the job was done."""
+        return sum(row.end is not None and row.end.status == 0 for row in self.rows)
 
-    @property
-    def calls(self) -> int:
-        """Calls that reached a service."""
-        return sum(tally.calls for tally in self.tallies.values())
-
-    @property
-    def wasted(self) -> int:
-        """Calls that could not succeed, as the service had announced before."""
-        return sum(tally.wasted for tally in self.tallies.values())
-
-    @property
-    def duplicates(self) -> int:
-        """Effects that happened more than once."""
-        return sum(max(0, self.tallies[step.name].effects - 1) for step in STEPS if step.effect)
-
-    @property
-    def seconds(self) -> float:
-        """Seconds for all steps."""
-        return sum(step.seconds for step in self.steps)
-
-    @property
-    def read(self) -> int:
-        """Bytes of error text that a model would have to read."""
-        return sum(step.read for step in self.steps)
+    def count(self, rule: str) -> int:
+        """Return how many failures led to a finding."""
+        return sum(any(each.rule == rule for each in row.findings) for row in self.rows)
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The scores of all agents."""
+    """The results of all agents."""
 
     seed: int
-    scores: tuple[Score, ...]
+    results: tuple[Result, ...]
 
 
 class Observer:
     """Base class of observers of a comparison: its methods do nothing."""
 
-    def services_starting(self) -> None:
-        """The process of the services is being started."""
-
     def agent_started(self, name: str) -> None:
         """The next agent starts."""
 
-    def step_started(self, name: str) -> None:
-        """The agent starts the next step."""
+    def judged(self, row: Row) -> None:
+        """A failure was sent, and what the agent did was judged."""
 
-    def call_received(self, call: Call) -> None:
-        """A service received a call."""
-
-    def recovery_event(self, event: Event) -> None:
-        """Recovery made a decision."""
-
-    def client_recovered(self, how: str) -> None:
-        """A client recovered by itself: the ARCP client resumed its session."""
-
-    def step_finished(self, result: StepResult) -> None:
-        """A step ended."""
+    def agent_finished(self, result: Result) -> None:
+        """An agent met all failures."""
 
 
-class _LogObserver(logging.Handler):
-    """Passes what the ARCP client logs about its session to an observer."""
-
-    def __init__(self, observer: Observer) -> None:
-        super().__init__(logging.INFO)
-        self._observer = observer
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Pass one record on."""
-        self._observer.client_recovered(record.getMessage())
-
-
-class ServiceProcess:
-    """The parent's handle of the services' process."""
-
-    def __init__(self, process: asyncio.subprocess.Process, on_call: Callable[[Call], None]) -> None:
-        self._process = process
-        self._on_call = on_call
-        self._replies: asyncio.Queue[Any] = asyncio.Queue()
-        self._reading = asyncio.create_task(self._read_lines())
-
-    async def endpoints(self) -> Endpoints:
-        """Wait until all services run, and return their addresses."""
-        return msgspec.convert(await self._reply(), Endpoints)
-
-    async def tally(self, command: str = "tally") -> dict[str, Tally]:
-        """Return the counts of each step since the last reset."""
-        stdin = self._process.stdin
-        assert stdin is not None
-        stdin.write(f"{command}\n".encode())
-        await stdin.drain()
-        return msgspec.convert(await self._reply(), dict[str, Tally])
-
-    async def reset(self) -> None:
-        """Start a new call record."""
-        await self.tally("reset")
-
-    async def wait(self) -> None:
-        """Wait until the process exits."""
-        await self._process.wait()
-
-    async def close(self) -> None:
-        """Close the process's stdin, which makes it exit; kill it if it does not exit within a second."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        try:
-            async with asyncio.timeout(1):
-                await self._process.wait()
-        except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
-        await self._reading
-
-    async def _reply(self) -> Any:
-        async with asyncio.timeout(TIMEOUT):  # wait_for of Python 3.11 can lose a cancellation
-            reply = await self._replies.get()
-        if reply is None:
-            raise InternalError(
-                "the demo's services exited unexpectedly",
-                suggestions=["Run python -m amends.demo.host to see the reason"],
-            )
-        return reply
-
-    async def _read_lines(self) -> None:
-        stdout = self._process.stdout
-        assert stdout is not None
-        while line := await stdout.readline():
-            for kind, value in msgspec.json.decode(line).items():
-                if kind == "call":
-                    self._on_call(msgspec.convert(value, Call))
-                else:
-                    self._replies.put_nowait(value)
-        self._replies.put_nowait(None)
-
-
-@contextlib.asynccontextmanager
-async def running_services(seed: int, on_call: Callable[[Call], None]) -> AsyncIterator[ServiceProcess]:
-    """Start the process of the five services, and stop it at the end of the block."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "amends.demo.host", "--seed", str(seed)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C reaches only the parent; the services exit when their stdin closes
-    )
-    services = ServiceProcess(process, on_call)
-    try:
-        yield services
-    finally:
-        await services.close()
-
-
-async def compare(seed: int, observer: Observer | None = None) -> Report:
-    """Run all agents and return their scores."""
+def compare(seed: int, observer: Observer | None = None, failures: Sequence[Failure] = FAILURES) -> Report:
+    """Rehearse all agents and return their results. It makes event loops of its own."""
     observer = observer or Observer()
-    observer.services_starting()
-    async with running_services(seed, observer.call_received) as services:
-        endpoints = await services.endpoints()
-        scores = [
-            await _run_agent(name, functions, endpoints, seed, services, observer)
-            for name, functions in AGENTS.items()
-        ]
-    return Report(seed, tuple(scores))
+    return Report(seed, tuple(_rehearsed(agent, seed, observer, failures) for agent in AGENTS))
 
 
-async def _run_agent(
-    name: str,
-    functions: dict[str, StepFunction],
-    endpoints: Endpoints,
-    seed: int,
-    services: ServiceProcess,
-    observer: Observer,
-) -> Score:
-    observer.agent_started(name)
-    await services.reset()
-    add_hook(observer.recovery_event)
-    arcp = logging.getLogger("amends.arcp")
-    handler, level = _LogObserver(observer), arcp.level
-    arcp.addHandler(handler)
-    arcp.setLevel(logging.INFO)
-    try:
-        results = []
-        for step in STEPS:
-            observer.step_started(step.name)
-            result = await _run_step(step.name, functions[step.name], endpoints, seed)
-            results.append(replace(result, effects=(await services.tally())[step.name].effects))
-            observer.step_finished(results[-1])
-    finally:
-        remove_hook(observer.recovery_event)
-        arcp.removeHandler(handler)
-        arcp.setLevel(level)
-    return Score(name, tuple(results), await services.tally())
+def _rehearsed(agent: Agent, seed: int, observer: Observer, failures: Sequence[Failure]) -> Result:
+    observer.agent_started(agent.name)
+    plan = Plan(seed=seed, wait=1.0, patience=10.0, failure=list(failures))
+    rehearsal = Rehearsal(*_SERVICES, plan=plan, check=_one_order)
+    calls = 0
+    for stage in rehearsal.acts():
+        _run(agent, stage)
+        calls += len(stage.record.calls)
+        for row in stage.rows:
+            observer.judged(row)
+    result = Result(agent.name, tuple(rehearsal.rows), calls)
+    observer.agent_finished(result)
+    return result
 
 
-async def _run_step(step: str, function: StepFunction, endpoints: Endpoints, seed: int) -> StepResult:
-    read = 0
+def _run(agent: Agent, stage: Rehearsal) -> None:
+    with stage:
+        stage.ended(0 if asyncio.run(job(agent, stage.output)) else 1)
 
-    def count_model_text(text: str) -> None:
-        nonlocal read
-        read += len(text.encode())
 
-    context = StepContext(endpoints, make_scenario(seed).requested_time, count_model_text)
-    started = time.perf_counter()
-    error: str | None = None
-    try:
-        async with asyncio.timeout(TIMEOUT):
-            done = bool(await function(context))
-    except Exception as exc:  # noqa: BLE001 - an exception of an agent's client is the step's result
-        done, error = False, type(exc).__name__
-        read += len(str(exc).encode())
-    if (task := asyncio.current_task()) is not None and task.cancelling():
-        raise asyncio.CancelledError  # Ctrl-C, and the client raised another exception while it closed
-    return StepResult(step, done, time.perf_counter() - started, read, error)
+def _one_order() -> bool:
+    """The test of the result: there is one order in the store."""
+    return len(httpx2.get(orders_url()).json()["data"]) == 1

@@ -1,38 +1,20 @@
-"""Shows the comparison on a terminal: every call that a service received, every decision, and a table of scores."""
+"""Shows the comparison on a terminal: what was sent, what each agent did about it, and a table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amends.core.decision import REASONS
-from amends.demo.call_record import Call
-from amends.demo.comparison import Observer, Report, Score, StepResult
-from amends.demo.scenario import STEPS, InvalidChoice, LostResponse, PlannedFailure, RateLimit
-from amends.recovery import Event
+from amends.demo.comparison import Observer, Report, Result
+from amends.rehearse.judge import Row
+from amends.rehearse.kinds import KINDS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Screen"]
+__all__ = ["NEXT", "Screen"]
 
-_STEPS = {step.name: step for step in STEPS}
-
-NEXT = "decode a failure of your own: curl -si URL | amends decode"
-
-# How each service reports a failure, in its own dialect.
-_FAILURE_TEXTS: dict[str, dict[type[PlannedFailure], str]] = {
-    "HTTP API": {
-        RateLimit: "429 problem+json, Retry-After {seconds:g}",
-        LostResponse: "connection lost before the response",
-    },
-    "command": {RateLimit: "exit 9, envelope RATE_LIMITED, retry_after_ms {ms:.0f}"},
-    "MCP server": {
-        RateLimit: "isError, adcp_error RATE_LIMITED, retry_after {seconds:g}",
-        InvalidChoice: "isError, adcp_error VALIDATION_ERROR, field time",
-    },
-    "A2A agent": {RateLimit: "task failed, adcp_error RATE_LIMITED, retry_after {seconds:g}"},
-    "ARCP runtime": {LostResponse: "websocket lost before job.result"},
-}
+NEXT = "rehearse a program of your own: amends rehearse -- python my_agent.py"
+_COLORS = {None: "dim", 0: "red", 1: "yellow", 2: "cyan", 3: "green"}
 
 
 class Screen(Observer):
@@ -40,110 +22,58 @@ class Screen(Observer):
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._calls = 0
-        self._decisions = 0
-        self._held: list[Event] = []
-        """Decisions about calls that the services' process has not reported yet."""
-
-    def services_starting(self) -> None:
-        """Print that the services are being started, which takes a few seconds."""
-        self.console.print("[dim]Starting five services on this machine …")
 
     def agent_started(self, name: str) -> None:
         """Print the agent's name as a heading."""
         self.console.print()
         self.console.rule(f"[bold]{name}", align="left")
 
-    def step_started(self, name: str) -> None:
-        """Print the step's title and service."""
-        step = _STEPS[name]
-        self._calls = self._decisions = 0
-        self.console.print(f"[bold]{step.title}[/] [dim]({step.service})")
+    def judged(self, row: Row) -> None:
+        """Print the score of a failure, and what the agent did wrong."""
+        score = "–" if row.score is None else str(row.score)
+        what = f"{row.service} {KINDS[row.kind].text}"
+        found = row.findings[0] if row.findings else None
+        seen = f" [dim]{found.rule}: {found.seen}" if found is not None else ""
+        self.console.print(f"  [{_COLORS[row.score]}]{score}[/]  {what}{seen}")
 
-    def call_received(self, call: Call) -> None:
-        """Print the service's response to the call, and the decisions that followed it."""
-        self._print_call(call)
-        self._calls += 1
-        self._print_held()
-
-    def _print_call(self, call: Call) -> None:
-        service = _STEPS[call.step].service
-        if call.failure is None:
-            self.console.print(f"  call {call.number} [green]succeeded")
-            return
-        seconds = getattr(call.failure, "seconds", 0.0)
-        text = _FAILURE_TEXTS[service][type(call.failure)].format(seconds=seconds, ms=seconds * 1000)
-        wasted = " [red]wasted" if call.wasted else ""
-        self.console.print(f"  call {call.number} [yellow]{text}[/]{wasted}")
-
-    def recovery_event(self, event: Event) -> None:
-        """Print a decision of amends after the call that it follows. The end of the step shows "recovered"."""
-        if event.kind != "recovered":
-            self._held.append(event)
-            self._print_held()
-
-    def _print_held(self) -> None:
-        """Print the decisions whose calls were printed. Calls arrive through a pipe, decisions at once."""
-        while self._held and self._decisions < self._calls:
-            self._decisions += 1
-            self._print_decision(self._held.pop(0))
-
-    def _print_decision(self, event: Event) -> None:
-        wait = f" in {event.delay:.1f} s" if event.delay else ""
-        action = "ask the model" if event.reason == "correctable" else f"{event.kind}{wait}"
-        self.console.print(f"    [cyan]{action}[/]: [dim]{REASONS.get(event.reason, event.reason)}")
-
-    def client_recovered(self, how: str) -> None:
-        """Print what a client did by itself, without a decision of recovery."""
-        self.console.print(f"    [cyan]{how}")
-
-    def step_finished(self, result: StepResult) -> None:
-        """Print how the step ended."""
-        for event in self._held:
-            self._print_decision(event)
-        self._held.clear()
-        repeated = f" [red]{result.effects} times[/]" if result.effects > 1 else ""
-        if result.done:
-            self.console.print(f"  [green]done[/]{repeated} [dim]{result.seconds:.1f} s")
-        else:
-            self.console.print(
-                f"  [red]not done[/]: {result.error or 'no result'}, {result.read} bytes for the model to read"
-            )
-
-    def show_scores(self, report: Report) -> None:
-        """Print the table of scores."""
+    def show_results(self, report: Report) -> None:
+        """Print the table."""
         from rich import box
         from rich.table import Table
 
+        count = len(report.results[0].rows)
         # A simple box, so that the table fits into 80 columns.
         table = Table(
-            title=f"Three agents with the same job (seed {report.seed})",
+            title=f"Three agents and {count} failures (seed {report.seed})",
             title_justify="left",
             box=box.SIMPLE_HEAD,
             padding=(0, 1, 0, 0),
             pad_edge=False,
         )
         table.add_column("", no_wrap=True)
-        for head in ("finished", "calls", "wasted", "duplicates", "seconds", "bytes read"):
+        for head in ("handled", "finished", "calls", "harm", "gave up", "leaks"):
             table.add_column(head, justify="right", no_wrap=True)
-        for score in report.scores:
-            table.add_row(score.agent, *_cells(score))
+        for result in report.results:
+            table.add_row(result.agent, *_cells(result))
         self.console.print()
         self.console.print(table)
         self.console.print(
-            "[dim]Every step has a planned failure. wasted: calls that a service had announced would fail; "
-            "duplicates: effects that happened twice; bytes read: error text a model would have to read."
+            "[dim]handled: failures with the best score; finished: the job was done all the same; harm: an effect that happened "
+            "twice, or an exhausted account asked again; gave up: a repeat would have succeeded; leaks: internals of a service "
+            "reached the model."
         )
         self.console.print(f"\nnext: {NEXT}")
 
 
-def _cells(score: Score) -> tuple[str, ...]:
-    complete = score.finished == len(score.steps)
+def _cells(result: Result) -> tuple[str, ...]:
+    count = len(result.rows)
+    harm = sum(row.score == 0 for row in result.rows)
+    leaks, gave_up = result.count("leaked"), result.count("gave-up")
     return (
-        f"[{'green' if complete else 'red'}]{score.finished} of {len(score.steps)}",
-        str(score.calls),
-        f"[{'red' if score.wasted else 'green'}]{score.wasted}",
-        f"[{'red' if score.duplicates else 'green'}]{score.duplicates}",
-        f"{score.seconds:.1f}",
-        str(score.read),
+        f"[{'green' if result.handled == count else 'red'}]{result.handled} of {count}",
+        f"{result.finished} of {count}",
+        str(result.calls),
+        f"[{'red' if harm else 'green'}]{harm}",
+        f"[{'red' if gave_up else 'green'}]{gave_up}",
+        f"[{'red' if leaks else 'green'}]{leaks}",
     )

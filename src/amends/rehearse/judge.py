@@ -254,10 +254,9 @@ class _Case:
             return True
         if any(each.failure is None and (each.status or 500) < 400 for each in self.same):
             return True
-        # Another way to the same result: a later call did the work, by the user's own test.
-        return bool(self.end.check) and any(
-            each.failure is None and (each.status or 500) < 400 for each in self.later
-        )
+        # Another way to the same result: a later call did the work, by the user's own test and by its exit code.
+        done = bool(self.end.check) and self.end.status == 0
+        return done and any(each.failure is None and (each.status or 500) < 400 for each in self.later)
 
     def _changed(self) -> bool:
         """Return whether the call succeeded in another form."""

@@ -93,7 +93,7 @@ class Rehearsal:
         self._output: list[str] = []
         self._ordinary: Record | None = None
         self._act: Sequence[Failure] | None = None
-        self._failed = ""
+        self._status = 0
         self.rows: list[Row] = []
         """The judgements, after the block."""
         self.record = Record()
@@ -160,7 +160,7 @@ class Rehearsal:
         return placed
 
     def _begin(self, failures: Sequence[Failure]) -> None:
-        self._failures, self._output, self._failed = list(failures), [], ""
+        self._failures, self._output, self._status = list(failures), [], 0
         acting = None
         if self._ordinary is not None:
             from amends.rehearse.stage import acting_services
@@ -205,7 +205,7 @@ class Rehearsal:
                     os.environ[name] = value
             self._interception.remove()
             self._server.close()
-        end = End(status=0 if error is None else 1, output=output, seconds=seconds, check=passed)
+        end = End(status=self._status if error is None else 1, output=output, seconds=seconds, check=passed)
         ordinary = effects_of(self._ordinary) if self._ordinary is not None else None
         self.rows = judge(self.record, self._failures, end, self.plan, ordinary)
 
@@ -222,6 +222,10 @@ class Rehearsal:
     def output(self, text: str) -> None:
         """Add what the user reads at the end: it counts as a report, and is searched for text from inside services."""
         self._output.append(text)
+
+    def ended(self, status: int) -> None:
+        """Set the exit code with which the program under test ended: it failed if that is not 0, as it did if the block raises."""
+        self._status = status
 
     def address(self, service: str) -> str:
         """Return the address of a service, for clients that are given one."""

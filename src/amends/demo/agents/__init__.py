@@ -1,55 +1,82 @@
 """
 Three agents with the same job: the official clients alone, the same clients with tenacity, and amends.
 
-Each has a coroutine per step, which takes a `StepContext` and returns the step's result or raises.
+Each asks a model, places an order over HTTP, places one with a tool of an MCP server, asks an A2A agent, and reports to the model.
+An agent goes on when a step fails, and passes the reason to the model.
 """
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 if TYPE_CHECKING:
     from a2a.types.a2a_pb2 import Message
 
-__all__ = ["Endpoints", "StepContext", "StepFunction", "cellar_command", "menu_message"]
+__all__ = ["MODEL", "ORDER", "Agent", "StepFailedError", "job", "menu_message", "orders_url", "question"]
+
+MODEL = "https://api.openai.com/v1/chat/completions"
+ORDER = {"item": "trout", "quantity": 8}
+KEY = "order-of-tonight"
+"""The key of the order over HTTP; all agents send it, because the store honours keys."""
 
 
-class Endpoints(msgspec.Struct, frozen=True):
-    """The addresses of the services, and the token for the ARCP runtime."""
-
-    http: str
-    mcp: str
-    a2a: str
-    arcp: str
-    token: str
+class StepFailedError(Exception):
+    """A result that reports a failure, raised as most agent loops do."""
 
 
-class StepContext(msgspec.Struct, frozen=True):
-    """The input of a step: the endpoints, and the time that the agent asks for first."""
+class Agent(msgspec.Struct, frozen=True):
+    """The steps of an agent. Each returns a text for the model, or raises."""
 
-    endpoints: Endpoints
-    time: str
-    on_model_text: Callable[[str], None] = lambda text: None
-    """Called with the text that a model has to read about a failure."""
+    name: str
+    ask: Callable[[list[dict[str, str]]], Awaitable[str]]
+    order: Callable[[], Awaitable[object]]
+    tool: Callable[[], Awaitable[object]]
+    menu: Callable[[], Awaitable[object]]
+    explain: Callable[[Exception], str]
+    """Returns what the model reads about a failure."""
 
 
-StepFunction = Callable[[StepContext], Awaitable[object]]
+def orders_url() -> str:
+    """Return the address of the store of orders."""
+    return os.environ["ORDERS_URL"] + "/orders"
 
 
-def cellar_command(context: StepContext) -> list[str]:
-    """Return the command line of the `wine` step."""
-    module = "amends.demo.services.cellar"
-    return [sys.executable, "-m", module, "--at", context.endpoints.http, "6", "--output", "json"]
+def question(messages: list[dict[str, str]]) -> dict[str, Any]:
+    """Return the body of a call of the model."""
+    return {"model": "gpt-4o", "messages": messages}
 
 
 def menu_message() -> Message:
-    """Return the A2A message of the `menu` step."""
+    """Return the A2A message of the menu."""
     from uuid import uuid4
 
     from a2a.types.a2a_pb2 import Message, Part, Role
 
     return Message(message_id=str(uuid4()), role=Role.ROLE_USER, parts=[Part(text="A menu for eight")])
+
+
+async def job(agent: Agent, output: Callable[[str], None]) -> bool:
+    """Do the job. Returns whether every step succeeded; what the user reads goes to `output`."""
+    messages = [{"role": "user", "content": "Plan a dinner for eight."}]
+    failed = False
+
+    async def step(name: str, call: Awaitable[object]) -> None:
+        nonlocal failed
+        try:
+            text = f"{name}: {await call}"
+        except Exception as error:  # noqa: BLE001 - an exception of an agent's client is the result of the step
+            failed = True
+            text = f"{name} failed: {agent.explain(error)}"
+            output(text)
+        messages.append({"role": "user", "content": text})
+
+    await step("plan", agent.ask(list(messages)))
+    await step("order", agent.order())
+    await step("wine", agent.tool())
+    await step("menu", agent.menu())
+    await step("report", agent.ask(list(messages)))
+    return not failed

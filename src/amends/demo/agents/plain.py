@@ -2,85 +2,77 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
+from typing import Any
 
-from amends.demo.agents import StepContext, StepFunction, cellar_command, menu_message
+from amends.demo.agents import KEY, MODEL, ORDER, Agent, StepFailedError, menu_message, orders_url, question
 
-__all__ = ["STEP_FUNCTIONS", "ToolFailed"]
+__all__ = ["AGENT", "TIMEOUT", "ask", "menu", "order", "tool"]
 
-TIMEOUT = 10.0
+TIMEOUT = 2.0
 """Seconds for one call."""
 
 
-class ToolFailed(Exception):
-    """A result that reports an error, raised as most agent loops do."""
+async def ask(messages: list[dict[str, str]]) -> str:
+    """Call the model."""
+    answer = await _post(MODEL, question(messages), {"authorization": "Bearer demo"})
+    return str(answer["choices"][0]["message"]["content"])
 
 
-async def prices(context: StepContext) -> object:
-    """Send a GET."""
+async def order() -> object:
+    """Place the order."""
+    return (await _post(orders_url(), ORDER, {"Idempotency-Key": KEY}))["id"]
+
+
+async def _post(url: str, content: object, headers: dict[str, str]) -> Any:
     import httpx2
 
-    async with httpx2.AsyncClient(base_url=context.endpoints.http, timeout=TIMEOUT) as client:
-        return (await client.get("/prices")).raise_for_status().json()
+    async with httpx2.AsyncClient(timeout=TIMEOUT) as client:
+        response = await client.post(url, json=content, headers=headers)
+        if response.is_error:
+            raise httpx2.HTTPStatusError(response.text, request=response.request, response=response)
+        return response.json()
 
 
-async def order(context: StepContext) -> object:
-    """Send a POST."""
-    import httpx2
-
-    async with httpx2.AsyncClient(base_url=context.endpoints.http, timeout=TIMEOUT) as client:
-        return (await client.post("/orders", json={"trout": 8})).raise_for_status().json()
-
-
-async def wine(context: StepContext) -> object:
-    """Run a command."""
-    done = await asyncio.to_thread(
-        subprocess.run, cellar_command(context), capture_output=True, check=False, timeout=TIMEOUT
-    )
-    if done.returncode:
-        raise ToolFailed((done.stdout + done.stderr).decode())
-    return done.stdout.decode()
-
-
-async def table(context: StepContext) -> object:
+async def tool() -> object:
     """Call a tool. The SDK returns a failed result like any other."""
+    import os
+
     from mcp import Client
 
-    async with Client(context.endpoints.mcp) as client:
-        result = await client.call_tool("find_table", {"guests": 8, "time": context.time})
+    async with Client(os.environ["MCP_URL"], read_timeout_seconds=TIMEOUT) as client:
+        result = await client.call_tool("create_order", {"item": "wine", "quantity": 6})
     if result.is_error:
-        raise ToolFailed(result.model_dump_json(by_alias=True, exclude_none=True))
+        raise StepFailedError(result.model_dump_json(by_alias=True, exclude_none=True))
     return result.structured_content
 
 
-async def menu(context: StepContext) -> object:
+async def menu() -> object:
     """Send a message. The SDK yields a failed task like any other."""
+    import os
+
+    import httpx2
     from a2a.client import ClientConfig, ClientFactory
     from a2a.types.a2a_pb2 import SendMessageRequest, TaskState
 
-    client = await ClientFactory(ClientConfig(streaming=False)).create_from_url(context.endpoints.a2a)
-    events = [event async for event in client.send_message(SendMessageRequest(message=menu_message()))]
+    async with httpx2.AsyncClient(timeout=TIMEOUT) as http:
+        config = ClientConfig(streaming=False, httpx_client=http)  # type: ignore[arg-type]
+        client = await ClientFactory(config).create_from_url(os.environ["A2A_URL"])
+        events = [event async for event in client.send_message(SendMessageRequest(message=menu_message()))]
     if events[-1].task.status.state == TaskState.TASK_STATE_FAILED:
-        raise ToolFailed(str(events[-1].task))
-    return events
+        raise StepFailedError(str(events[-1].task))
+    return events[-1].task.id
 
 
-async def charge(context: StepContext) -> object:
-    """Submit a job with the protocol's published SDK."""
-    from arcp import ClientInfo, WebSocketTransport
-    from arcp.client import ARCPClient
-
-    client = ARCPClient(client=ClientInfo(name="demo", version="1"), token=context.endpoints.token)
-    await client.connect(await WebSocketTransport.connect(context.endpoints.arcp))
-    try:
-        handle = await client.submit(agent="deposit", input={"amount": "50"})
-        async with asyncio.timeout(TIMEOUT):
-            return await handle.done
-    finally:
-        await client.close()
+def explain(error: Exception) -> str:
+    """The model reads the class and the text of the exception."""
+    return f"{type(error).__name__}: {_deepest(error)}"
 
 
-STEP_FUNCTIONS: dict[str, StepFunction] = {
-    function.__name__: function for function in (prices, order, wine, table, menu, charge)
-}
+def _deepest(error: BaseException) -> BaseException:
+    """Return the failure inside the groups that task groups make."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return error
+
+
+AGENT = Agent("plain clients", ask, order, tool, menu, explain)
