@@ -421,7 +421,8 @@ def test_an_exception_that_is_no_answer_of_a_service(error):
 
 def test_exceptions_of_installed_packages(tmp_path, monkeypatch):
     """
-    A status under a name that means nothing else counts alone, and so does an answer that an SDK raises as the text of a ValueError.
+    A status under a name that means nothing else counts alone, and so do a known code word beside a message, and an answer that an
+    SDK raises as the text of a ValueError.
 
     Both only in an installed package: the application's own classes and texts mean what the application says.
     """
@@ -429,7 +430,10 @@ def test_exceptions_of_installed_packages(tmp_path, monkeypatch):
     source = """
 class ApiError(Exception):
     def __init__(self, status):
-        self.http_status_code = status
+        if isinstance(status, int):
+            self.http_status_code = status
+        else:
+            self.code, self.message = status, "secret"
 
 def call(status):
     raise ApiError(status)
@@ -453,6 +457,8 @@ def say(text):
 
     assert read(sdk.call, 402) == ("PAYMENT_REQUIRED", "maybe")
     assert read(own.call, 402) == ("INTERNAL_ERROR", "maybe")
+    assert read(sdk.call, "rate_limit_exceeded") == ("RATE_LIMITED", "maybe")
+    assert read(sdk.call, "E_17") == read(own.call, "rate_limit_exceeded") == ("INTERNAL_ERROR", "maybe")
     said = 'Request failed with status code 402: {"error": "secret", "tag": "NO_MORE_CREDITS"}'
     assert read(sdk.say, said) == ("QUOTA_EXCEEDED", "maybe")
     assert read(sdk.say, "Request failed with status code 429") == ("RATE_LIMITED", "maybe")

@@ -85,7 +85,7 @@ def unlisted(exc: BaseException) -> dict[str, object] | None:
     """
     Read the response that an exception of an SDK carries which no table names; None for any other exception.
 
-    A status of a failure is needed. `status` and `code` are other things in many classes, so they count only beside headers or
+    A status of a failure is needed, or a code word in a class of an installed package. `status` and `code` are other things in many classes, so they count only beside headers or
     a body. Exceptions of the application's own web framework are answers that it gives, and none that it got.
     """
     roots = {base.__module__.partition(".")[0] for base in type(exc).__mro__}
@@ -94,7 +94,9 @@ def unlisted(exc: BaseException) -> dict[str, object] | None:
     if roots <= stdlib_module_names - {"__main__"}:
         return _framed(exc)
     status = status_of(exc)
-    if status is None or status < _FAILED:
+    if status is None:
+        return _code_alone(exc)
+    if status < _FAILED:
         return None
     headers, body = headers_of(exc), body_of(exc)
     if isinstance(body, (bytes, str)) and body.lstrip()[:1] not in _STARTS:
@@ -114,6 +116,21 @@ def unlisted(exc: BaseException) -> dict[str, object] | None:
     if not carried and not is_problem and not plain_name:
         return None
     return {"status": status, "headers": headers, "body": body, "carried": carried}
+
+
+def _code_alone(exc: BaseException) -> dict[str, object] | None:
+    """Read the code word of an SDK that keeps no status (hcloud, postgrest), beside a message; None in the application's classes."""
+    said = next((value for name in _CODES if isinstance(value := attribute(exc, name), str) and value), None)
+    if (
+        said is None
+        or not isinstance(attribute(exc, "message"), str)
+        or not is_installed(type(exc).__module__)
+    ):
+        return None
+    return {"body": {"error": {"code": said}}, "carried": False}
+
+
+_CODES = ("error_code", "code")
 
 
 @lru_cache(maxsize=1024)

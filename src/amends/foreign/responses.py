@@ -104,7 +104,10 @@ def _unlisted_fault(exc: BaseException, vendor: str | None) -> Fault | None:
     if response is None:
         return None
     carried = response.pop("carried")
-    fault = extract(plain(response), "http", vendor=vendor, native=False)
+    if "status" in response:
+        fault = extract(plain(response), "http", vendor=vendor, native=False)
+    else:
+        fault = extract(plain(response["body"]), vendor=vendor, native=False)
     if fault is None:
         return None
     if not carried and fault.executed is Executed.NO:
