@@ -31,9 +31,10 @@ from amends.bindings.model_calls import ModelCalls
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.fence import fenced_result
+from amends.core.named_options import NamedOptions
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.core.wrong_calls import NamedOptions, explains_wrong_calls, refuse_unknown
+from amends.core.wrong_calls import explains_wrong_calls, refuse_unknown
 from amends.errors import CancelledError, InternalError, NotFoundError, ValidationError
 from amends.logs import logger
 from amends.recovery import arecover, recover

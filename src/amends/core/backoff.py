@@ -8,8 +8,8 @@ from math import inf
 
 import msgspec
 
+from amends.core.named_options import NamedOptions
 from amends.core.validate import check_seconds, shown
-from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["Backoff", "BackoffKind"]
 

@@ -15,11 +15,12 @@ from amends.core.backoff import Backoff
 from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault, check_fault
 from amends.core.hints import usable
+from amends.core.named_options import NamedOptions
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_count, check_kind, check_seconds
 from amends.core.vocabulary import row_for
-from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["REASONS", "Decision", "State", "choose", "decide"]
 

@@ -17,10 +17,10 @@ from msgspec.structs import force_setattr
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.hints import finite
+from amends.core.named_options import NamedOptions
 from amends.core.validate import check_seconds, member, shown
 from amends.core.vocabulary import row_for
 from amends.core.wire import plain
-from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["Fault", "Origin", "check_fault"]
 

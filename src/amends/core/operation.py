@@ -7,8 +7,8 @@ from typing import Self
 
 import msgspec
 
+from amends.core.named_options import NamedOptions
 from amends.core.validate import check_flag, check_kind, shown
-from amends.core.wrong_calls import NamedOptions
 from amends.proof import Claim, Proof, rests_on
 
 __all__ = ["Operation"]

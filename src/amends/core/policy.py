@@ -10,9 +10,9 @@ import msgspec
 
 from amends.core.backoff import Backoff
 from amends.core.fault import Fault
+from amends.core.named_options import NamedOptions
 from amends.core.validate import check_count, check_kind, check_seconds
 from amends.core.vocabulary import row_for
-from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["DEFAULT", "UNBOUNDED", "Policy", "Rule", "meaning"]
 

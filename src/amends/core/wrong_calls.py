@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-import msgspec
-
-__all__ = ["NamedOptions", "explains_wrong_calls", "missing_option", "nearest", "refuse_unknown"]
+__all__ = ["explains_wrong_calls", "missing_option", "nearest", "refuse_unknown"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -162,26 +160,3 @@ def _explain(
         by_name = [f"{each.name}=" for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
         text += f"; write {', '.join(by_name)} by name" if by_name else ""
     raise TypeError(f"{name}(){text}") from None
-
-
-class NamedOptions(msgspec.StructMeta):
-    """
-    The metaclass of Structs whose fields users write as options, such as `Policy`.
-
-    >>> class Bounds(msgspec.Struct, metaclass=NamedOptions, kw_only=True):
-    ...     attempts: int = 5
-    >>> Bounds(max_attempts=3)
-    Traceback (most recent call last):
-    TypeError: Bounds() has no option 'max_attempts'; use attempts
-    """
-
-    def __call__(cls, *args: Any, **options: Any) -> Any:  # noqa: N805 - of a metaclass
-        """Make a value."""
-        try:
-            return super().__call__(*args, **options)
-        except TypeError:
-            fields: tuple[str, ...] = cls.__struct_fields__
-            wrong = next((option for option in options if option not in fields), None)
-            if wrong is None:
-                raise
-            raise TypeError(missing_option(cls.__name__, wrong, fields)) from None

@@ -12,8 +12,8 @@ import msgspec
 
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
+from amends.core.named_options import NamedOptions
 from amends.core.vocabularies.adcp import check_code
-from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["RULES", "WAIT", "Rule"]
 

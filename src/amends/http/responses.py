@@ -20,8 +20,8 @@ from msgspec.structs import force_setattr, replace
 from amends.core import recording
 from amends.core.crosswalk import default_wait, source_row, suggestion_for
 from amends.core.fault import Fault
+from amends.core.named_options import NamedOptions
 from amends.core.wire import compact
-from amends.core.wrong_calls import NamedOptions
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import EFFECT_UNKNOWN, MEDIA_TYPE, document
 from amends.dialects.record import MEMBER

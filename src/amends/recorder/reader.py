@@ -14,7 +14,8 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
+from amends.core.named_options import NamedOptions
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.recorder.event import Event, decode_events
 from amends.recorder.summary import Summary, summarise
 from amends.recorder.thread import LOG, open_store

@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from amends.core.fault import Fault
+from amends.core.named_options import NamedOptions
 from amends.core.vocabulary import row_for
-from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.recovery.classify import Signal, signal_of
 from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream

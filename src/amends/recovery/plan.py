@@ -10,10 +10,11 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
+from amends.core.named_options import NamedOptions
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_flag, check_kind, in_seconds, shown
-from amends.core.wrong_calls import NamedOptions, missing_option
+from amends.core.wrong_calls import missing_option
 from amends.recovery.classify import On, check_on
 from amends.recovery.events import EventHook
 from amends.recovery.failover import Failover

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.rehearse.acts import make_acts
 from amends.rehearse.interception.process import Interception
 from amends.rehearse.judge import End, Row, judge
@@ -43,6 +44,7 @@ class Rehearsal:
     (429, 1, ['gave-up', 'not-judged'])
     """
 
+    @explains_wrong_calls
     def __init__(
         self,
         *services: str | ServiceOptions,

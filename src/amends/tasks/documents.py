@@ -16,7 +16,7 @@ from typing import Any, Self
 import msgspec
 
 from amends.core.fault import Fault
-from amends.core.wrong_calls import NamedOptions
+from amends.core.named_options import NamedOptions
 from amends.dialects import task as dialect
 from amends.errors.task import InvalidFieldTypeError, InvalidInputError, MissingRequiredFieldError
 from amends.tasks.retry_policy import check_retry_policy

@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
+from amends.core.named_options import NamedOptions
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.task import InvalidFieldValueError, TaskGraphCycleError
 
 __all__ = ["Step", "fan_out", "fill_results", "graph", "result_of", "sequence"]

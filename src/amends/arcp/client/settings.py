@@ -6,8 +6,8 @@ import msgspec
 
 from amends.arcp.wire import FEATURES, STEPS
 from amends.core.backoff import Backoff
+from amends.core.named_options import NamedOptions
 from amends.core.policy import Policy
-from amends.core.wrong_calls import NamedOptions
 
 __all__ = ["Settings"]
 

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from amends.arcp.leases.targets import Refused
-from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
+from amends.core.named_options import NamedOptions
+from amends.core.wrong_calls import explains_wrong_calls
 
 __all__ = ["Budget", "amount_of", "parse_amount"]
 

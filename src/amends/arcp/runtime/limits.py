@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from amends.core.wrong_calls import NamedOptions
+from amends.core.named_options import NamedOptions
 
 __all__ = ["Limits"]
 

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from amends.core.fault import Fault
+from amends.core.named_options import NamedOptions
 from amends.core.text import decoded, uncoloured
-from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.errors.task import CapabilityNotFoundError
 from amends.process import arun

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from amends.core.wrong_calls import NamedOptions, explains_wrong_calls
+from amends.core.named_options import NamedOptions
+from amends.core.wrong_calls import explains_wrong_calls
 from amends.errors.base import FaultError
 from amends.recovery.classify import fault_in_response
 from amends.recovery.policies import NONE

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
 from amends.arcp.wire import text_of
-from amends.core.wrong_calls import NamedOptions
+from amends.core.named_options import NamedOptions
 
 __all__ = [
     "ROTATED",
