@@ -56,7 +56,7 @@ async def test_an_a2a_client_sends_the_key_of_the_effect():
     agent, ours = Agent(works), Effects("memory:")
     outcome = {"found": False}
 
-    @ours.once(verify=lambda day: outcome["found"])
+    @ours.once(verify=lambda day: outcome["found"], timeout=0.01)
     async def book(day):
         async with Client(card(base, PATHS[0])) as client:
             async for _ in client.send_message(request(day)):

@@ -6,7 +6,7 @@ import pytest
 
 from amends.durable.batch import wait_for_background
 from amends.effects import AlreadyDoneError, Effects, InDoubtError
-from amends.errors import RateLimitedError
+from amends.errors import RateLimitedError, ServiceUnavailableError
 from tests.effects.simulation import Clock
 
 
@@ -64,7 +64,7 @@ async def test_a_doubtful_repeat_that_verify_answers(effects, later):
     found = [None if later else False]
     bar = Bar(effects, verify=lambda item: found[0])
     assert await bar.order("tea") == 1
-    bar.fail = TimeoutError()
+    bar.fail = ServiceUnavailableError()
     with pytest.raises(Exception):  # noqa: B017 - in doubt, or the failure itself
         await bar.order("tea", again="for the guest")
     bar.fail, found[0] = None, False

@@ -3,13 +3,14 @@
 import asyncio
 from typing import ClassVar
 
+import httpx
 import pytest
 
 from amends import stores
 from amends.bindings.httpx import Transport
 from amends.effects import Effects
 from amends.effects.errors import EffectRunningError
-from amends.errors import ConflictError
+from amends.errors import ConflictError, ServiceUnavailableError
 from amends.recovery.effect_context import check_time_limit, running_as
 from tests.stores.clocks import SetClock
 
@@ -135,3 +136,45 @@ async def test_our_clients_send_nothing_after_the_time_limit():
                 client.post("http://shop.example/pay")
     assert len(sent) == 1
     assert late.value.fault.executed == "maybe"
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), ConnectionResetError(), httpx.ReadTimeout("late")])
+async def test_a_call_without_an_answer_may_still_be_acted_on(store, clock, error):
+    """A service that is slower than the caller's patience pays after `verify` looked: no second call before the time limit."""
+    bank, calls = [], []
+
+    async def pay(order):
+        calls.append(order)
+        raise error
+
+    async with Effects(store, wait=0) as effects:
+        once = effects.once(key="order", name="pay", verify=lambda order: "receipt" if bank else False)(pay)
+        with pytest.raises(EffectRunningError) as early:
+            await once(1)
+        assert early.value.fault.retry_after == pytest.approx(60, abs=1)
+        with pytest.raises(EffectRunningError):
+            await once(1)
+        bank.append(1)
+        assert await once(1) == "receipt"
+        assert calls == [1]
+
+
+async def test_what_an_answer_shows_is_believed_at_once(store, clock):
+    """After an answer, whatever it says, and after the time limit, the next call runs."""
+    calls = []
+
+    async def pay(order):
+        calls.append(order)
+        raise ServiceUnavailableError() if order == 1 else TimeoutError()
+
+    async with Effects(store, wait=0) as effects:
+        once = effects.once(key="order", name="pay", timeout=5, verify=lambda order: False)(pay)
+        for _ in range(2):
+            with pytest.raises(ServiceUnavailableError) as failed:
+                await once(1)
+            assert failed.value.fault.executed == "no"
+        for _ in range(2):
+            with pytest.raises(EffectRunningError):
+                await once(2)
+            clock.up += 5
+        assert calls == [1, 1, 2, 2]

@@ -377,9 +377,10 @@ class Keys(Generic[R]):
         """Store the outcome, and end the lease."""
         await self._finish(claim, replace(claim.record, state="done", call=None, **outcome))
 
-    async def mark_in_doubt(self, claim: Claim[R], **outcome: Any) -> None:
-        """Record that the work failed and may have had its effect, and end the lease."""
-        await self._finish(claim, replace(claim.record, state="doubt", call=None, **outcome))
+    async def mark_in_doubt(self, claim: Claim[R], *, answered: bool = True, **outcome: Any) -> None:
+        """Record that the work failed and may have had its effect, and end the lease. Without an answer its time limit stays."""
+        call = None if answered else claim.record.call
+        await self._finish(claim, replace(claim.record, state="doubt", call=call, **outcome))
 
     async def release(self, claim: Claim[R]) -> None:
         """Delete the record: the work had no effect, and the key can be used again."""

@@ -29,6 +29,7 @@ from amends.effects.outcomes import encode_result, restore_result
 from amends.effects.records import EffectRecord, free
 from amends.effects.similar import Similar, find_similar
 from amends.errors.base import FaultError
+from amends.foreign.in_doubt import is_unanswered
 from amends.logs import logger
 from amends.proof import Claim as Proved
 from amends.proof import Proof, rests_on
@@ -396,6 +397,12 @@ def _failed(request: Request, claim: EffectClaim, exc: BaseException) -> Flow[ob
             if isinstance(exc, Exception):
                 raise errors.in_doubt(request.name, claim.record) from exc
             raise exc
+        if found is False and is_unanswered(exc):
+            # The service may still act on the request that it has not answered.
+            left = yield StoreStep(lambda keys: _call_left(keys, claim))
+            if left > 0:
+                yield StoreStep(lambda keys: keys.mark_in_doubt(claim, answered=False))
+                raise errors.may_still_act(request.name, left) from exc
         if found is False:
             yield StoreStep(lambda keys: free(keys, claim))
             raise FaultError.from_fault(replace(fault_of(exc), executed=Executed.NO)) from exc  # type: ignore[arg-type]

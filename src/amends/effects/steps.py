@@ -37,6 +37,7 @@ from amends.effects.outcomes import LARGEST, encode_result, restore_result
 from amends.errors import InternalError
 from amends.errors import TimeoutError as LateError
 from amends.errors.base import FaultError
+from amends.foreign.in_doubt import is_unanswered
 from amends.logs import logger
 from amends.proof import Claim, Proof, rests_on
 from amends.recovery.classify import fault_of
@@ -298,7 +299,7 @@ class Steps:
                 # Somebody answered that it did not happen, but the lost process may only be stopped.
                 await self._until_over(record)
         for left in range(retry - 1, -1, -1):
-            left_of = None
+            left_of = call = None
             if limit is not None:
                 call = self._journal.deadlines.start(limit)
                 left_of = partial(self._left, call, step)
@@ -308,7 +309,9 @@ class Steps:
                 with running_as(f"{self._journal.id}/{step}", step, left_of):
                     result = await _called(function, args)
             except Exception as error:
-                pause = await self._failed(step, called, error, args, verify, repeat=repeat)
+                pause = await self._failed(
+                    StepRecord(step, called, call=call), error, args, verify, repeat=repeat
+                )
                 if isinstance(pause, StepRecord):
                     return replayed(pause)
                 if pause is None or not left:
@@ -383,8 +386,7 @@ class Steps:
     @rests_on(Claim.NOT_HAPPENED, Proof.STATUS, Proof.VERIFIED)
     async def _failed(
         self,
-        step: str,
-        called: str,
+        began: StepRecord,
         error: Exception,
         args: tuple[object, ...],
         verify: Callable[..., object] | None,
@@ -398,6 +400,7 @@ class Steps:
             The pause after which it may be tried again; the end that `verify` found; None if it is not tried again.
 
         """
+        step, called = began.step, began.called
         fault = fault_of(error)
         executed = Executed.MAYBE if is_about_a_part(error, fault) else fault.executed or Executed.MAYBE
         if repeat:
@@ -410,6 +413,10 @@ class Steps:
             return None
         if executed is Executed.MAYBE:
             found = None if verify is None else await _verified(verify, args)
+            if found is False and is_unanswered(error):
+                # The service may still act on the request that it has not answered.
+                happened, result = await self._resolve(began, args, verify)
+                found = (True if result is None else result) if happened else False
             if found is None:
                 raise await self._journal.doubt(StepRecord(step, called)) from error
             if found is not False:

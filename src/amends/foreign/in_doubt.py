@@ -82,6 +82,18 @@ def _lost(exc: BaseException) -> Fault | None:
     )
 
 
+def is_unanswered(exc: BaseException) -> bool:
+    """
+    Return whether a call failed without an answer, so that the service may still act on it.
+
+    >>> is_unanswered(TimeoutError()), is_unanswered(ValueError())
+    (True, False)
+    """
+    fault = exc.fault if isinstance(exc, FaultError) else from_exception(exc)
+    late = fault.code == "TIMEOUT" or is_network_failure(exc)
+    return _is_unanswered(exc, fault) or (fault.status is None and late)
+
+
 def _is_unanswered(exc: BaseException, fault: Fault) -> bool:
     """Return whether a failure reports that no answer came, and not what was answered."""
     if not fault.retryable or fault.executed is Executed.NO or fault.status is not None:
