@@ -1,6 +1,7 @@
 """Service files: the shipped ones are right, and an application's add to them or change them."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -15,6 +16,8 @@ from amends.core.meanings import MEANINGS
 from amends.core.vocabularies.http import VOCABULARY
 from amends.vendors import registry
 from amends.vendors.conditions import MAX_VALUES, condition, every, matches, values
+from amends.vendors.evidence import _MEMBERS
+from amends.vendors.meaning import _form
 from amends.vendors.model import Vendor
 from amends.vendors.registry import Index, add, file_of, names, vendor, vendor_of_host
 from amends.vendors.service_file import load, merged, parsed, problems
@@ -265,6 +268,35 @@ def test_a_hostile_file_and_a_hostile_body_take_no_time():
     assert "501 rules" in problems(many)[0]
     words = {"format": 1, "name": "acme", "words": {"rate": " ".join(f"w{n}" for n in range(20_001))}}
     assert "20001 code words" in problems(words)[0]
+
+
+def test_the_forms_of_code_words_are_quick_and_portable():
+    """No form looks around, so that a linear engine can run it, and words made to match nearly take no time."""
+    tables = registry.reader_tables()
+    forms = [form for row in tables["forms"] for form in (*row["forms"], *row.get("unless", ()))]
+    assert len(forms) > 40
+    assert [form for form in forms if "(?" in form.replace("(?:", "") or re.search(r"\\[1-9]", form)] == []
+    assert {row["meaning"] for row in tables["forms"]} <= set(MEANINGS)
+    begins = [
+        "spend",
+        "credit_limi",
+        "free_tier_",
+        "daily_",
+        "expired_",
+        "invocation",
+        "concurrent_",
+        "no_",
+        "idempotent-",
+    ]
+    begun = time.process_time()
+    for begin in begins:
+        for form in {row["under"] for row in tables["forms"]}:
+            assert _form((begin * 96)[:94] + "!~", form) is None
+    assert time.process_time() - begun < 1
+    body = {"errors": [{name: "spend" * 19 for name in _MEMBERS}] * 1000}
+    begun = time.process_time()
+    extract({"status": 400, "headers": {}, "body": body})
+    assert time.process_time() - begun < 1
 
 
 def test_files_of_another_version_of_the_format(tmp_path):
