@@ -194,7 +194,7 @@ async def test_what_a_failure_means(journal, service):
     assert doubt.value.fault.executed == "maybe"
     assert await Steps(journal).run("d", service.charge, (4,), verify=lambda order: "it did") == "it did"
     with pytest.raises(FaultError) as nothing:
-        await Steps(journal).run("e", service.charge, (5,), verify=lambda order: False)
+        await Steps(journal).run("e", service.charge, (5,), verify=lambda order: False, timeout=0.01)
     assert nothing.value.fault.executed == "no"
     assert service.calls == [1, 1, 2, 3, 4, 5]
 
