@@ -35,6 +35,7 @@ from tests.hops.failures import (
     FAILURES,
     LOGGED,
     MORE_FAILURES,
+    OPEN,
     SECRETS,
     SPECIAL,
     TRUTHS,
@@ -63,8 +64,9 @@ MEANING = (
     "one-id",
 )
 SAFETY = ("no-leak", "executed", "plain-safe", "calls")
-LOST = frozenset({"lost", "reset", "broken"})
+LOST = frozenset({"lost", "reset", "broken", "raw-lost", "raw-reset"})
 """The failures that are calls without an answer."""
+_TRACES = ("trace", "one-id")
 CALLING = frozenset({"lost", "slow-down", "refused"}) | {
     name for name, fail in MORE_FAILURES.items() if not hasattr(fail, "make")
 }
@@ -261,7 +263,8 @@ def judge(case, ended, calls, lines):
     if isinstance(ended, PlainError) and case.failure in LOST and _knows_the_loss(case):
         found["plain-safe"] = not repeats(case.hops[0][0], document)
     if case.keeps_all:
-        found |= _meaning(case, truth, fault, lines)
+        meant = _meaning(case, truth, fault, lines)
+        found |= {name: meant[name] for name in _TRACES} if case.failure in OPEN else meant
     return Outcome(case, found, calls, fault, document or shown, tuple(sorted(lines)))
 
 

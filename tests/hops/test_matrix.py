@@ -10,14 +10,14 @@ import time
 
 import pytest
 
-from tests.hops.chains import SIDES, Case, cases, run, totals
-from tests.hops.failures import FAILURES
-from tests.hops.formats import FORMATS
+from tests.hops.chains import SIDES, TRUST, Case, cases, run, totals
+from tests.hops.failures import FAILURES, MORE_FAILURES
+from tests.hops.formats import BEHIND, FORMATS, MORE
 from tests.hops.zygote import zygote
 
 SEED = 41
-SECONDS = 12.0
-"""For each of the three samples."""
+SECONDS = 9.0
+"""For each of the samples."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,11 +65,52 @@ def test_strangers_and_bare_hops_are_safe():
     assert bad(sample(other_chains(), SECONDS)) == []
 
 
+def further():
+    every = cases([1, 2], failures=MORE_FAILURES)
+    others = cases([1], failures=MORE_FAILURES, sides=SIDES, trust=("own", "stranger", "system"))
+    return [*random.Random(SEED).sample(every, 600), *others]
+
+
+def roots():
+    """Chains of servers that each begin an OpenTelemetry trace of their own."""
+    return [*cases([1], roots=True), *random.Random(SEED).sample(cases([2], roots=True), 200)]
+
+
+def test_further_failures():
+    """Codes of every vocabulary, long and odd values, forged documents, exceptions of libraries and of the own code."""
+    assert bad(sample(further(), SECONDS)) == []
+
+
+def test_servers_with_traces_of_their_own():
+    """The caller reads its own trace, and every line that names another one names it, too."""
+    assert bad(sample(roots(), SECONDS / 2)) == []
+
+
 @pytest.mark.parametrize("failure", ["validation", "lost", "rate"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format(name, failure):
     """One hop in each format."""
     assert bad([asyncio.run(run(Case(f"{name}:both", failure)))]) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("chosen", [further, roots])
+def test_all_further_chains(chosen):
+    assert bad(sample(chosen(), 1200)) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("failure", FAILURES)
+def test_chains_of_systems_and_of_three_hops(failure):
+    """With the secret of a system, other ways to serve the formats, and three hops of every side; as many as the time allows."""
+    chosen = [
+        *cases([1, 2], trust=("system",), failures=[failure]),
+        *cases([1], formats=MORE, sides=SIDES, trust=("own", "stranger"), failures=[failure]),
+    ]
+    hops = [f"{name}:{side}" for name in FORMATS for side in SIDES if side != "gateway" or name in BEHIND]
+    draw = random.Random(SEED)
+    chosen += [Case(",".join(draw.choices(hops, k=3)), failure, draw.choice(TRUST)) for _ in range(600)]
+    assert bad(sample(chosen, 1200)) == []
 
 
 @pytest.mark.soak
