@@ -331,9 +331,17 @@ def _meaning(case, truth, fault, lines):
         "errors": parts == truth.parts,
         "message": truth.message is None or fault.message == truth.message,
         "trace": fault.trace_id == TRACE,
-        "one-id": bool(lines)
-        and all(TRACE in line if case.roots else line == TRACE for line in _flat(lines)),
+        "one-id": _is_found(lines) if case.roots else bool(lines) and _flat(lines) == {TRACE},
     }
+
+
+def _is_found(lines):
+    """Return whether lines that name two ids lead from the caller's to every other id."""
+    known, found = {TRACE}, {TRACE}
+    while found:
+        found = {each for line in lines if known & set(line.split()) for each in line.split()} - known
+        known |= found
+    return any(TRACE in line for line in lines) and known >= {each for line in lines for each in line.split()}
 
 
 def _flat(lines):

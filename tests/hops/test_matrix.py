@@ -82,7 +82,7 @@ def test_further_failures():
 
 
 def test_servers_with_traces_of_their_own():
-    """The caller reads its own trace, and every line that names another one names it, too."""
+    """The caller reads its own trace, and the lines of the logs lead from it to every other one."""
     assert bad(sample(roots(), SECONDS / 2)) == []
 
 

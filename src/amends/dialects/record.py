@@ -265,7 +265,9 @@ def attach(fault: Fault, received: object) -> Fault:
         if longer > (fault.retry_after or 0):
             changes["retry_after"] = longer
     trace = record.get("trace_id")
-    if fault.trace_id is None and isinstance(trace, str) and _ID.fullmatch(trace):
+    # A conformant AdCP error is passed on unchanged, with the trace of the service that raised it; the record has the caller's.
+    passed_on = fault.origin is not None and fault.origin.dialect == "adcp"
+    if (fault.trace_id is None or passed_on) and isinstance(trace, str) and _ID.fullmatch(trace):
         changes["trace_id"] = trace
     if record.get("in_doubt") is True:
         changes["in_doubt"] = True
