@@ -188,13 +188,13 @@ async def test_what_a_failure_means(journal, service):
         with pytest.raises(FaultError) as failed:
             await Steps(journal).run("b", service.charge, (2,))
         assert failed.value.fault.code == "NOT_FOUND"
-    service.failures = [TimeoutError(), TimeoutError(), TimeoutError()]
+    service.failures = [TimeoutError(), TimeoutError(), NotFoundError("sent", executed="maybe")]
     with pytest.raises(FaultError) as doubt:
         await Steps(journal).run("c", service.charge, (3,))
     assert doubt.value.fault.executed == "maybe"
     assert await Steps(journal).run("d", service.charge, (4,), verify=lambda order: "it did") == "it did"
     with pytest.raises(FaultError) as nothing:
-        await Steps(journal).run("e", service.charge, (5,), verify=lambda order: False, timeout=0.01)
+        await Steps(journal).run("e", service.charge, (5,), verify=lambda order: False)
     assert nothing.value.fault.executed == "no"
     assert service.calls == [1, 1, 2, 3, 4, 5]
 
