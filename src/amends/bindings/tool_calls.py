@@ -631,7 +631,8 @@ class Run:
             TypeError: there is neither a thread or session nor `scope=`.
 
         """
-        self._scope()
+        if self._calls.scope is None:
+            self._scope()
 
     @contextmanager
     def _within(self) -> Iterator[None]:
