@@ -8,6 +8,7 @@ SDKS ?= .venv-sdks
 FRAMEWORKS ?= .venv-frameworks
 CREWAI ?= .venv-crewai
 LOWEST ?= .venv-lowest
+REHEARSALS ?= .venv-rehearsals
 # Half of the tests wait for something, so more of them run at once than there are cores.
 WORKERS ?= 5
 # What runs on the store that AMENDS_TEST_STORE names.
@@ -18,7 +19,7 @@ ON_POSTGRES := $(addprefix tests/stores/test_,log.py table.py queue.py store.py 
 # Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lowest arcp-sdks audits try test lint types unit sdks frameworks crewai postgres page servers bench bench-recovery soak docs generate hooks clean
+.PHONY: lowest arcp-sdks audits rehearsals try test lint types unit sdks frameworks crewai postgres page servers bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -85,6 +86,10 @@ arcp-sdks: $(VENV)/.dev
 # Audits other projects' software; needs npm. The table is in docs/audit.md.
 audits: $(VENV)/.dev
 	$(BIN)/python scripts/audits.py .venv-audits
+
+# What SDKs and frameworks do about failures: plain, with amends and behind the gateway. Needs npm. The table is in docs/rehearsals.md.
+rehearsals: $(VENV)/.dev $(REHEARSALS)/.rehearsals
+	$(BIN)/python -m bench.rehearsals --python $(REHEARSALS)/bin/python --node $(REHEARSALS)/npm --out docs/rehearsals.md
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
@@ -154,6 +159,13 @@ $(CREWAI)/.crewai: pyproject.toml
 	$(PYTHON) -m venv $(CREWAI)
 	$(CREWAI)/bin/python -m pip install -q --upgrade pip
 	$(CREWAI)/bin/python -m pip install -q --no-compile -e '.' --group crewai
+	@touch $@
+
+$(REHEARSALS)/.rehearsals: pyproject.toml
+	$(PYTHON) -m venv $(REHEARSALS)
+	$(REHEARSALS)/bin/python -m pip install -q --no-compile -e '.[rehearsals]'
+	mkdir -p $(REHEARSALS)/npm
+	cd $(REHEARSALS)/npm && npm init -y > /dev/null && npm install --silent openai ai @ai-sdk/openai
 	@touch $@
 
 $(LOWEST)/.lowest: pyproject.toml scripts/lowest_versions.py

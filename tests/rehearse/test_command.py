@@ -109,6 +109,7 @@ def test_a_careful_program_scores_3_and_all_reports_agree(folder, tmp_path):
     assert "http://" not in page.replace("http://127.0.0.1", "").replace("http://www.w3.org", "")
     again = rehearse(folder, "careful", *options, f"--compare={files['json']}", check="one_order")
     assert document(again)["changes"] == []
+    assert {row["end"].get("output", "") for row in found["rows"] if row["kind"] != "quota"} == {""}
     planned = [row["sent"]["call"] for row in found["rows"]]
     assert [row["sent"]["call"] for row in document(again)["rows"]] == planned
 

@@ -317,6 +317,19 @@ def test_a_child_takes_part():
     assert len(stage.incidents) == 1
 
 
+def test_an_address_that_the_program_names_is_left_as_it_is():
+    """So a program may start a proxy of its own, and name it to its children."""
+    code = "import os; print(os.environ['ORDERS_URL'])"
+    with Rehearsal("orders", kinds=["rate"]):
+        environment = {**os.environ, "ORDERS_URL": "http://127.0.0.1:9"}
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60
+        )
+        same = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert same.stdout.strip() == os.environ["ORDERS_URL"]
+    assert done.stdout.strip() == "http://127.0.0.1:9", done.stderr
+
+
 def test_one_rehearsal_at_a_time():
     """A second one in the same process is refused, and leaves the first as it is."""
     with Rehearsal("stripe", kinds=["rate"]) as stage:

@@ -79,6 +79,14 @@ MUTANTS = {
 }
 
 
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("kind", ["refused", "dns", "tls"])
+def test_a_repeat_after_a_refused_connection_is_seen_without_a_check(service, kind):
+    """The failed call had no body yet, so it is recognised by its route."""
+    stage = act(Rehearsal(*SERVICES, plan=Plan(**FAST, failure=[Failure(service, kind, call=1)])))
+    assert [each.rule for each in stage.findings()] == ["not-judged"]
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_has_exactly_its_finding(name):
     """One broken reaction, one finding; the reference agent has none for the same failure."""

@@ -23,7 +23,9 @@ def startup_folder() -> str:
     return str(Path(__file__).parent / "startup")
 
 
-def child_environment(given: Mapping[str, str], address: str, variables: Mapping[str, str]) -> dict[str, str]:
+def child_environment(
+    given: Mapping[str, str], address: str, variables: Mapping[str, str], *, set_by_program: bool = False
+) -> dict[str, str]:
     """
     Return the environment of a child process.
 
@@ -34,6 +36,8 @@ def child_environment(given: Mapping[str, str], address: str, variables: Mapping
         given: the environment without a rehearsal.
         address: the address of the stage.
         variables: variable → address of a service, and keys that SDKs insist on.
+        set_by_program: whether the program under test made the environment: an address that it names is left as it is, as that of
+            a proxy which it has started.
 
     """
     ours = {
@@ -41,6 +45,8 @@ def child_environment(given: Mapping[str, str], address: str, variables: Mapping
         for name, value in variables.items()
         if not (name.endswith("_API_KEY") and given.get(name))
     }
+    if set_by_program:
+        ours = {name: value for name, value in ours.items() if not given.get(name)}
     ours |= dict.fromkeys(_PROXIES, address)
     ours |= {"NO_PROXY": _LOCAL, "no_proxy": _LOCAL, "grpc_proxy": address, "NODE_USE_ENV_PROXY": "1"}
     saved = {name: given.get(name) for name in ours}

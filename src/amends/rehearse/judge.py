@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from amends.core.meanings import MEANINGS
-from amends.rehearse.kinds import KINDS, Reaction
+from amends.rehearse.kinds import CONNECTION, KINDS, Reaction
 from amends.rehearse.plan import Failure, Plan
 from amends.rehearse.score import Finding, score_of
 from amends.rehearse.stage import CallRecord, Incident, Record, effects_of
@@ -148,13 +148,19 @@ class _Case:
         ]
         """Calls that the program made when it knew of the failure. Those that were already on their way do not count."""
         self.there = [each for each in self.later if each.service == self.first.service]
-        self.same = [each for each in self.there if each.digest == self.call.digest]
+        self.same = [each for each in self.there if self._is_same(each)]
         self.duplicates = effects_of(record).get(self.call.digest, 0) - max(
             1, ordinary.get(self.call.digest, 1)
         )
         row.calls = 1 + len(self.same)
         following = min((each.at for each in self.later), default=end.seconds)
         row.stuck = round(max(0.0, following - self.call.at), 2)
+
+    def _is_same(self, call: CallRecord) -> bool:
+        """Return whether a call is the failed one again. What a refused connection would have sent is known by its route only."""
+        if self.first.kind in CONNECTION:
+            return (call.method, call.path) == (self.call.method, self.call.path)
+        return call.digest == self.call.digest
 
     def findings(self) -> Iterator[Finding]:
         """Yield what the program did wrong."""

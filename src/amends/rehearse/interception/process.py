@@ -52,7 +52,10 @@ class Interception:
 
         try:
             guard(link, patches)
-            pass_on(lambda given: child_environment(given, link.address, self._variables), patches)
+            pass_on(
+                lambda given: child_environment(given, link.address, self._variables, set_by_program=True),
+                patches,
+            )
             patches.when_imported("httpx", intercept_httpx)
             patches.when_imported("httpx2", intercept_httpx)
             patches.when_imported("urllib3.connectionpool", intercept_urllib3)

@@ -13,11 +13,12 @@ def _others() -> None:
     """Run the environment's own sitecustomize."""
     here = Path(__file__).resolve().parent
     sys.path[:] = [each for each in sys.path if Path(each).resolve() != here]
-    sys.modules.pop("sitecustomize", None)
+    ours = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
     except ImportError:
-        pass
+        if ours is not None:
+            sys.modules["sitecustomize"] = ours  # the import of this module is not over, and expects it
 
 
 def _begin() -> None:
