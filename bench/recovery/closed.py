@@ -25,6 +25,8 @@ from bench.recovery.load import Arrival, poisson
 from bench.recovery.metrics import mean, percentile
 from bench.recovery.run import Contender, Record, run
 
+PATIENCE = 300.0
+"""The most seconds that an operation waits under the default policy."""
 LIMITS, SLOTS, BLIPS, COLD_SILENCE = 1.2, 1.3, 4.0, 10.0
 """The wanted makespans, as multiples of the oracle's."""
 
@@ -81,6 +83,7 @@ class Closed:
         spans = [record.ends[i] - record.starts[i] for i in good]
         return {
             "success": 100.0 * len(good) / len(chosen),
+            "in time": 100.0 * sum(span <= PATIENCE for span in spans) / len(chosen),
             "makespan": max(record.ends[i] for i in chosen) - min(record.starts[i] for i in chosen),
             "calls": (service.calls - service.doomed_first) / max(1, sum(record.succeeded)),
             "refused": 100.0 * service.doomed / max(1, service.calls),
