@@ -207,7 +207,7 @@ class Simulation:
     def repeat(self, op: Op, over: float) -> None:
         process = op.client
         if process.controller.state == OPEN and not process.queue:
-            at = process.quota.take(self.now)
+            at = process.quota.take(self.now, process.controller.traffic.good_rate(self.now))
             if at == 0.0:
                 self.send(op)
             elif at <= over:

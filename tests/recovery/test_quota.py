@@ -64,3 +64,14 @@ def test_when_the_next_repeat_is_available():
     assert quota.take(0.0) == 0.0
     assert quota.saved == 0.0
     assert Quota(saved=0.75).take(0.0) == 0.025
+
+
+def test_the_successes_of_a_second_are_saved():
+    """A batch earns its repeats at once; what was earned long ago is not saved beyond the cap."""
+    for rate, repeats in ((400.0, 600), (10.0, 100), (0.0, 100)):
+        quota = Quota()
+        quota.earned = 1000
+        taken = 0
+        while quota.take(100.0, rate) == 0.0:
+            taken += 1
+        assert taken == repeats

@@ -10,7 +10,8 @@ service that is overloaded gets more repeats."""
 PER_SECOND = 10.0
 """Repeats that a second earns, for a process with little traffic. More: a fleet of small clients repeats too much."""
 SAVED = 100.0
-"""The most repeats that are saved up. More: a larger burst of repeats when an outage begins."""
+"""The most repeats that are saved up, if the successes of a second do not earn more. More: a larger burst of repeats when an outage
+begins; fewer: where a part of a batch fails, its repeats are dropped."""
 
 # Slightly less than 1, so that rounding in the computed wait cannot lead to a loop of zero waits.
 _ENOUGH = 0.999
@@ -32,10 +33,15 @@ class Quota:
         self.taken = 0
         self._at: float | None = None
 
-    def take(self, now: float) -> float:
-        """Take a repeat and return 0, or return the time when one will be available at the latest."""
+    def take(self, now: float, rate: float = 0.0) -> float:
+        """
+        Take a repeat and return 0, or return the time when one will be available at the latest.
+
+        `rate`: the calls that succeed per second. What those of one second earn is saved in any case: a batch earns its repeats at once.
+        """
         passed = 0.0 if self._at is None else max(0.0, now - self._at)
-        self.saved = min(self._cap, self.saved + self.earned * self._per_success + passed * self._per_second)
+        cap = max(self._cap, self._per_success * rate)
+        self.saved = min(cap, self.saved + self.earned * self._per_success + passed * self._per_second)
         self._at, self.earned = now, 0
         if self.saved >= _ENOUGH:
             self.saved = max(0.0, self.saved - 1.0)

@@ -419,7 +419,10 @@ class Upstream:
         Only repeats in OPEN are taken from it: in the other states the queue bounds them.
         """
         with self._lock:
-            return self._quota.take(now) if self._controller.state == OPEN else 0.0
+            controller = self._controller
+            return (
+                self._quota.take(now, controller.traffic.good_rate(now)) if controller.state == OPEN else 0.0
+            )
 
     # Reports ---------------------------------------------------------------------------------------------------
 
