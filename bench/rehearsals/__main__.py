@@ -102,11 +102,11 @@ def rows_of(name: str, variant: str, command: list[str], python: str):
 def python_rows(python: str, only: str | None):
     """Yield the rows of the Python programs: plain, with amends, and plain behind the gateway."""
     for program, (name, _) in PYTHON.items():
-        if only in (None, program):
+        if only is None or program in only.split(","):
             script = str(PROGRAMS / f"{program}.py")
             for variant in ("plain", "amends"):
                 yield from rows_of(name, variant, [python, script, variant], python)
-    if only in (None, "gateway"):
+    if only is None or "gateway" in only.split(","):
         for program in ("openai_sdk", "openai_agents"):
             script = str(PROGRAMS / f"{program}.py")
             behind = [sys.executable, str(PROGRAMS / "behind_gateway.py"), "--", python, script, "plain"]
@@ -116,7 +116,7 @@ def python_rows(python: str, only: str | None):
 def node_rows(folder: Path, only: str | None):
     """Yield the rows of the npm packages."""
     for program, (name, _) in NODE.items():
-        if only in (None, program):
+        if only is None or f"npm_{program}" in only.split(","):
             script = shutil.copy(PROGRAMS / f"{program}.mjs", folder)
             yield from rows_of(name, "plain", ["node", script], sys.executable)
             behind = [sys.executable, str(PROGRAMS / "behind_gateway.py"), "--", "node", script]

@@ -3,6 +3,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, stepCountIs, jsonSchema, tool } from "ai";
 
 const openai = createOpenAI({ baseURL: process.env.OPENAI_BASE_URL });
+let placed = false;
 const createOrder = tool({
   description: "Place an order.",
   inputSchema: jsonSchema({
@@ -18,6 +19,7 @@ const createOrder = tool({
       signal: AbortSignal.timeout(5000),
     });
     if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+    placed = true;
     return answer.text();
   },
 });
@@ -28,3 +30,4 @@ const result = await generateText({
   prompt: "Order one tea.",
 });
 console.log(result.text);
+process.exit(placed ? 0 : 1); // whatever the model says

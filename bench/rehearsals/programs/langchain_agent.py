@@ -2,7 +2,7 @@
 
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
-from tools import MODEL, PROMPT, WITH_AMENDS, create_order
+from tools import MODEL, PROMPT, WITH_AMENDS, create_order, finish
 
 if WITH_AMENDS:
     from amends.bindings.langchain import Failures
@@ -14,3 +14,4 @@ else:
     middleware = [ModelRetryMiddleware(), ToolRetryMiddleware()]
 agent = create_agent(ChatOpenAI(model=MODEL), [create_order], middleware=middleware)
 print(agent.invoke({"messages": [("user", PROMPT)]})["messages"][-1].content)
+finish()

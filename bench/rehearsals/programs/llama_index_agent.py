@@ -4,7 +4,7 @@ import asyncio
 
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.llms.openai import OpenAI
-from tools import MODEL, PROMPT, WITH_AMENDS, create_order
+from tools import MODEL, PROMPT, WITH_AMENDS, create_order, finish
 
 tools = [create_order]
 if WITH_AMENDS:
@@ -20,3 +20,4 @@ async def main() -> None:
 
 
 asyncio.run(main())
+finish()

@@ -1,7 +1,7 @@
 """smolagents with a tool-calling agent."""
 
 from smolagents import OpenAIServerModel, ToolCallingAgent, tool
-from tools import MODEL, PROMPT, WITH_AMENDS, create_order
+from tools import MODEL, PROMPT, WITH_AMENDS, create_order, finish
 
 made = tool(create_order)
 if WITH_AMENDS:
@@ -10,3 +10,4 @@ if WITH_AMENDS:
     made = Failures().guard(made)
 agent = ToolCallingAgent(tools=[made], model=OpenAIServerModel(MODEL), max_steps=6)
 print(agent.run(PROMPT))
+finish()

@@ -2,7 +2,7 @@
 
 from strands import Agent, tool
 from strands.models.openai import OpenAIModel
-from tools import MODEL, PROMPT, WITH_AMENDS, create_order
+from tools import MODEL, PROMPT, WITH_AMENDS, create_order, finish
 
 plugins = []
 if WITH_AMENDS:
@@ -13,3 +13,4 @@ agent = Agent(
     model=OpenAIModel(model_id=MODEL), tools=[tool(create_order)], plugins=plugins, callback_handler=None
 )
 print(agent(PROMPT))
+finish()

@@ -16,6 +16,15 @@ PARAMETERS = {
 }
 
 
+PLACED = []
+"""Results of orders that were placed."""
+
+
+def finish() -> None:
+    """End the program: with exit code 1 if no order was placed, whatever the model says."""
+    sys.exit(0 if PLACED else 1)
+
+
 def create_order(item: str, quantity: int) -> str:
     """
     Place an order.
@@ -30,9 +39,11 @@ def create_order(item: str, quantity: int) -> str:
         from amends.bindings.httpx import Transport
 
         with httpx2.Client(transport=Transport(keyed=True), timeout=5) as client:
-            return client.post(url, json=order).text
+            PLACED.append(client.post(url, json=order).text)
+            return PLACED[-1]
     response = httpx2.post(url, json=order, timeout=5)
     response.raise_for_status()
+    PLACED.append(response.text)
     return response.text
 
 

@@ -44,6 +44,8 @@ _ON_ACTING = frozenset(
     }
 )
 """Kinds that are sent for calls that act, if the program makes such calls to the service."""
+_ONLY_ON_ACTING = frozenset({"lost", "late", "validation", "conflict", "payment"})
+"""Those of them that are sent only for calls that act, if it is not known which calls the program makes."""
 _KEPT_TEXT = 1024 * 1024
 """Characters of a model's request that are kept to look for canaries. A longer conversation is cut in the middle of nothing."""
 _SHOWN = 2_000
@@ -158,7 +160,7 @@ class Armed:
         if self.sent == 0:
             if failure.rate is not None:
                 return self.dice.random() < failure.rate
-            return self.seen == (failure.call or 1)
+            return self.seen >= (failure.call or 1)  # later if another failure is sent at that call
         if failure.until is not None:
             return now < self.first_at + failure.until
         if failure.rate is not None and self.sent < failure.repeat:
@@ -250,11 +252,10 @@ class Stage:
         example = choose_example(failure, dice, self.plan.wait)
         service = self.services.get(failure.service)
         model = service.model if service is not None else False
-        acts = (
-            failure.kind in _ON_ACTING
-            and not model
-            and (acting is None or acting.get(failure.service, False))
-        )
+        if acting is None:
+            acts = failure.kind in _ONLY_ON_ACTING and not model
+        else:
+            acts = failure.kind in _ON_ACTING and not model and acting.get(failure.service, False)
         return Armed(failure, example, acting=acts and not failure.route, seed=self.plan.seed)
 
     def end(self) -> Record:
@@ -404,7 +405,9 @@ class Stage:
                 continue
             if armed.example is None and failure.kind not in _AFTER_EFFECT | {"silent"}:
                 continue
-            if armed.due(request, call.digest, now) and found is None:
+            if found is not None:
+                armed.seen += 1
+            elif armed.due(request, call.digest, now):
                 found = armed
         return found
 
