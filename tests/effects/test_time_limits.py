@@ -1,6 +1,7 @@
 """Effects and clocks: a step of the wall clock, and a worker that was stopped for longer than its lease and continues."""
 
 import asyncio
+import threading
 from typing import ClassVar
 
 import httpx
@@ -11,7 +12,10 @@ from amends.bindings.httpx import Transport
 from amends.effects import Effects
 from amends.effects.errors import EffectRunningError
 from amends.errors import ConflictError, ServiceUnavailableError
+from amends.recovery import TOOL
 from amends.recovery.effect_context import check_time_limit, running_as
+from amends.recovery.scope import tool_call
+from amends.testing import FakeClock
 from tests.stores.clocks import SetClock
 
 
@@ -178,3 +182,26 @@ async def test_what_an_answer_shows_is_believed_at_once(store, clock):
                 await once(2)
             clock.up += 5
         assert calls == [1, 1, 2, 2]
+
+
+def test_a_call_of_a_tool_waits_within_the_time_of_its_host(clock):
+    """Inside a tool call, the wait for another call with the same key ends 55 s after the tool call began."""
+    begun, end = threading.Event(), threading.Event()
+    with Effects("memory:") as effects, FakeClock() as time:
+
+        @effects.once(key="order")
+        def pay(order):
+            begun.set()
+            end.wait(20)
+
+        other = threading.Thread(target=pay, args=[1])
+        other.start()
+        begun.wait(20)
+        try:
+            with tool_call():
+                time.advance(TOOL.ends_within - 0.1)
+                with pytest.raises(EffectRunningError, match=r"after 0\.1 seconds"):
+                    pay(1)
+        finally:
+            end.set()
+            other.join()

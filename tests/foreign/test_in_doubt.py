@@ -2,12 +2,15 @@
 
 import builtins
 import http.client
+import smtplib
+import sqlite3
 
 import httpx
+import psycopg
 import pytest
 from a2a.client import ClientFactory
 
-from amends import Fault, FaultError, encode, extract
+from amends import Fault, FaultError, Operation, encode, extract
 from amends.bindings import a2a
 from amends.bindings.httpx import AsyncTransport, Transport
 from amends.core.policy import Policy
@@ -17,6 +20,7 @@ from amends.errors import TimeoutError as TimedOutError
 from amends.foreign.in_doubt import IN_DOUBT, in_doubt, lost_call
 from amends.recovery import recover
 from amends.tasks import WaitTimeoutError
+from amends.testing import FakeClock
 from tests.bindings import agents
 from tests.hops.chains import Case, repeats, run
 from tests.hops.formats import FORMATS
@@ -39,13 +43,29 @@ def raised(method="POST", error=None, **options):
     raise AssertionError
 
 
+def raised_again():
+    raise raised(keyed=True)
+
+
 def test_which_calls_are_lost():
-    """A POST without an answer; not one that reads, is idempotent, was not sent, or whose key is honoured."""
+    """
+    A POST without an answer; not one that reads, is idempotent, was not sent, or whose key is the caller's and honoured.
+
+    A key that was made for the call does not count, because a repeat of the handler makes another key.
+    """
     assert lost_call(raised()).code == "TIMEOUT"
     assert lost_call(raised(error=httpx.ReadError("reset"))).code == "SERVICE_UNAVAILABLE"
     for method in ("GET", "PUT", "DELETE"):
         assert lost_call(raised(method)) is None
-    assert lost_call(raised(keyed=True)) is None
+    assert lost_call(raised(keyed=True)).code == "TIMEOUT"
+    assert lost_call(raised(keyed=True, headers=dict)).code == "TIMEOUT"
+    with pytest.raises(FaultError) as own:
+        recover(raised_again, operation=Operation(key="order-17"))
+    assert lost_call(own.value) is None
+    with pytest.raises(FaultError) as new:
+        recover(raised_again, operation=Operation(keyed=True), policy=ONCE)
+    assert new.value.key_is_new
+    assert lost_call(new.value).code == "TIMEOUT"
     assert lost_call(raised(error=httpx.ConnectError("refused"))) is None
 
 
@@ -106,6 +126,48 @@ async def test_exceptions_of_protocol_clients():
 def test_urllib_and_a_task_that_goes_on():
     assert lost_call(http.client.RemoteDisconnected("closed")) is not None
     assert lost_call(WaitTimeoutError("7", 30)).code == "TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionResetError("db-7.internal"),
+        builtins.TimeoutError(),
+        psycopg.OperationalError("the connection is lost"),
+        sqlite3.OperationalError("disk I/O error"),
+        smtplib.SMTPServerDisconnected("x"),
+    ],
+    ids=repr,
+)
+def test_any_exception_of_a_tool_that_does_not_show_that_nothing_happened(error):
+    """A database that is lost in a write is no invitation to the host to call the tool again."""
+    assert lost_call(error, of_agent=True).executed == "maybe"
+    with pytest.raises(FaultError) as wrapped:
+        recover(lambda: (_ for _ in ()).throw(error), policy=ONCE)
+    assert lost_call(wrapped.value, of_agent=True) is not None
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(), KeyError("id"), ValueError()], ids=repr)
+def test_what_a_tool_raises_if_nothing_happened_or_it_has_a_bug(error):
+    """Neither is a lost call."""
+    assert lost_call(error, of_agent=True) is None
+
+
+def test_a_refusal_does_not_undo_a_lost_attempt():
+    """The first attempt is lost, the others are refused: with a key that was made for the call, it may have happened."""
+    answers = [httpx.ReadTimeout("no answer"), *[httpx.Response(503, headers={"retry-after": "1"})] * 5]
+
+    def answer(request):
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    transport = Transport(httpx.MockTransport(answer), keyed=True)
+    with FakeClock(), httpx.Client(transport=transport) as client, pytest.raises(FaultError) as caught:
+        client.post("http://shop.example/orders")
+    assert caught.value.fault.status == 503
+    assert lost_call(caught.value).executed == "maybe"
 
 
 def test_an_own_error_inside_recover_is_the_authors():

@@ -221,3 +221,14 @@ def test_a_read_has_no_effect_and_a_check_settles_earlier_calls(run, clock):
             run(script, **options)
         assert (caught.value.fault.code, caught.value.fault.executed) == ("VALIDATION_ERROR", "no")
         assert len(caught.value.history) == 2
+
+
+def test_what_may_have_happened_is_called_again_with_its_key(clock):
+    """A later call without this key would send another one, and it may happen twice."""
+    keyed = Operation(name="pay", key="order-17")
+    lost = Fault(code="TIMEOUT", executed="maybe")
+    error = failure(Script(lost, repeat=True), operation=keyed)
+    assert "call again later with the same key (error.key)" in error.__notes__[2]
+    assert error.key == "order-17"
+    refused = failure(Script(lost, Fault(code="VALIDATION_ERROR"), repeat=True), operation=keyed)
+    assert "find out whether an earlier call happened" in refused.__notes__[2]

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from amends import stores
+from amends import FaultError, stores
 from amends.errors import task as errors
 from amends.tasks import Agent, Step, entries, sequence
 from amends.tasks.entries import Started, Taken
@@ -83,6 +83,10 @@ async def test_an_interrupted_step_is_verified(manual, clock, verified, status, 
     response = await handle.response()
     assert (response.status, len(ran)) == (status, runs)
     if verified is None:
+        with pytest.raises(FaultError, match="not known") as waits:
+            await handle.result(timeout=5)
+        # It does not invite to submit the task again.
+        assert (waits.value.fault.executed, waits.value.fault.recovery) == ("maybe", "uncertain")
         assert await manual.drain() == 0
         await manual.verify("t", happened=False)
         await manual.drain()

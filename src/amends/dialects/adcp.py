@@ -1,7 +1,8 @@
 """
 AdCP's error object (S4).
 
-- `recovery` is one of transient, correctable, terminal; uncertain is written as transient.
+- `recovery` is one of transient, correctable, terminal; uncertain is written as transient, and as terminal if the effect has to be
+  verified first.
 - `retry_after` is in seconds. A producer writes whole seconds from 1 to 3600; a reader keeps the received value.
 - `suggestion` is the first suggestion; the others are lost.
 - An unknown `recovery` is read as terminal (A12).
@@ -69,6 +70,7 @@ not whole seconds from 1 to 3600; of `field` the notation of a JSON Pointer.
 """
 
 _MEMBERS = MEMBERS
+_WRITTEN = {each: each.value for each in Recovery} | {Recovery.UNCERTAIN: Recovery.TRANSIENT.value}
 
 
 def decode(data: Any) -> Fault | None:
@@ -147,6 +149,13 @@ def with_allowed_codes(fault: Fault) -> Fault:
     return fault if code == fault.code and unchanged else replace(fault, code=code, errors=parts)
 
 
+def _recovery(fault: Fault) -> str:
+    """Return the class as AdCP has it. A host would repeat what is transient, whatever its message says."""
+    if fault.in_doubt and fault.recovery is Recovery.UNCERTAIN:
+        return Recovery.TERMINAL.value
+    return _WRITTEN[fault.recovery]
+
+
 def _is_received(fault: Fault) -> bool:
     return fault.origin is not None and fault.origin.dialect == NAME
 
@@ -156,7 +165,7 @@ def _object(fault: Fault) -> dict[str, Any]:
     error: dict[str, Any] = {
         "code": fault.code,
         "message": fault.message,
-        "recovery": "transient" if fault.recovery is Recovery.UNCERTAIN else fault.recovery.value,
+        "recovery": _WRITTEN[fault.recovery] if received else _recovery(fault),
     }
     if fault.retry_after is not None:
         error["retry_after"] = _seconds(fault.retry_after)

@@ -1,8 +1,8 @@
 """
 ARCP's error payload (S5): {code, message, retryable?, details?}.
 
-- `retryable` is always written: true for transient, the code's default for uncertain, false for the rest. A reader
-  takes correctable or terminal for false from the code's row.
+- `retryable` is always written: true for transient, the code's default for uncertain, false for the rest, and for an effect that
+  has to be verified first. A reader takes correctable or terminal for false from the code's row.
 - `details` are written and read exactly as raised (R4). A reader takes the record from `details.amends` (`amends.dialects.record`)
   and removes it.
 - Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
@@ -78,7 +78,9 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
 def encode(fault: Fault) -> dict[str, Any]:
     """Return the error payload. Details are written as raised; a possible leak is logged as a warning."""
     fault = outgoing(fault, NAME)
-    if fault.recovery is Recovery.UNCERTAIN:
+    if fault.in_doubt and fault.recovery is Recovery.UNCERTAIN:
+        retryable = False  # the effect has to be verified first
+    elif fault.recovery is Recovery.UNCERTAIN:
         retryable = VOCABULARY.row(fault.code).recovery is Recovery.TRANSIENT
     else:
         retryable = fault.recovery is Recovery.TRANSIENT

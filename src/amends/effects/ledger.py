@@ -37,7 +37,10 @@ from amends.effects.similar import Similar
 from amends.effects.steps import EffectStep, current_steps, restored
 from amends.errors import ConflictError as NotInDoubtError
 from amends.errors import NotFoundError
+from amends.recovery.clock import CLOCK
 from amends.recovery.effect_context import within_scope
+from amends.recovery.policies import TOOL
+from amends.recovery.scope import current_tool_call, time_left
 from amends.stores import Clock, Store
 
 __all__ = ["Effects", "Pending", "Scope", "decide"]
@@ -47,6 +50,10 @@ R = TypeVar("R")
 Function = TypeVar("Function", bound=Callable[..., object])
 
 TWO_DAYS = 172800.0
+
+
+_WAIT = 60.0
+"""Seconds that a call waits for another one with the same key, outside of tool calls."""
 
 
 class Effects:
@@ -67,18 +74,25 @@ class Effects:
 
     @explains_wrong_calls
     def __init__(
-        self, store: Store | str, *, lease: float = 30.0, wait: float = 60.0, clock: Clock | None = None
+        self,
+        store: Store | str,
+        *,
+        lease: float = 30.0,
+        wait: float | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """
         Args:
             store: an open store, or the URL of one: `memory:`, `sqlite:///file`, `nats://host:port/name` or
                 `postgresql://user@host/database`.
             lease: seconds after which a process that does not renew its lease counts as dead.
-            wait: seconds that a call waits for another one with the same key, before it raises EffectRunningError.
+            wait: seconds that a call waits for another one with the same key, before it raises EffectRunningError. By default 60,
+                and inside a tool call of an agent what is left of 55 since it began. It never waits longer than its caller.
             clock: replaces the machine's clock in tests.
 
         """
-        self.lease, self.wait = seconds("lease", lease), seconds("wait", wait, least=0.0)
+        self.lease = seconds("lease", lease)
+        self.wait = None if wait is None else seconds("wait", wait, least=0.0)
         self._handles = Handles(store, expires_in=TWO_DAYS, lease=self.lease, clock=clock)
         self._waiters = Waiters()
         self._now = time.time if clock is None else clock.wall
@@ -290,7 +304,9 @@ class Effects:
         scope: str | None = None,
         verify: Callable[[], object] | None = None,
     ) -> object:
-        request = tool.request(args, kwargs, now=self._now, wait=self.wait, again=again, key=key, scope=scope)
+        request = tool.request(
+            args, kwargs, now=self._now, wait=self._patience(), again=again, key=key, scope=scope
+        )
         if verify is None and tool.verify is not None:
             verify = functools.partial(tool.verify, *args, **kwargs)
         made = functools.partial(_acall_once, call)
@@ -323,7 +339,9 @@ class Effects:
         scope: str | None = None,
         verify: Callable[[], object] | None = None,
     ) -> object:
-        request = tool.request(args, kwargs, now=self._now, wait=self.wait, again=again, key=key, scope=scope)
+        request = tool.request(
+            args, kwargs, now=self._now, wait=self._patience(), again=again, key=key, scope=scope
+        )
         if verify is None and tool.verify is not None:
             verify = functools.partial(tool.verify, *args, **kwargs)
         made = functools.partial(_call_once, call)
@@ -346,6 +364,16 @@ class Effects:
         if step is not None:
             step.end(result)
         return result
+
+    def _patience(self) -> float:
+        """Return the seconds for which a call may wait for another one."""
+        wait, tool, left = self.wait, current_tool_call(), time_left()
+        if wait is None:
+            wait = _WAIT
+            if tool is not None and TOOL.ends_within is not None:
+                took = 0.0 if tool.started is None else CLOCK.now() - tool.started
+                wait = min(wait, max(0.0, TOOL.ends_within - took))
+        return wait if left is None else min(wait, left)
 
     async def _open(self) -> EffectKeys:
         try:

@@ -77,6 +77,8 @@ class FaultError(Exception):
     """Headers of the HTTP response, as given to the constructor."""
     key: str | None = None
     """The idempotency key that the failed call carried: a repeat of a call that may have had its effect needs the same."""
+    key_is_new: bool = False
+    """Whether the key was made for this one call: code that is called again makes another key, and the service then acts twice."""
     waits_for_key: bool = False
     """Whether the service still works on an earlier request with this key: the wait costs no attempt, once per call."""
 

@@ -387,6 +387,7 @@ class Call:
                 if options.reuse_keys and content is not None:
                     self._place = self._identify(*content())
                     own_key = options.unsettled.get(self._place)
+                self._key_is_new = True
                 own_key = own_key or str(uuid4())
         self.key = key or own_key
 
@@ -411,6 +412,8 @@ class Call:
     """Whether this call has waited for an earlier request with its key."""
     _place: bytes | None = None
     """Identifies the request for `reuse_keys`."""
+    _key_is_new = False
+    """Whether the key was made for this call."""
 
     @property
     def size(self) -> int:
@@ -495,12 +498,15 @@ class Call:
             self.options.unsettled.note(self._place, key, settled=not unknown)
         if error is None or key is None or self.operation.read_only:
             return
-        error.key = key
+        error.key, error.key_is_new = key, self._key_is_new
         if unknown:
+            same = f"operation=Operation(key=error.key), or the header {self.service.key_header}"
             error.add_note(
-                "amends: to do: find out whether it happened, or send it again with the same key: "
-                f"operation=Operation(key=error.key), or the header {self.service.key_header}; with a new key it may "
-                "happen twice"
+                f"amends: to do: find out whether it happened, or send it again with the same key: {same}; with a new key it "
+                "may happen twice"
+                if self._honours_keys()
+                else "amends: to do: find out whether it happened; nothing shows that the service honours keys. If you know that "
+                f"it does, send it again with the same key: {same}; without that it may happen twice"
             )
 
     def run(self, attempt: Callable[[], T]) -> T:

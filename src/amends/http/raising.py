@@ -3,7 +3,7 @@ What a client raises when recovery gave up: `raises="fault"`, `"original"` or `"
 
 - "fault": the typed error of the failure.
 - "original": the library's own exception (`httpx2.HTTPStatusError`, `requests.HTTPError`,
-  `aiohttp.ClientResponseError`, a connection error), with `fault`, `decision` and `history` as attributes and a note.
+  `aiohttp.ClientResponseError`, a connection error), with `fault`, `decision`, `history` and `key` as attributes and a note.
 - "nothing": the last response is returned. If there is none, the library's own exception is raised as it is.
 """
 
@@ -60,7 +60,7 @@ def original_of(error: FaultError) -> BaseException | None:
             original = exc
     if original is None:
         return None
-    for name in ("fault", "decision", "history", "own"):
+    for name in ("fault", "decision", "history", "own", "key", "key_is_new"):
         setattr(original, name, getattr(error, name))
     for note in getattr(error, "__notes__", None) or [_note(error)]:
         original.add_note(note)

@@ -84,7 +84,8 @@ def with_fault(original: BaseException, error: FaultError) -> BaseException:
     attributes: Any = original
     try:
         attributes.fault, attributes.decision = error.fault, error.decision
-        attributes.history = error.history
+        attributes.history, attributes.key = error.history, error.key
+        attributes.key_is_new = error.key_is_new
         earlier = getattr(original, "__notes__", ())
         for note in getattr(error, "__notes__", ()):
             if note not in earlier:
@@ -115,6 +116,10 @@ ADVICE: Mapping[str, str] = {
 }
 """What a developer can do, by the reason of the last decision."""
 
+_SAME_KEY = "call again later with the same key (error.key), or find out whether it happened; with a new key it may happen twice"
+_CHANGED = (
+    "find out whether an earlier call happened, before you send a changed request: it would be another one"
+)
 _PEOPLE = {
     Actor.USER: "the user of this program has to act",
     Actor.OPERATOR: "the operator of the failing service has to act",
@@ -131,12 +136,13 @@ def notes_for(stepper: Stepper) -> list[str]:
     )
     status = "" if fault.status is None else f" (HTTP {fault.status})"
     trace = fault.trace_id or stepper.operation.trace_id
+    keyed = stepper.operation.key is not None and not stepper.operation.read_only
     what = one_line(describe_call(stepper.operation.name, method, url), _LONGEST)
     return [
         f"amends: called {what}, got {one_line(fault.code)}{status}"
         + (f", trace id {one_line(trace)}" if trace else ""),
         f"amends: {_tries(stepper)}; gave up: {REASONS.get(stepper.decision.reason, stepper.decision.reason)}",
-        f"amends: to do: {_advice(fault, stepper.decision)}",
+        f"amends: to do: {_advice(fault, stepper.decision, keyed=keyed)}",
         f"amends: read: {_where(fault)}",
     ]
 
@@ -153,10 +159,16 @@ def _tries(stepper: Stepper) -> str:
     return f"{calls} in {seconds:.3g} s{waited}"
 
 
-def _advice(fault: Fault, decision: Decision) -> str:
+def _advice(fault: Fault, decision: Decision, *, keyed: bool = False) -> str:
     if decision.reason == "terminal":
         return _PEOPLE.get(fault.actor, ADVICE["terminal"])
     advice = ADVICE.get(decision.reason, "act on error.fault")
+    if fault.executed is Executed.MAYBE and keyed:
+        # Another call would have another key, so that it may happen twice.
+        if decision.reason == "correctable":
+            advice = _CHANGED
+        elif decision.reason in _LATER or decision.reason == "verdict":
+            advice = _SAME_KEY
     if decision.resume_in is not None:
         advice = f"{advice}; a call can succeed in {_number(decision.resume_in)} s"
     return advice

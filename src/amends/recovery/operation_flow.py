@@ -578,6 +578,8 @@ class Flow:
         error = final_error(with_wait(self.stepper), cause, self.notes)
         if self.upstream is not None and self.upstream.own:
             error.own = True
+        declared = self.plan.operation
+        error.key_is_new = error.key_is_new or (declared.keyed and declared.key is None)
         if self.plan.raises != "fault" and cause is not None:
             raise with_fault(cause, error)
         raise error from cause

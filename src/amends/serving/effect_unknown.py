@@ -33,5 +33,6 @@ class EffectUnknownError(FaultError):
         """Set `max_retries` to 0, so that clients do not retry, and the way out as the first suggestion."""
         more.setdefault("max_retries", 0)
         more.setdefault("executed", Executed.MAYBE)
+        more.setdefault("in_doubt", True)
         more.setdefault("suggestions", (EffectUnknownError.suggestion,))
         super().__init__(message, **more)

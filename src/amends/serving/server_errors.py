@@ -228,7 +228,12 @@ def _is_local(exc: BaseException) -> bool:
 
 @rests_on(Claim.NOT_HAPPENED, Proof.USER)
 def with_executed(
-    failure: Failure, *, read_only: bool, repeatable: bool = False, wrapper: bool = False
+    failure: Failure,
+    *,
+    read_only: bool,
+    repeatable: bool = False,
+    wrapper: bool = False,
+    of_agent: bool = False,
 ) -> Failure:
     """
     Return the failure with the `executed` that our own caller gets (M3, "Failures from inside a handler").
@@ -238,12 +243,17 @@ def with_executed(
         read_only: the handler is declared to change nothing.
         repeatable: it is declared to have no further effect if it runs again, so a lost call leaves nothing in doubt.
         wrapper: it is declared to make one call of another service and to do nothing else, as `chain.relay` declares.
+        of_agent: it is a tool or an agent; see `lost_call`.
 
     """
     fault = failure.fault
     if failure.settled:
         return failure
-    lost = None if read_only or repeatable or fault.origin is not None else lost_call(failure.cause)
+    lost = (
+        None
+        if read_only or repeatable or fault.origin is not None
+        else lost_call(failure.cause, of_agent=of_agent and not failure.expected)
+    )
     if lost is not None:
         return failure._replace(fault=in_doubt(lost, VOCABULARY.name))
     if not is_about_a_part(failure.cause, fault) or (wrapper and _is_of_one_call(failure.cause)):

@@ -37,6 +37,7 @@ __all__ = [
     "STOPPED",
     "cancelled_fault",
     "delegation_failed",
+    "doubtful_fault",
     "failed_task",
     "final_fault",
     "interrupted_attempt",
@@ -268,6 +269,20 @@ def cancelled_fault(state: TaskState) -> Fault | None:
         recovery=Recovery.UNCERTAIN,
         executed=Executed.MAYBE if doubt else Executed.YES,
         details=kept,
+    )
+
+
+def doubtful_fault(state: TaskState) -> Fault:
+    """The fault of a task that waits for `verify`, because a step may have happened."""
+    return Fault(
+        code="INTERNAL_ERROR",
+        vocabulary="task",
+        message="It is not known whether a step of the task happened, so the task waits",
+        recovery=Recovery.UNCERTAIN,
+        executed=Executed.MAYBE,
+        suggestions=("Find out whether it happened, and answer with `verify`: the task goes on",),
+        details={"inDoubt": state.in_doubt},
+        max_retries=0,
     )
 
 

@@ -36,7 +36,7 @@ from amends.tasks.commands import send_command
 from amends.tasks.documents import Metadata, Request, Response, Status, seconds_of
 from amends.tasks.entries import Record
 from amends.tasks.events import publish_refusal, submit_scope
-from amends.tasks.faults import failed_task
+from amends.tasks.faults import doubtful_fault, failed_task
 from amends.tasks.journal import read_existing, read_records, scan_rows
 from amends.tasks.maintenance import forget
 from amends.tasks.offers import Offers
@@ -450,12 +450,16 @@ class Handle:
 
         Raises:
             WaitTimeoutError: the task is not over after `timeout` seconds. It goes on.
-            FaultError: the task failed; the class is the one of the error's code. INVALID_FIELD_VALUE if it was cancelled
-                or needs an answer.
+            FaultError: the task failed; the class is the one of the error's code. INTERNAL_ERROR, uncertain, if it waits because a
+                step may have happened: find out, and tell `Orchestrator.verify`. INVALID_FIELD_VALUE if it was cancelled or
+                needs an answer.
         """
-        response = await self.wait(timeout=timeout)
+        state = await self._orchestrator.wait(self.id, timeout=timeout)
+        response = state.response()
         if response.error is not None:
             raise failed_task(response.error)
+        if response.status is Status.INPUT_REQUIRED and state.in_doubt:
+            raise FaultError.from_fault(doubtful_fault(state))
         if not response.ok:
             raise InvalidFieldValueError(f"The task is {response.status}", details={"name": "status"})
         return response.result

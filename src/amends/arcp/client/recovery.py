@@ -10,6 +10,7 @@ from amends.arcp.client.session_faults import as_transient, error_of
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.arcp import ResumeWindowExpiredError
+from amends.errors.base import FaultError
 from amends.recovery.drivers import arecover
 from amends.recovery.history import Attempt
 from amends.recovery.origins import PER_ORIGIN, PerOrigin
@@ -60,11 +61,15 @@ async def submit_with_recovery(
         except ResumeWindowExpiredError as error:
             raise error_of(as_transient(error.fault)) from None
 
-    return await arecover(
-        once,
-        policy=policy,
-        upstream=default_upstream() if isinstance(upstream, PerOrigin) else upstream,
-        operation=Operation(name=f"arcp {agent}", key=key, binding="arcp client"),
-        fallback=fallback,
-        history=history,
-    )
+    try:
+        return await arecover(
+            once,
+            policy=policy,
+            upstream=default_upstream() if isinstance(upstream, PerOrigin) else upstream,
+            operation=Operation(name=f"arcp {agent}", key=key, binding="arcp client"),
+            fallback=fallback,
+            history=history,
+        )
+    except FaultError as error:
+        error.key_is_new = idempotency_key is None
+        raise

@@ -130,7 +130,8 @@ class GuardedExecutor(AgentExecutor):
 
     def _error(self, exc: BaseException, what: str, context: RequestContext) -> Sent:
         with handling(None, left_of(context.call_context)):
-            return error_for(exc, what, traceparent_of(context.call_context), self._own_errors)
+            traceparent = traceparent_of(context.call_context)
+            return error_for(exc, what, traceparent, self._own_errors, of_agent=True)
 
     def _events(self, context: RequestContext, queue: TrackedQueue, error: Sent) -> Iterator[Event]:
         task_id, context_id = context.task_id or "", context.context_id or ""

@@ -77,7 +77,14 @@ class Sent(NamedTuple):
     """The error objects of the failure's parts."""
 
 
-def error_for(exc: BaseException, what: str, traceparent: str | None, own_errors: OwnErrors = PLAIN) -> Sent:
+def error_for(
+    exc: BaseException,
+    what: str,
+    traceparent: str | None,
+    own_errors: OwnErrors = PLAIN,
+    *,
+    of_agent: bool = False,
+) -> Sent:
     """
     Log an exception, and return the error to answer it with.
 
@@ -86,10 +93,13 @@ def error_for(exc: BaseException, what: str, traceparent: str | None, own_errors
         what: what failed, for the log line.
         traceparent: the request's W3C trace context.
         own_errors: the options for errors that the author raises or has registered.
+        of_agent: whether the agent raised it, and not the code around it.
 
     """
     classifier = partial(classify, own_errors=own_errors)
-    failure = with_executed(classify_safely(exc, log=LOG, classifier=classifier), read_only=False)
+    failure = with_executed(
+        classify_safely(exc, log=LOG, classifier=classifier), read_only=False, of_agent=of_agent
+    )
     return error_of(report(failure, log=LOG, what=what, traceparent=traceparent))
 
 

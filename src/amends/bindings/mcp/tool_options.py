@@ -43,7 +43,9 @@ class Wrappers:
     def told(self, failure: Failure, tool: object, *, read_only: bool, repeatable: bool) -> Failure:
         """Return the failure of a tool as its caller gets it, by what is declared about the tool."""
         wrapper = isinstance(tool, str) and tool in self._names
-        sent = with_executed(failure, read_only=read_only, repeatable=repeatable, wrapper=wrapper)
+        sent = with_executed(
+            failure, read_only=read_only, repeatable=repeatable, wrapper=wrapper, of_agent=True
+        )
         if isinstance(tool, str) and hides_that_nothing_happened(failure, sent.fault):
             self._advise(tool)
         return sent
