@@ -1,244 +1,282 @@
 """
-The cells of the crash matrix: which server dies how and when, and who calls it.
+The cells of the crash matrix: who calls what, which side uses amends, and what dies or stalls when.
 
-The reader obeys only what it sees: the decision, the wait and the notes of the exception, or, for a client without amends, the
-standard fields of the answer. It is an agent that wants exactly one order.
+Every cell runs real processes. What dies is started again after a second; what is stopped goes on after three seconds, which is
+longer than its lease. The reader is in `callers`; it wants exactly one order and obeys only what it sees.
 """
 
 import itertools
-import os
-import signal
-import socket
-import sqlite3
-import subprocess
-import sys
-import threading
+import json
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-import httpx2
-import msgspec
-
-from amends import FaultError, Operation, recover
-from tests.bindings import clients
-from tests.crash.shop import APPS, INSTANTS
+from tests.crash import servers
+from tests.crash.callers import BOUND, caller
+from tests.crash.instants import INSIDE, INSTANTS, plan, reach
+from tests.crash.processes import STOPPED, Process, Proxy, Store, Waker
+from tests.crash.shop import APPS, create, placed
 from tests.ports import free_port
 
-CLIENTS = {each.name: each for each in clients.CLIENTS}
-ROOT = Path(__file__).resolve().parents[2]
-BOUND = 55.0
-"""Seconds within which every reader has its answer."""
-STOPPED = 3.0
-"""Seconds for which a process is stopped; its lease is shorter."""
+CLIENTS = ("httpx2", "httpx", "requests", "aiohttp", "httpx2-async", "httpx-async")
+SIDES = {"both": "client and server", "client": "client only", "server": "server only", "none": "neither"}
+BETWEEN = tuple(each for each in INSTANTS if each not in INSIDE)
 
 
 class Cell(NamedTuple):
     """One cell of the matrix."""
 
-    client: str
-    server: str
+    binding: str
+    """What is called and how: a key of FAMILIES, for HTTP `client → server`."""
     side: str
-    """both, client or server: who uses amends."""
+    """both, client, server or none: who uses amends."""
+    dies: str
+    """client, server, store, host (server, store and client together), or the gateway or api in between; connection for a cut."""
     how: str
-    """kill, stop or cut: the process is killed or stopped, or the connection is cut between both."""
+    """kill, stop, long stop or cut."""
     instant: str
+    store: str = "sqlite"
 
     def __str__(self):
-        return f"{self.client} → {self.server}, amends on {self.side}: {self.how} {self.instant}"
+        kept = "" if self.store == "sqlite" else f" on {self.store}"
+        return f"{self.binding}{kept}, amends on {self.side}: {self.how} {self.dies} {self.instant}"
+
+    @property
+    def family(self):
+        return (
+            "http"
+            if " → " in self.binding and self.binding.split()[0] in {*CLIENTS, "plain"}
+            else self.binding
+        )
+
+    @property
+    def keyed(self):
+        """Whether a repeat is documented to be safe: the service honours keys, or there is a ledger."""
+        family, ours = self.family, self.side in {"both", "server"}
+        if family in {"http", "gateway"}:
+            return ours
+        return (
+            FAMILIES[family].ledger
+            or family in {"tasks", "effects", "effects → api"}
+            or (family == "arcp" and ours)
+        )
 
 
 class Outcome(NamedTuple):
+    """What a cell ended with."""
+
     effects: int
     seconds: float
+    """Until the reader knew all that it was going to know."""
+    longest: float
+    """The longest call of it."""
     told: str
-    """done, or what the reader was told at last."""
+    """done, or the last answer that the reader got."""
+
+
+class Family(NamedTuple):
+    """How one kind of binding is run."""
+
+    sides: tuple[str, ...] = ("both", "client", "server", "none")
+    dies: tuple[str, ...] = ("server", "client", "host", "connection")
+    ledger: bool = False
+    api: bool = False
+    """Whether it calls a further service."""
+    keyed: bool = False
+    """Whether that service honours keys. Otherwise it is without amends."""
+    marks: tuple[bytes, ...] = (b"POST ",)
+    """What the request of the call has in it, for the proxy."""
+    proxy: bool = True
+
+
+MCP = (b'"tools/call"',)
+FAMILIES = {
+    "http": Family(dies=("server", "client", "host", "store", "connection")),
+    "gateway": Family(dies=("server", "gateway", "connection")),
+    "mcp": Family(marks=MCP),
+    "mcp with a ledger": Family(
+        marks=MCP,
+        ledger=True,
+        sides=("both", "client", "server"),
+        dies=("server", "client", "host", "store", "connection"),
+    ),
+    "mcp → api": Family(marks=MCP, api=True, dies=("api",)),
+    "mcp → api with keys": Family(
+        marks=MCP, api=True, keyed=True, sides=("both", "server"), dies=("api", "server")
+    ),
+    "a2a": Family(),
+    "a2a with a ledger": Family(
+        ledger=True, sides=("both", "server"), dies=("server", "client", "host", "store", "connection")
+    ),
+    "a2a → api": Family(api=True, dies=("api",)),
+    "arcp": Family(marks=(), dies=("server", "client", "host", "store", "connection")),
+    "tasks": Family(sides=("both",), dies=("server", "client", "host", "store"), proxy=False),
+    "effects": Family(sides=("client",), dies=("client", "store"), proxy=False),
+    "effects → api": Family(sides=("both", "client"), dies=("client", "api", "host", "connection"), api=True),
+    "commands": Family(dies=("server", "client"), proxy=False),
+    "commands with a ledger": Family(
+        sides=("both", "client"), dies=("server", "client", "host"), ledger=True, proxy=False
+    ),
+}
+VICTIMS = {"host": ["client", "server", "api", "store"], "client": ["client", "run"]}
+
+
+def places(family, dies):
+    """Yield (how, instant, store) of a victim."""
+    options = FAMILIES[family]
+    if dies == "connection":
+        for instant in BETWEEN:
+            yield "cut", instant, "sqlite"
+        return
+    if dies == "store":
+        for instant in ("before sending", *INSIDE[:2]):
+            yield from (("stop", instant, "sqlite"), ("stop", instant, "nats"), ("kill", instant, "nats"))
+            yield from (("long stop", instant, "sqlite"), ("long stop", instant, "nats"))
+        return
+    instants = INSTANTS if options.proxy or family.startswith("commands") else ("before sending", *INSIDE)
+    if family.startswith("commands"):
+        instants = (*INSIDE, "in the answer")
+    elif (
+        (options.api and family != "effects → api")
+        or dies == "api"
+        or (family == "effects → api" and dies != "client")
+    ):
+        instants = ("before sending", *INSIDE)
+    for how, instant in itertools.product(("kill", "stop"), instants):
+        if dies in {"client", "host"} and instant == "before sending":
+            continue  # nothing has begun
+        if dies == "host" and how == "stop":
+            continue  # that of its server and its client
+        yield how, instant, "sqlite"
+    if dies not in {"client", "host"}:
+        for instant in instants:
+            if instant in {"before sending", *INSIDE[:2]}:
+                yield "long stop", instant, "sqlite"
 
 
 def cells():
-    """Every cell."""
-    sides = {"both": CLIENTS, "client": CLIENTS, "server": ("plain",), "none": ("plain",)}
-    for side, callers in sides.items():
-        for client, server, how in itertools.product(callers, APPS, ("kill", "stop", "cut")):
-            for instant in ("sent", "in the answer") if how == "cut" else INSTANTS:
-                yield Cell(client, server, side, how, instant)
-
-
-class Server:
-    """The shop, started again whenever its process has ended."""
-
-    def __init__(self, cell, folder):
-        self.folder, self.port = folder, free_port()
-        kind = cell.server if cell.side in {"both", "server"} else f"plain-{cell.server}"
-        lease = "1" if cell.how == "stop" else "30"
-        how = "none" if cell.how == "cut" else cell.how
-        self._command = ["-m", "tests.crash.shop", kind, self.port, folder, how, cell.instant, lease]
-        self._closing = threading.Event()
-        self._start()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def _start(self):
-        self._process = subprocess.Popen(
-            [sys.executable, *map(str, self._command)], cwd=ROOT, stderr=subprocess.DEVNULL
-        )
-        until = time.monotonic() + 30
-        while time.monotonic() < until and self._process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            self._closing.wait(0.02)
-
-    def _watch(self):
-        while not self._closing.wait(0.02):
-            if self._process.poll() is not None:
-                self._start()
-            elif _state(self._process.pid) == "T":
-                self._closing.wait(STOPPED)
-                os.kill(self._process.pid, signal.SIGCONT)
-
-    def close(self):
-        self._closing.set()
-        self._thread.join()
-        self._process.kill()
-        self._process.wait()
-
-
-def _state(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
-
-
-class Proxy:
-    """Passes bytes on, and cuts the first connection: after the request was sent, or in the answer."""
-
-    def __init__(self, port, instant):
-        self._target, self._instant, self._cut = port, instant, False
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._pass_on, args=[connection], daemon=True).start()
-
-    def _pass_on(self, caller):
-        with caller, socket.create_connection(("127.0.0.1", self._target)) as server:
-            threading.Thread(target=self._pump, args=[caller, server], daemon=True).start()
-            while True:
-                try:
-                    part = server.recv(65536)
-                except OSError:
-                    return
-                if not part:
-                    return
-                if not self._cut:
-                    self._cut = True
-                    if self._instant == "in the answer":
-                        caller.sendall(part[: len(part) // 2])
-                    caller.shutdown(socket.SHUT_RDWR)
-                    return
-                caller.sendall(part)
-
-    @staticmethod
-    def _pump(source, target):
-        try:
-            while part := source.recv(65536):
-                target.sendall(part)
-        except OSError:
-            pass
-
-    def close(self):
-        self._listener.close()
+    """Every cell, in a fixed order. Each HTTP client meets every server, and every instant at every server is a cell."""
+    for name, family in FAMILIES.items():
+        for side, dies in itertools.product(family.sides, family.dies):
+            if dies == "store" and side not in {"both", "server"} and name != "effects":
+                continue
+            for number, place in enumerate(places(name, dies)):
+                how, instant, store = place
+                if name != "http":
+                    yield Cell(name, side, dies, how, instant, store)
+                elif side in {"both", "client"}:
+                    for turn, client in enumerate(CLIENTS):
+                        server = tuple(APPS)[(number + turn) % len(APPS)]
+                        yield Cell(f"{client} → {server}", side, dies, how, instant, store)
+                else:
+                    for server in APPS:
+                        yield Cell(f"plain → {server}", side, dies, how, instant, store)
 
 
 def run(cell, folder):
     """Run one cell."""
-    server = Server(cell, folder)
-    proxy = Proxy(server.port, cell.instant) if cell.how == "cut" else None
-    url = f"http://127.0.0.1:{server.port if proxy is None else proxy.port}/orders"
-    began = time.monotonic()
+    folder = Path(folder)
+    family = FAMILIES[cell.family]
+    victims = VICTIMS.get(cell.dies, [cell.dies])
+    if cell.dies == "store" and cell.store == "sqlite":
+        victims = ["lock"]
+    if cell.family.startswith("commands") and cell.dies == "client":
+        victims = ["run"]
+    plan(folder, cell.how, victims, cell.instant)
+    create(folder)
+    seconds = STOPPED.get(cell.how, 0.0)
+    opened = [waker := Waker(folder, seconds), store := Store(folder, cell.store, seconds)]
     try:
-        order = plain_order if cell.client == "plain" else typed_order
-        told = order(cell, url, lambda: placed(folder))
-        seconds = time.monotonic() - began
-        settle(server, cell)
+        return _call(cell, folder, family, store, opened, waker)
     finally:
-        server.close()
-        if proxy is not None:
-            proxy.close()
-    return Outcome(placed(folder), seconds, told)
+        for each in reversed(opened):
+            each.close()
 
 
-def settle(server, cell):
-    """Let a process that is stopped go on: what it does then counts."""
-    if cell.how == "stop":
-        until = time.monotonic() + 2 * STOPPED
-        while _state(server._process.pid) == "T" and time.monotonic() < until:
-            time.sleep(0.05)
-        time.sleep(0.3)
+def _call(cell, folder, family, store, opened, waker):
+    """Start the servers, then the caller, and wait for its last answer."""
+    port = _serve(cell, folder, family, store, opened)
+    if family.proxy:
+        proxy = Proxy(folder, port, cell.how, cell.instant, family.marks)
+        opened.append(proxy)
+        port = proxy.port
+    if cell.instant == "before sending" and cell.how != "cut":
+        reach(folder, cell.instant)
+    (folder / "began").write_text(str(time.time()))
+    restarts = cell.keyed and cell.how == "kill" and cell.dies in {"client", "host"}
+    facts = {
+        "family": _method(cell.family),
+        "binding": cell.binding,
+        "client": cell.binding.split(" → ")[0] if cell.family == "http" else "httpx2",
+        "side": cell.side,
+        "how": cell.how,
+        "keyed": cell.family in {"http", "gateway", "effects → api"} and cell.side == "both",
+        "safe": cell.keyed,
+        "keeps_key": restarts or (cell.family == "arcp" and cell.side == "both"),
+        "ledger": family.ledger,
+        "api": family.api,
+    }
+    process = Process(folder, "client", caller, [facts, port, store.url], again=restarts)
+    opened.append(process)
+    until = time.monotonic() + 2 * BOUND
+    while not (folder / "told").exists() and not process.ended.is_set() and time.monotonic() < until:
+        time.sleep(0.05)
+    _settle(cell, waker)
+    if not (folder / "told").exists():
+        killed = cell.how == "kill" and cell.dies in {"client", "host"}
+        late = time.monotonic() >= until
+        return Outcome(
+            placed(folder), 0.0, 0.0, "nothing, for too long" if late else "killed" if killed else "no answer"
+        )
+    told, seconds, longest = json.loads((folder / "told").read_text())
+    return Outcome(placed(folder), seconds, longest, told)
 
 
-def placed(folder):
-    with closing(sqlite3.connect(Path(folder) / "orders.db", timeout=20)) as file:
-        return file.execute("SELECT count(*) FROM orders").fetchone()[0]
+def _method(family):
+    return family.partition(" ")[0]
 
 
-def typed_order(cell, url, look):
-    """An agent whose client uses amends: it reads the exception."""
-    client, key = CLIENTS[cell.client], None
-    options = {"keyed": True} if cell.side == "both" else {}
-    for _ in range(4):
-        try:
-            call = lambda: client.call("POST", url, json={"item": "book"}, timeout=2, options=dict(options))  # noqa: E731
-            reply = call() if key is None else recover(call, operation=Operation(key=key))
-        except FaultError as error:
-            decision = error.decision
-            told = f"{error.fault.code} {decision.action}"
-            if error.fault.executed == "maybe":
-                key = error.key
-            if decision.action == "verify":
-                # The advice: find out, or send it again with the same key. A lost call may still act, so this agent
-                # looks after a while, and does not send it with another key.
-                time.sleep(STOPPED + 1 if cell.how == "stop" else 1)
-                return f"{told}, found {look()}"
-            if decision.action != "escalate" or decision.resume_in is None:
-                return told
-            time.sleep(min(decision.resume_in, BOUND))
-            continue
-        return "done" if reply.status == 201 else f"status {reply.status}"
-    return told
+def _settle(cell, waker):
+    """Let processes that are stopped go on: what they do then counts."""
+    until = time.monotonic() + STOPPED["stop"] + 3
+    while time.monotonic() < until and waker.stopped:
+        time.sleep(0.05)
+    time.sleep(0.4 if "stop" in cell.how or cell.dies in {"client", "host"} else 0.05)
 
 
-def plain_order(cell, url, look):
-    """A client without amends that sets a key by hand and reads the standard fields of a problem document."""
-    key = f"{time.time_ns()}" if cell.side == "server" else None
-    told = "nothing"
-    until = time.monotonic() + BOUND
-    with httpx2.Client(timeout=2) as client:
-        while time.monotonic() < until:
-            try:
-                answer = client.post(
-                    url, json={"item": "book"}, headers={} if key is None else {"Idempotency-Key": key}
-                )
-            except httpx2.TransportError as error:
-                told = type(error).__name__
-                if key is None:
-                    return told  # nothing can be known
-                time.sleep(0.5)
-                continue
-            if answer.status_code == 201:
-                return "done"
-            problem = msgspec.json.decode(answer.content) if answer.content else {}
-            told = f"{answer.status_code} {problem.get('code')}"
-            if not problem.get("is_retriable"):
-                return f"{told}, found {look()}"
-            time.sleep(float(answer.headers.get("retry-after", 1)))
-    return told
+def _serve(cell, folder, family, store, opened):
+    """Start the servers of a cell, and return the port to call."""
+    ours, port = cell.side in {"both", "server"}, free_port()
+    name, options = cell.family, [ours, port, store.url, cell.how]
+
+    def start(part, target, *args, at=None):
+        opened.append(Process(folder, part, target, args, port=at or port))
+
+    if name == "http":
+        start("server", servers.shop, cell.binding.split(" → ")[1], *options)
+    elif name == "gateway":
+        start("server", servers.shop, "starlette", *options)
+        front = free_port()
+        start("gateway", servers.gateway, front, port, at=front)
+        return front
+    elif name == "effects → api":
+        start(
+            "api",
+            servers.shop,
+            "starlette",
+            cell.side == "both",
+            port,
+            f"sqlite:///{folder}/shop.db",
+            cell.how,
+        )
+    elif name == "tasks":
+        start("server", servers.worker, *options)
+    elif name in {"effects", "commands", "commands with a ledger"}:
+        return port
+    else:
+        api = None
+        if family.api:
+            api = free_port()
+            start("api", servers.shop, "starlette", family.keyed, api, store.url, cell.how, at=api)
+        start("server", getattr(servers, _method(name)), *options, family.ledger, api, family.keyed)
+    return port

@@ -1,60 +1,40 @@
-"""
-A shop that dies or stops once, at one instant of an order.
+"""A shop as an application of each framework: it takes orders, and reaches the instants of each."""
 
-    python -m tests.crash.shop KIND PORT FOLDER HOW INSTANT LEASE
-
-KIND is one of `APPS`; with "plain-" before it the server does not use amends. HOW is
-kill (SIGKILL), stop (SIGSTOP) or none. The file `died` in FOLDER says that it happened already.
-"""
-
-import os
-import signal
 import sqlite3
-import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
-INSTANTS = ("before the effect", "after the effect", "after the record", "in the answer")
+from tests.crash.instants import reach
 
 
 class Shop:
-    """The orders, and the instant at which the process dies."""
+    """The orders. Only the part that has the effect reaches the instants around it."""
 
-    def __init__(self, folder, how, instant):
-        self.folder, self.how, self.at = Path(folder), how, instant
-        with closing(sqlite3.connect(self.folder / "orders.db", timeout=20)) as file, file:
-            file.execute("CREATE TABLE IF NOT EXISTS orders (item TEXT)")
+    def __init__(self, folder, *, dies=True):
+        self.folder, self.dies = Path(folder), dies
 
     def reach(self, instant):
-        """Die here, if this is the instant and it has not happened yet."""
-        if self.how == "none" or instant != self.at:
-            return
-        try:
-            (self.folder / "died").touch(exist_ok=False)
-        except FileExistsError:
-            return
-        os.kill(os.getpid(), signal.SIGKILL if self.how == "kill" else signal.SIGSTOP)
-        time.sleep(0.1)  # until all threads are stopped
+        if self.dies:
+            reach(self.folder, instant)
 
     def order(self):
         self.reach("before the effect")
-        with closing(sqlite3.connect(self.folder / "orders.db", timeout=20)) as file, file:
-            file.execute("INSERT INTO orders VALUES ('book')")
+        place(self.folder)
         self.reach("after the effect")
         return {"placed": "book"}
 
     def asgi(self, app):
-        """Wrap the application: the last two instants are in its answer."""
+        """Wrap the application: the record is written before the answer begins."""
 
         async def wrapped(scope, receive, send):
             async def sending(message):
-                posted = scope["type"] == "http" and scope["method"] == "POST"
-                if posted and message["type"] == "http.response.start":
+                if (
+                    scope["type"] == "http"
+                    and scope["method"] == "POST"
+                    and message["type"] == "http.response.start"
+                ):
                     self.reach("after the record")
                 await send(message)
-                if posted and message["type"] == "http.response.start":
-                    self.reach("in the answer")
 
             await app(scope, receive, sending)
 
@@ -65,17 +45,27 @@ class Shop:
             answer = app(environ, start_response)
             if environ["REQUEST_METHOD"] == "POST":
                 self.reach("after the record")
-            for part in answer:
-                if environ["REQUEST_METHOD"] == "POST":
-                    yield part[:1]
-                    self.reach("in the answer")
-                    part = part[1:]
-                yield part
-            close = getattr(answer, "close", None)
-            if close is not None:
-                close()
+            return answer
 
         return wrapped
+
+
+def create(folder):
+    """Make the file of the orders."""
+    with closing(sqlite3.connect(Path(folder) / "orders.db", timeout=20)) as file, file:
+        file.execute("CREATE TABLE IF NOT EXISTS orders (item TEXT)")
+
+
+def place(folder):
+    """Place an order."""
+    with closing(sqlite3.connect(Path(folder) / "orders.db", timeout=20)) as file, file:
+        file.execute("INSERT INTO orders VALUES ('book')")
+
+
+def placed(folder):
+    """Return how many orders were placed."""
+    with closing(sqlite3.connect(Path(folder) / "orders.db", timeout=20)) as file:
+        return file.execute("SELECT count(*) FROM orders").fetchone()[0]
 
 
 def starlette(shop, ours, store):
@@ -135,32 +125,33 @@ def flask(shop, ours, store):
     return shop.wsgi(wsgi)
 
 
-APPS = {"starlette": starlette, "fastapi": fastapi, "flask": flask}
+def django(shop, ours, store):
+    import django as library
+    from django.conf import settings
+    from django.core.wsgi import get_wsgi_application
+    from django.http import JsonResponse
+    from django.urls import path
+
+    def order(request):
+        return JsonResponse(shop.order(), status=201)
+
+    class Urls:
+        urlpatterns = (path("orders", order),)
+
+    settings.configure(
+        ROOT_URLCONF=Urls,
+        ALLOWED_HOSTS=["*"],
+        LOGGING_CONFIG=None,
+        MIDDLEWARE=["amends.bindings.django.ProblemMiddleware"] if ours else [],
+    )
+    library.setup()
+    wsgi = get_wsgi_application()
+    if ours:
+        from amends.http.idempotency_wsgi import IdempotentWSGI
+
+        wsgi = IdempotentWSGI(wsgi, **store)
+    return shop.wsgi(wsgi)
 
 
-def main():
-    kind, port, folder, how, instant, lease = sys.argv[1:]
-    shop = Shop(folder, how, instant)
-    store = {"store": f"sqlite:///{folder}/keys.db", "lease": float(lease)}
-    name = kind.removeprefix("plain-")
-    app = APPS[name](shop, name == kind, store)
-    if name == "flask":
-        from socketserver import ThreadingMixIn
-        from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
-
-        class Server(ThreadingMixIn, WSGIServer):
-            daemon_threads = True
-
-        class Quiet(WSGIRequestHandler):
-            def log_message(self, *args):
-                pass
-
-        make_server("127.0.0.1", int(port), app, Server, Quiet).serve_forever()
-    else:
-        import uvicorn
-
-        uvicorn.run(app, host="127.0.0.1", port=int(port), log_config=None)
-
-
-if __name__ == "__main__":
-    main()
+APPS = {"starlette": starlette, "fastapi": fastapi, "flask": flask, "django": django}
+WSGI = {"flask", "django"}
