@@ -43,6 +43,10 @@ def raised(method="POST", error=None, **options):
     raise AssertionError
 
 
+def silent():
+    raise httpx.ReadTimeout("no answer")
+
+
 def raised_again():
     raise raised(keyed=True)
 
@@ -60,10 +64,10 @@ def test_which_calls_are_lost():
     assert lost_call(raised(keyed=True)).code == "TIMEOUT"
     assert lost_call(raised(keyed=True, headers=dict)).code == "TIMEOUT"
     with pytest.raises(FaultError) as own:
-        recover(raised_again, operation=Operation(key="order-17"))
+        recover(raised_again, operation=Operation(key="order-17"), policy=ONCE)
     assert lost_call(own.value) is None
     with pytest.raises(FaultError) as new:
-        recover(raised_again, operation=Operation(keyed=True), policy=ONCE)
+        recover(silent, operation=Operation(keyed=True), policy=ONCE)
     assert new.value.key_is_new
     assert lost_call(new.value).code == "TIMEOUT"
     assert lost_call(raised(error=httpx.ConnectError("refused"))) is None
