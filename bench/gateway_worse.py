@@ -6,7 +6,7 @@ disturbance. All servers are processes of their own; the callers of a comparison
 
     python -m bench.gateway_worse [FOLDER [PART …]]     # FOLDER/bin/litellm: LiteLLM's proxy, in a virtual environment of its own
 
-Debian's nginx is used if it is installed. The table in docs/benchmarks.md is what this prints.
+Debian's nginx is used if it is installed. The table in docs/benchmarks.md is what this prints, without the rows that need a quiet machine.
 """
 
 from __future__ import annotations

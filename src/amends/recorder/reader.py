@@ -17,6 +17,7 @@ import msgspec
 from amends.core.named_options import NamedOptions
 from amends.core.wrong_calls import explains_wrong_calls
 from amends.recorder.event import Event, decode_events
+from amends.recorder.index import INDEX, read_blocks, term
 from amends.recorder.summary import Summary, summarise
 from amends.recorder.thread import LOG, open_store
 from amends.recorder.traces import Trace, group_traces
@@ -70,6 +71,17 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedOptions):
             for text in (self.trace, self.code, self.upstream, self.outcome, self.where)
         )
 
+    def terms(self) -> list[str]:
+        """Return what an index has of a block with a wanted event."""
+        wanted = {
+            "trace": self.trace,
+            "code": self.code,
+            "upstream": self.upstream,
+            "outcome": self.outcome,
+            "where": self.where,
+        }
+        return [term(kind, text) for kind, text in wanted.items() if text]
+
 
 _ALL = Filter()
 
@@ -85,30 +97,48 @@ class Reader:
 
     def __init__(self, store: Store) -> None:
         self._log = store.log(LOG)
+        self._index = store.log(INDEX)
 
     async def events(self, wanted: Filter = _ALL, *, limit: int = 100) -> list[Event]:
         """Return the newest events that match, the newest first, at most `limit`."""
         found: list[Event] = []
-        end = (await self._log.bounds()).last
-        while end > 0 and len(found) < limit:
-            start = max(1, end - _PAGE + 1)
-            try:
-                entries = await self._log.read(start, limit=end - start + 1)
-            except TrimmedError as error:
-                if error.first > end:
-                    break
-                entries = await self._log.read(error.first, limit=end - error.first + 1)
-                start = 1
-            page = [
-                event
-                for entry in entries
-                if wanted.may_match(entry.value)
-                for event in decode_events(entry.value, entry.seq)
-                if wanted.matches(event)
-            ]
-            found += reversed(page)
-            end = start - 1
+        async for first, last in self._ranges(wanted):
+            end = last
+            while end >= first and len(found) < limit:
+                start = max(first, end - _PAGE + 1)
+                try:
+                    entries = await self._log.read(start, limit=end - start + 1)
+                except TrimmedError as error:
+                    if error.first > end:
+                        return found
+                    entries = await self._log.read(error.first, limit=end - error.first + 1)
+                    start = first
+                page = [
+                    event
+                    for entry in entries
+                    if wanted.may_match(entry.value)
+                    for event in decode_events(entry.value, entry.seq)
+                    if wanted.matches(event)
+                ]
+                found += reversed(page)
+                end = start - 1
+            if len(found) >= limit:
+                break
         return found[:limit]
+
+    async def _ranges(self, wanted: Filter) -> AsyncIterator[tuple[int, int]]:
+        """Iterate over the first and last numbers of entries that may hold wanted events, the newest first."""
+        end, terms = (await self._log.bounds()).last, wanted.terms()
+        if terms or wanted.since is not None or wanted.until is not None:
+            async for block in read_blocks(self._index, self._log):
+                if block.first > end:
+                    continue
+                if block.last < end:
+                    yield block.last + 1, end
+                if block.may_have(terms, wanted.since, wanted.until):
+                    yield block.first, min(block.last, end)
+                end = block.first - 1
+        yield 1, end
 
     async def trace(self, id: str, *, limit: int = 1000) -> list[Trace]:
         """

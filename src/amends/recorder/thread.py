@@ -14,6 +14,7 @@ from amends.core.fault import Fault
 from amends.logs import logger
 from amends.recorder.clean import event_of
 from amends.recorder.event import Event, encode_event, join_events
+from amends.recorder.index import IndexWriter
 from amends.recorder.retention import Retention
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ class WriterThread:
         self._loop = asyncio.get_running_loop()
         store: Store | None = None
         retention: Retention | None = None
+        index: IndexWriter | None = None
         next_open = 0.0
         retain_at = time.monotonic() + _RETAIN_EVERY
         notes: list[Note | threading.Event] = []
@@ -170,7 +172,9 @@ class WriterThread:
             if store is None and time.monotonic() >= next_open:
                 store = await self._open()
                 next_open = time.monotonic() + _REOPEN
-                retention = None if store is None else Retention(store.log(LOG), *self._keep)
+                if store is not None:
+                    log = store.log(LOG)
+                    retention, index = Retention(log, *self._keep), IndexWriter(store, log)
                 self._opened.set()
             await self._wait(busy=bool(notes), reopening=store is None)
             notes, dropped = self._drain()
@@ -178,9 +182,9 @@ class WriterThread:
             self._unwritten += dropped
             if store is not None or self._stopping:
                 await self._write(store, notes)
-                if retention is not None and time.monotonic() >= retain_at:
+                if retention is not None and index is not None and time.monotonic() >= retain_at:
                     retain_at = time.monotonic() + _RETAIN_EVERY
-                    await self._retain(retention)
+                    await self._retain(retention, index)
             elif notes:
                 self._lose(notes, None)
             if self._stopping:
@@ -212,12 +216,14 @@ class WriterThread:
                 self._warn("the store of the recorder cannot be opened", error)
                 return None
 
-    async def _retain(self, retention: Retention) -> None:
+    async def _retain(self, retention: Retention, index: IndexWriter) -> None:
+        """Remove what is too old or too much, and index what is new."""
         with self._busy:
             try:
                 await retention.apply(time.time())
+                await index.apply()
             except Exception as error:  # noqa: BLE001
-                self._warn("old events cannot be removed", error)
+                self._warn("old events cannot be removed, or new ones not be indexed", error)
 
     async def _write(self, store: Store | None, notes: list[Note | threading.Event]) -> None:
         """Append the notes in entries of limited size, and set the markers of those who wait."""
