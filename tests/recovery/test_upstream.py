@@ -8,6 +8,7 @@ import pickle
 import signal
 import threading
 import time
+import tracemalloc
 
 import pytest
 
@@ -978,3 +979,18 @@ def test_how_long_a_server_asked_for_no_calls():
         "no",
     )
     assert upstream.refusal(30.0).retry_after is None
+
+
+def test_an_upstream_takes_two_kilobytes():
+    """A process may have one for each of ten thousand tenants."""
+    names = [str(number) for number in range(500)]
+    kept = [None] * 500
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number, name in enumerate(names):
+            kept[number] = Upstream(name)
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken / len(kept) <= 2048

@@ -94,7 +94,7 @@ class Traffic:
         """The latest send time of all calls that were answered by a working service."""
         self.usual = self.peak = 0.0
         """The usual mean and longest round trip; 0 before they are known."""
-        self._usual: list[tuple[float, float]] = []
+        self._usual: tuple[tuple[float, float], ...] = ()
         # The present window: good answers, the sum and the longest of their trips, and operations that had to wait.
         self._calls_good, self._total, self._peak, self._waited = 0, 0.0, 0.0, 0
         # The windows before it, with weights that decay: when the last one ended, their length, arrivals, good answers.
@@ -224,7 +224,7 @@ class Traffic:
             self.usual = self.peak = self._total  # the first answer ever
         self._trips += count
         if learn and self._trips >= LEAST_TRIPS:
-            self._usual = [*self._usual[1 - WINDOWS :], (self._total / self._trips, self._peak)]
+            self._usual = (*self._usual[1 - WINDOWS :], (self._total / self._trips, self._peak))
             self.usual = min(mean for mean, _ in self._usual)
             self.peak = min(peak for _, peak in self._usual)
         if not learn or self._trips >= LEAST_TRIPS:
