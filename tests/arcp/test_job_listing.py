@@ -5,9 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 
+from amends.arcp import connect
+from amends.arcp.runtime import ledger
+from amends.arcp.runtime.entries import ACTIVE, JOBS, Summary, encode
+from amends.arcp.runtime.ledger import ended_key
 from amends.arcp.wire import text_of
 from tests.arcp.raw import connected
 from tests.arcp.test_sessions import numbers, resumed
+
+decode_summary = ledger._read_summary
 
 
 async def list_jobs(raw, **request):
@@ -160,3 +166,108 @@ async def test_a_policy_that_fails(begin, caplog):
     assert (answer["type"], answer["payload"]["code"]) == ("job.error", "INTERNAL_ERROR")
     assert "secret" not in str(answer)
     assert (await bob.run("echo", 2))["payload"]["result"] == 2
+
+
+def stored_job(number, *, principal="alice", agent="echo@1.0.0", status="success", run=1):
+    return Summary(
+        job_id=f"job_{number * 7919 % 10_007:05}",
+        principal=principal,
+        session="s",
+        agent=agent,
+        status=status,
+        created=1_700_000_000 + number // 3,
+        trace="0" * 32,
+        run=run,
+    )
+
+
+async def store_ended(runtime, jobs):
+    """Write the rows of ended jobs, many at once."""
+    table = runtime._node.store.table(JOBS)
+    for start in range(0, len(jobs), 500):
+        await asyncio.gather(*(table.put(ended_key(job), encode(job)) for job in jobs[start : start + 500]))
+
+
+async def all_pages(raw, limit, **request):
+    """Return the ids on each page, up to the last."""
+    pages, cursor = [], None
+    while True:
+        page = await list_jobs(raw, limit=limit, cursor=cursor, **request)
+        pages.append([job["job_id"] for job in page["jobs"]])
+        assert len(pages) < 1_000
+        if (cursor := page["next_cursor"]) is None:
+            return pages
+
+
+async def test_pages_contain_every_job_once(store_url, begin, monkeypatch):
+    """Whatever is a page's size, how many jobs are looked at for one, which filter there is, and which jobs have ended."""
+    runtime = await begin(store_url)
+    raw = await connected(runtime)
+    states, agents = ("success", "error", "cancelled"), ("echo@1.0.0", "echo@2.0.0", "other@1.0.0")
+    jobs = [stored_job(n, status=states[n % 3], agent=agents[n % 5 % 3]) for n in range(90)]
+    running = [stored_job(n, status="running") for n in range(90, 96)]
+    again = [stored_job(n, status="running", run=2) for n in (0, 40, 41, 89)]
+    await store_ended(runtime, jobs + [stored_job(n, principal="bob") for n in range(100, 130)])
+    active = runtime._node.store.table(ACTIVE)
+    for job in running + again:
+        await active.put(f"other/{job.job_id}", encode(job))
+    # A node died between the two rows of the end of a job.
+    await active.put(f"other/{jobs[7].job_id}", encode(stored_job(7, status="running")))
+    known = {job.job_id: job for job in [*jobs, *running, *again]}
+    expected = sorted(known.values(), key=lambda job: (-job.created, job.job_id))
+    filters = [
+        (None, lambda job: True),
+        ({"status": ["error"]}, lambda job: job.status == "error"),
+        ({"status": ["running"]}, lambda job: job.status == "running"),
+        ({"agent": "other"}, lambda job: job.agent == "other@1.0.0"),
+        ({"agent": "none"}, lambda job: False),
+        ({"created_after": text_of(1_700_000_020)}, lambda job: job.created > 1_700_000_020),
+    ]
+    for looked_at in (7, 5_000):
+        monkeypatch.setattr("amends.arcp.runtime.server.job_listing._LOOKED_AT", looked_at)
+        for limit in (10, 95, 96):
+            for wanted, is_listed in filters:
+                pages = await all_pages(raw, limit, **({"filter": wanted} if wanted else {}))
+                assert max(map(len, pages)) <= limit
+                assert [each for page in pages for each in page] == [
+                    j.job_id for j in expected if is_listed(j)
+                ]
+    await raw.close()
+
+
+async def test_the_client_reads_pages_that_are_empty(begin, monkeypatch):
+    """A filter that excludes most jobs makes empty pages; the client returns the jobs behind them."""
+    monkeypatch.setattr("amends.arcp.runtime.server.job_listing._LOOKED_AT", 10)
+    runtime = await begin()
+    await store_ended(
+        runtime, [stored_job(n, status="error" if n in {0, 35} else "success") for n in range(100)]
+    )
+    async with connect(runtime, token="alice-token") as client:
+        failed = await client.jobs(status=["error"])
+    assert [job.job_id for job in failed] == [stored_job(35).job_id, stored_job(0).job_id]
+
+
+async def test_a_page_reads_no_more_jobs_than_it_shows(begin, tmp_path, monkeypatch):
+    """The first page and a later one, with 300 and with 2,000 ended jobs; another principal's are not read."""
+    read = []
+    monkeypatch.setattr(ledger, "_read_summary", lambda value: read.append(1) or decode_summary(value))
+    for url in ("memory:", f"sqlite:///{tmp_path}/jobs.db"):
+        runtime = await begin(url)
+        raw = await connected(runtime)
+        await store_ended(runtime, [stored_job(n, principal="bob") for n in range(500)])
+        for stored in (300, 2_000):
+            await store_ended(runtime, [stored_job(n) for n in range(stored)])
+            cursor = None
+            for _ in range(4):
+                read.clear()
+                page = await list_jobs(raw, limit=50, cursor=cursor)
+                cursor = page["next_cursor"]
+                assert len(page["jobs"]) == 50
+                assert len(read) <= 60
+            read.clear()
+            assert (
+                len((await list_jobs(raw, limit=1, filter={"created_after": text_of(1_800_000_000)}))["jobs"])
+                == 0
+            )
+            assert len(read) <= 10
+        await raw.close()

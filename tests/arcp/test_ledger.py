@@ -22,7 +22,7 @@ async def test_an_end_that_is_only_in_the_log(node):
     row = await write_job(node, spec, [accepted_entry(spec), terminal_entry()], "dead")
     await node.takeover.take_over("dead", row)
     assert await rows(node, ACTIVE) == []
-    assert [key.partition("/")[2] for key in await rows(node, "arcp.jobs")] == [spec.job_id]
+    assert [key.rpartition("/")[2] for key in await rows(node, "arcp.jobs")] == [spec.job_id]
 
 
 async def test_a_row_without_a_job(node):

@@ -156,6 +156,25 @@ async def test_scan_of_many(store):
     assert rows == {f"k/{i}": b"new" if i % 7 == 0 else b"%d" % i for i in range(700)}
 
 
+async def test_scan_behind_a_key(store):
+    """Only greater keys come, in order if the store says so, also for keys that were removed or written again."""
+    table = store.table("t")
+    names = [f"k/{i:03}" for i in range(600)] + ["j", "k", "l", "k/\U0010ffff", "k/\ud7ff", "k/ä"]
+    await asyncio.gather(*(table.put(name, b"1") for name in reversed(names)))
+    assert await keys(table) == sorted(names)
+    for name in names[100:300:2]:
+        await table.delete(name)
+        names.remove(name)
+    for name in ("k/0", "k/0015", "k/100"):
+        await table.put(name, b"2")
+        names.append(name)
+    for after in ("", "a", "k/", "k/001", "k/0015", "k/100", "k/102", "k/ä", "k/\U0010ffff", "l", "z"):
+        for prefix in ("", "k/", "k/1", "none"):
+            found = [row.key async for row in table.scan(prefix, after=after)]
+            expected = sorted(name for name in names if name.startswith(prefix) and name > after)
+            assert (found if store.traits.ordered else sorted(found)) == expected, (prefix, after)
+
+
 @pytest.mark.parametrize("key", [*ODD_KEYS, ""])
 async def test_keys_may_be_any_text(store, key):
     table = store.table(key or "t")

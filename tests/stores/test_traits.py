@@ -20,6 +20,7 @@ async def test_the_traits_are_true(store, backend):
     assert traits.durable is (backend != "memory")
     assert traits.notifies is (backend in {"nats", "postgres"})
     assert traits.transactions is (backend != "nats")
+    assert traits.ordered is (backend != "nats")
     for expected, work in (
         (traits.transactions, lambda tx: None),
         (traits.sql, lambda tx: tx.sql("SELECT 1")),

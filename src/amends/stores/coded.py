@@ -264,8 +264,8 @@ class _Table:
     async def discard(self, key: str) -> None:
         await self._inner.discard(key)
 
-    async def scan(self, prefix: str = "") -> AsyncIterator[Row]:
-        async for row in self._inner.scan(prefix):
+    async def scan(self, prefix: str = "", *, after: str | None = None) -> AsyncIterator[Row]:
+        async for row in self._inner.scan(prefix, after=after):
             yield self._store.read(row)
 
     async def drop(self) -> None:

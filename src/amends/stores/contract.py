@@ -175,10 +175,11 @@ class Table(Protocol):
     async def discard(self, key: str) -> None:
         """Remove the key if it exists. Cheaper than `delete`, because the backend does not look whether it exists."""
 
-    def scan(self, prefix: str = "") -> AsyncIterator[Row]:
+    def scan(self, prefix: str = "", *, after: str | None = None) -> AsyncIterator[Row]:
         """
-        Iterate over the rows whose key begins with `prefix`, in no guaranteed order.
+        Iterate over the rows whose key begins with `prefix`, and with `after` comes behind that key.
 
+        Keys are compared by their code points. Rows come in this order if `traits.ordered`, else in no guaranteed one.
         Not a snapshot: a row written while scanning may or may not appear, each at most once.
         """
 

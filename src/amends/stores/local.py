@@ -108,9 +108,10 @@ class _Table:
     async def discard(self, key: str) -> None:
         await self.delete(key)
 
-    async def scan(self, prefix: str = "") -> AsyncIterator[Row]:
+    async def scan(self, prefix: str = "", *, after: str | None = None) -> AsyncIterator[Row]:
         check_key(prefix, "prefix")
-        after: str | None = None
+        if after is not None and check_key(after, "after") < prefix:
+            after = None
         while True:
             found, after = await self._page(prefix, after)
             for row in found:

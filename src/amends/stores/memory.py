@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import iscoroutinefunction
+from itertools import islice
 from threading import RLock
 from typing import TypeVar
 
@@ -36,7 +38,15 @@ __all__ = ["MemoryStore", "open_memory"]
 
 T = TypeVar("T")
 
-_UNNAMED = Traits(scope="object", durable=False, transactions=True, sql=False, immediate=True, notifies=False)
+_UNNAMED = Traits(
+    scope="object",
+    durable=False,
+    transactions=True,
+    sql=False,
+    immediate=True,
+    notifies=False,
+    ordered=True,
+)
 _NAMED = replace(_UNNAMED, scope="process")
 
 
@@ -132,6 +142,8 @@ class _Table(_Part):
     _cells: dict[str, _Cell] = field(default_factory=dict)
     _expiries: list[tuple[float, str, int]] = field(default_factory=list)
     _revision: int = 0
+    _order: list[str] | None = None
+    """The keys in order since the first scan. Removed keys stay until they are more than half of it."""
 
     def get(self, key: str) -> Row | None:
         cell = self._cells.get(check_key(key))
@@ -154,7 +166,10 @@ class _Table(_Part):
         check_key(key)
         if revision is not None:
             self._expect(key, revision)
-        self._undo.append(partial(_restore, self._cells, key, self._cells.get(key)))
+        before = self._cells.get(key)
+        if before is None and self._order is not None:
+            self._add(self._order, key)
+        self._undo.append(partial(_restore, self._cells, key, before))
         self._revision += 1
         self._cells[key] = (value, self._revision, expires)
         if expires is not None:
@@ -193,9 +208,29 @@ class _Table(_Part):
         return True
 
     def page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
-        """All rows at once, and no key to continue after."""
-        rows = (self.get(key) for key in sorted(self._cells) if key.startswith(prefix))
-        return [row for row in rows if row is not None], None
+        """The next rows by key, and the key to continue after (None at the end)."""
+        if self._order is None:
+            self._order = sorted(self._cells)
+        start = bisect_left(self._order, prefix) if after is None else bisect_right(self._order, after)
+        rows: list[Row] = []
+        for key in islice(self._order, start, None):
+            if not key.startswith(prefix):
+                break
+            row = self.get(key)
+            if row is not None:
+                rows.append(row)
+                if len(rows) == PAGE:
+                    return rows, key
+        return rows, None
+
+    def _add(self, order: list[str], key: str) -> None:
+        """Add a new key to the order."""
+        if len(order) > 64 + 2 * len(self._cells):
+            self._order = None
+            return
+        place = bisect_left(order, key)
+        if place == len(order) or order[place] != key:
+            order.insert(place, key)
 
     def _expect(self, key: str, revision: int) -> None:
         row = self.get(key)

@@ -40,6 +40,8 @@ class Traits:
     """Whether every call except a wait completes without suspending its caller."""
     notifies: bool
     """Whether the backend itself sends notifications of changes by others; if not, the store polls for them."""
+    ordered: bool = False
+    """Whether `Table.scan` yields rows in the order of their keys, and reads only as many as its caller takes."""
 
     @property
     def exclusive(self) -> bool:

@@ -184,8 +184,8 @@ async def test_subscribing_to_a_job_that_has_ended():
         assert await (await client.subscribe("job_1", history=False)).done == "old"
 
 
-async def test_listing():
-    """6.6: page by page, at most `limit`; a cursor without further jobs ends the listing."""
+async def test_listing(monkeypatch):
+    """6.6: page by page, at most `limit`; an empty page with a cursor does not end the listing, a thousand of them do."""
 
     async def script(peer):
         await peer.welcome()
@@ -208,10 +208,19 @@ async def test_listing():
         await peer.send("session.jobs", {"jobs": entries, "next_cursor": None})
         asked = await peer.take("session.list_jobs")
         await peer.send("session.jobs", {"request_id": asked["id"], "jobs": [], "next_cursor": "e"})
+        asked = await peer.take("session.list_jobs")
+        assert asked["payload"]["cursor"] == "e"
+        await peer.send("session.jobs", {"request_id": asked["id"], "jobs": entries, "next_cursor": None})
+        for number in range(3):
+            asked = await peer.take("session.list_jobs")
+            page = {"request_id": asked["id"], "jobs": [], "next_cursor": f"{number}"}
+            await peer.send("session.jobs", page)
         await peer.goodbye()
 
     async with scripted_client(script) as (client, _):
         found = await client.jobs(status=["running"], agent="a", created_after=1_778_715_720.0, limit=3)
         assert [entry.job_id for entry in found] == ["job_0", "job_1", "job_0"]
         assert len(await client.jobs()) == 2
+        assert len(await client.jobs()) == 2
+        monkeypatch.setattr("amends.arcp.client.client._EMPTY_PAGES", 2)
         assert await client.jobs() == []

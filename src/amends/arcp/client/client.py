@@ -36,6 +36,8 @@ __all__ = ["Client", "current_trace_id"]
 
 _ENDED = frozenset({"success", "error", "cancelled", "timed_out"})
 _PAGE = 100
+_EMPTY_PAGES = 1_000
+"""How many empty pages of a listing are read one after another."""
 _FIRST_EVENT = 1.0
 _LOOK_EVERY = 2.0
 _LOOK_AT = 10_000
@@ -352,6 +354,7 @@ class Client:
         filter = m.Filter(list(status) if status is not None else None, agent, after)
         jobs: list[m.JobEntry] = []
         cursor: str | None = None
+        empty = 0
         while len(jobs) < limit:
             payload = m.ListJobs(
                 filter=None if filter == m.Filter() else filter,
@@ -360,7 +363,9 @@ class Client:
             )
             page = await self._request("session.list_jobs", payload, repeatable=True)
             jobs += page.jobs
-            if not page.next_cursor or page.next_cursor == cursor or not page.jobs:
+            # A page may be empty: a runtime looks at a limited number of jobs for each.
+            empty = 0 if page.jobs else empty + 1
+            if not page.next_cursor or page.next_cursor == cursor or empty > _EMPTY_PAGES:
                 break
             cursor = page.next_cursor
         return jobs[:limit]

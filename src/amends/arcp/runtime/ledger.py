@@ -41,12 +41,14 @@ from amends.logs import logger
 from amends.proof import Claim, Proof, rests_on
 from amends.stores import ConflictError, Entry, Store, TrimmedError
 
-__all__ = ["Ledger", "key_conflict", "may_rerun", "read_entry", "summary_of"]
+__all__ = ["Ledger", "ended_key", "key_conflict", "may_rerun", "position_of", "read_entry", "summary_of"]
 
 _decode_entry = msgspec.json.Decoder(JobEntry).decode
 _read_spec = msgspec.json.Decoder(JobSpec).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
 _PAGE = 512
+_LATEST = 0xFFFFFFFFFFFFFF
+"""Microseconds: a time after that of every job. Its difference from a time has 14 hexadecimal digits."""
 
 _log = logger("amends.arcp")
 _UNREADABLE = JobEntry("unreadable", 0, 0, "", 0.0)
@@ -161,6 +163,28 @@ class Ledger:
         prefix = "" if principal is None else f"{digest(principal)}/"
         async for row in self.store.table(JOBS).scan(prefix):
             yield _read_summary(row.value)
+
+    async def newest(self, principal: str | None, after: str) -> AsyncIterator[tuple[str, Summary]]:
+        """
+        Yield the ended jobs of one principal or of all with their positions, the newest first.
+
+        With a principal, a store that scans in order reads only the rows that are taken. Other stores read all.
+
+        Args:
+            principal: whose jobs.
+            after: only jobs behind this position; "" for all.
+
+        """
+        table = self.store.table(JOBS)
+        prefix = "" if principal is None else f"{digest(principal)}/"
+        if principal is not None and self.store.traits.ordered:
+            async for row in table.scan(prefix, after=prefix + after):
+                yield row.key.removeprefix(prefix), _read_summary(row.value)
+            return
+        found = {row.key.partition("/")[2]: row.value async for row in table.scan(prefix)}
+        for position in sorted(found):
+            if position > after:
+                yield position, _read_summary(found[position])
 
     async def is_cancelled(self, job_id: str) -> bool:
         """Whether the job's cancellation was requested while its node could not be reached."""
@@ -281,7 +305,7 @@ class Ledger:
             if spec.key is not None:
                 # The key must not expire while the job runs.
                 self.keys.put(steps, spec.key, Owner(spec.job_id, spec.fingerprint))
-            steps.delete(JOBS, _ended_key(spec))
+            steps.delete(JOBS, ended_key(spec))
         if not node:
             steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
         if not before.ended:
@@ -337,7 +361,7 @@ class Ledger:
     ) -> None:
         """Write the `new` entries at the end of the log, of which `last` is the number of the last one, and the tables."""
         row = encode(summary_of(spec, status, entry.run, ended=entry.at, last=last))
-        ended, active, log = _ended_key(spec), _active_key(spec.job_id, owner), job_log(spec.job_id)
+        ended, active, log = ended_key(spec), _active_key(spec.job_id, owner), job_log(spec.job_id)
         steps = Batch()
         for number, one in enumerate(new, last - len(new)):
             steps.append(log, encode(one), last=number)
@@ -348,10 +372,11 @@ class Ledger:
         steps.retire(ACTIVE, active)
         await steps.commit(self.store)
 
-    async def delete(self, job_id: str, principal: str, key: str | None) -> None:
-        """Delete an ended job: its key, its log and its row."""
-        row = (JOBS, f"{digest(principal)}/{job_id}")
-        await delete_subject(self.store, job_id, log=job_log(job_id), row=row, keys=self.keys, key=key)
+    async def delete(self, job_id: str, row: str, key: str | None) -> None:
+        """Delete an ended job: its key, its log and its row, of which `row` is the key."""
+        await delete_subject(
+            self.store, job_id, log=job_log(job_id), row=(JOBS, row), keys=self.keys, key=key
+        )
 
 
 def _active_row(spec: JobSpec, entry: JobEntry) -> tuple[str, str, bytes]:
@@ -364,8 +389,14 @@ def _active_key(job_id: str, node: str) -> str:
     return f"{node or '-'}/{job_id}"
 
 
-def _ended_key(spec: JobSpec) -> str:
-    return f"{digest(spec.principal)}/{spec.job_id}"
+def position_of(job: JobSpec | Summary) -> str:
+    """Return the place of a job among others, as text: newer jobs come first."""
+    return f"{max(0, _LATEST - int(job.created * 1e6)):014x}/{job.job_id}"
+
+
+def ended_key(job: JobSpec | Summary) -> str:
+    """Return the key of the row of an ended job, by which the newest job of a principal comes first."""
+    return f"{digest(job.principal)}/{position_of(job)}"
 
 
 def key_conflict(owner: Owner) -> DuplicateKeyError:

@@ -98,11 +98,13 @@ class NatsTable:
         headers = {_KEY: as_header(check_key(key)), _DELETED: "1", _TTL: _DELETION_KEPT}
         await self._write(key, b"", headers, None)
 
-    async def scan(self, prefix: str = "") -> AsyncIterator[Row]:
+    async def scan(self, prefix: str = "", *, after: str | None = None) -> AsyncIterator[Row]:
         check_key(prefix, "prefix")
+        if after is not None:
+            check_key(after, "after")
         async for stored in scan(self._streams, "table", self.name, key_filters(prefix)):
             row = await self._row(stored)
-            if row is not None and row.key.startswith(prefix):
+            if row is not None and row.key.startswith(prefix) and (after is None or row.key > after):
                 yield row
 
     async def drop(self) -> None:

@@ -62,6 +62,7 @@ class PostgresStore(LocalStore):
             sql=True,
             immediate=False,
             notifies=not database.pooled,
+            ordered=True,
         )
 
     async def transaction(self, work: Callable[[Transaction], T]) -> T:

@@ -66,7 +66,13 @@ class SqliteStore(LocalStore):
     """See `contract.Store`. It belongs to the event loop in which it was opened."""
 
     traits = Traits(
-        scope="machine", durable=True, transactions=True, sql=True, immediate=False, notifies=False
+        scope="machine",
+        durable=True,
+        transactions=True,
+        sql=True,
+        immediate=False,
+        notifies=False,
+        ordered=True,
     )
 
     def __init__(self, url: str, connections: Connections) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from amends.arcp.runtime.entries import SESSIONS, session_log
-from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.ledger import Ledger, ended_key
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.tasks import Tasks
 from amends.durable.retention import Retention
@@ -20,7 +20,8 @@ class EndedJob(msgspec.Struct, frozen=True, gc=False):
     """An ended job that is stored until its retention time is over."""
 
     job_id: str
-    principal: str
+    row: str
+    """The key of its row (`ended_key`); empty if it has none."""
     key: str | None
     at: float
 
@@ -46,7 +47,7 @@ class EndedJobs:
             tail = await self._ledger.tail(ended.job_id)
             if tail is not None and not (tail[1].ended and tail[1].at <= ended.at):
                 return
-        await self._ledger.delete(ended.job_id, ended.principal, ended.key)
+        await self._ledger.delete(ended.job_id, ended.row, ended.key)
 
     def add(self, ended: EndedJob) -> None:
         """Add an ended job, and start to delete the oldest ones if there are too many."""
@@ -64,7 +65,7 @@ class EndedJobs:
         """Add the ended jobs that other nodes left, and delete logs of sessions that no longer exist."""
         rows = [row async for row in self._ledger.ended()]
         for row in sorted(rows, key=lambda row: row.ended):
-            self.add(EndedJob(row.job_id, row.principal, row.key, row.ended))
+            self.add(EndedJob(row.job_id, ended_key(row), row.key, row.ended))
         store, prefix = self._ledger.store, session_log("")
         for name in (await store.names())["logs"]:
             if name.startswith(prefix) and await store.table(SESSIONS).get(name.removeprefix(prefix)) is None:

@@ -21,6 +21,7 @@ from amends.arcp.runtime.jobs.cancel import Cancellation, cancellation
 from amends.arcp.runtime.jobs.outcome import in_doubt, status_of
 from amends.arcp.runtime.jobs.run import Runner
 from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.ledger import ended_key
 from amends.errors.arcp import ARCPError
 from amends.logs import logger
 from amends.stores import ConflictError
@@ -131,7 +132,7 @@ class Takeover:
         entry = tail[1]
         if entry.ended:
             await ledger.repair(spec, tail, status_of(entry), owner)
-            self._ended.add(EndedJob(spec.job_id, spec.principal, spec.key, entry.at))
+            self._ended.add(EndedJob(spec.job_id, ended_key(spec), spec.key, entry.at))
         elif entry.node != owner:
             # The node that wrote the newest entry crashed before it wrote the active row. Write that row; the next
             # round checks the job under its new owner.

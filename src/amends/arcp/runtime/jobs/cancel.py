@@ -22,7 +22,7 @@ from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
 from amends.arcp.runtime.entries import CANCELS, CONTROL, Control, JobEntry, JobSpec, encode
 from amends.arcp.runtime.jobs.outcome import error_outcome
 from amends.arcp.runtime.jobs.running import RunningJobs
-from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.ledger import Ledger, ended_key
 from amends.arcp.runtime.limits import Limits
 from amends.errors.arcp import ARCPError, CancelledError, InvalidRequestError
 from amends.logs import logger
@@ -90,7 +90,7 @@ class Cancellation:
 
         """
         entry = await _end(self._jobs.ledger, spec, tail, error, node, self._jobs.limits)
-        self._ended.add(EndedJob(spec.job_id, spec.principal, spec.key, entry.at))
+        self._ended.add(EndedJob(spec.job_id, ended_key(spec), spec.key, entry.at))
         self._credentials.revoke_later(spec.job_id)
 
     async def cancel_children(self, children: list[str]) -> None:

@@ -28,6 +28,7 @@ from amends.arcp.runtime.jobs.outcome import (
     result_outcome,
 )
 from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.ledger import ended_key
 from amends.core import recording
 from amends.core.decision import State, decide
 from amends.core.enums import Action
@@ -215,7 +216,7 @@ class Runner:
         """Remove an ended job from the node, cancel its children and revoke its credentials."""
         spec = job.spec
         self._jobs.remove(job)
-        self._ended.add(EndedJob(spec.job_id, spec.principal, spec.key, time.time()))
+        self._ended.add(EndedJob(spec.job_id, ended_key(spec), spec.key, time.time()))
         if job.children:
             self._jobs.tasks.spawn(self._cancellation.cancel_children(list(job.children)))
         if job.credentials is not None:

@@ -131,7 +131,7 @@ class Submissions:
                 # The job was deleted before its key, or the node that stored the key never wrote the job.
                 released = await ledger.release_key(str(spec.key))
                 if released is not None:
-                    self._ended.add(EndedJob(released, spec.principal, None, time.time()))
+                    self._ended.add(EndedJob(released, "", None, time.time()))
                 continue
             if owner.fingerprint != spec.fingerprint:
                 raise key_conflict(owner)

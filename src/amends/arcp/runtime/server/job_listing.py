@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from amends.arcp.runtime.entries import JobSpec, Summary
 from amends.arcp.runtime.jobs.amounts import counters_on_wire, remaining_budget
 from amends.arcp.runtime.jobs.outcome import status_of
 from amends.arcp.runtime.jobs.running import RunningJobs
+from amends.arcp.runtime.ledger import position_of
 from amends.arcp.runtime.server.session import SUBMITTED, Feed, Session
 from amends.arcp.wire import Envelope, seconds_of, text_of
 from amends.arcp.wire.messages import Filter, JobEntry, ListJobs, Subscribe, Subscribed, Unsubscribe
@@ -31,6 +33,11 @@ _audit = logger("amends.arcp.audit")
 _ANSWER_SEEN = 0.1
 """Seconds within which a client has read the answer to its request."""
 _PAGE, _LARGEST = 100, 1_000
+_LOOKED_AT = 5_000
+"""How many ended jobs are looked at for one page. If a filter excludes most of them, the page has fewer rows, and a cursor."""
+_SAME_TIME = 1e-5
+"""Seconds that the order of jobs may differ from their times."""
+_CURSOR = re.compile(r"[0-9a-f]{14}/[!-~]{0,128}")
 
 
 @dataclass(eq=False)
@@ -58,14 +65,12 @@ class JobListing:
         limit = _PAGE if request.limit is None else request.limit
         if not 0 < limit <= _LARGEST:
             raise InvalidRequestError("The limit must be between 1 and 1000", details={"field": "limit"})
-        rows = await self._find_jobs(session, request)
-        page = rows[:limit]
-        more = len(rows) > limit
+        page, cursor = await self._find_jobs(session, request, limit)
         # Dicts rather than the message structs, because clients need the empty members too.
         answer: dict[str, object] = {
             "request_id": message.id,
             "jobs": [self._listing_row(row) for row in page],
-            "next_cursor": f"{page[-1].created!r}/{page[-1].job_id}" if more else None,
+            "next_cursor": cursor,
         }
         session.send_message("session.jobs", answer)
 
@@ -86,7 +91,15 @@ class JobListing:
         )
         return {**msgspec.to_builtins(entry), "lease": lease.wire(), "parent_job_id": row.parent}
 
-    async def _find_jobs(self, session: Session, request: ListJobs) -> list[Summary]:
+    async def _find_jobs(
+        self, session: Session, request: ListJobs, limit: int
+    ) -> tuple[list[Summary], str | None]:
+        """
+        Return the jobs of a page, and the cursor of the next one if there may be more.
+
+        The cost depends on the jobs that have not ended and on the page. With a policy, and on a store that does not scan
+        in order, all ended jobs are read.
+        """
         principal = session.principal
         wanted = request.filter or Filter()
         after = None if wanted.created_after is None else seconds_of(wanted.created_after)
@@ -94,27 +107,46 @@ class JobListing:
             raise InvalidRequestError(
                 "created_after is a time in UTC", details={"field": "filter.created_after"}
             )
-        cursor = None if request.cursor is None else _parse_cursor(request.cursor)
-        found: dict[str, Summary] = {}
-        # Read ended jobs first: a job that ends in between is then found at least once.
-        own = principal if self._policy is None else None
-        async for row in self._jobs.ledger.ended(own):
-            found[row.job_id] = row
-        async for _, row in self._jobs.ledger.active():
-            found[row.job_id] = row
-        rows: list[Summary] = []
+        cursor = request.cursor or ""
+        if cursor and _CURSOR.fullmatch(cursor) is None:
+            raise InvalidRequestError("The cursor is invalid", details={"field": "cursor"})
         allowed: dict[str, bool] = {}
-        for row in found.values():
-            if cursor is not None and (row.created, row.job_id) >= cursor:
-                continue
+
+        async def is_listed(row: Summary) -> bool:
             if not _matches(row, wanted, after):
-                continue
+                return False
             if row.principal not in allowed:
                 allowed[row.principal] = await self.may_observe(principal, row.principal)
-            if allowed[row.principal]:
-                rows.append(row)
-        rows.sort(key=lambda row: (row.created, row.job_id), reverse=True)
-        return rows
+            return allowed[row.principal]
+
+        # Read active jobs first: a job that ends in between is then found at least once.
+        active = {row.job_id: row async for _, row in self._jobs.ledger.active()}
+        found: dict[str, Summary] = {}
+        looked_at, stopped = 0, None
+        async for position, row in self._jobs.ledger.newest(
+            principal if self._policy is None else None, cursor
+        ):
+            if after is not None and row.created < after - _SAME_TIME:
+                break
+            running = active.get(row.job_id)
+            if running is not None and running.run > row.run:
+                continue
+            active.pop(row.job_id, None)
+            looked_at += 1
+            if await is_listed(row):
+                found[position] = row
+                if len(found) > limit:
+                    break
+            if looked_at == _LOOKED_AT:
+                stopped = position
+                break
+        for row in active.values():
+            position = position_of(row)
+            if position > cursor and (stopped is None or position <= stopped) and await is_listed(row):
+                found[position] = row
+        positions = sorted(found)
+        page = positions[:limit]
+        return [found[each] for each in page], page[-1] if len(positions) > limit else stopped
 
     # -- subscribing
 
@@ -207,15 +239,6 @@ class JobListing:
     async def unsubscribe(self, session: Session, message: Envelope, request: Unsubscribe) -> None:
         """Serve `job.unsubscribe`."""
         session.unsubscribe(request.job_id)
-
-
-def _parse_cursor(cursor: str) -> tuple[float, str]:
-    """Return the creation time and id of the last job on the previous page."""
-    created, _, job_id = cursor.partition("/")
-    try:
-        return float(created), job_id
-    except ValueError:
-        raise InvalidRequestError("The cursor is invalid", details={"field": "cursor"}) from None
 
 
 def _matches(row: Summary, wanted: Filter, after: float | None) -> bool:
