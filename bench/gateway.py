@@ -1,8 +1,9 @@
 """
 The gateway beside its floor, beside a disturbance, and what the recorder and a start cost.
 
-- floor: Starlette, uvloop and aiohttp that pass a request through, and nothing else. Each server is a process of its own in
-  front of the same upstream, and gets the same calls: 16 at once, a small JSON body. Medians of five interleaved runs.
+- floor: Starlette, uvloop and aiohttp that pass a request through, and nothing else; and httptools and uvloop alone, which copy the same
+  bytes and headers. Each server is a process of its own in front of the same upstream, and gets the same calls, answered with 200
+  or with 404: 16 at once, a small JSON body. Medians of five interleaved runs.
 - disturbance: the p99 of one upstream's calls while another hangs, closes, sends garbage or floods its callers, over the p99
   of the same calls without it. Medians of five interleaved runs.
 - recorder: CPU of the calling thread and of the process for a failing HTTP call with and without a recorder.
@@ -34,7 +35,7 @@ async def app(scope, receive, send):
     if scope["type"] != "http":
         return
     body = b'{"id":17,"name":"table","items":[1,2,3]}'
-    await send({"type": "http.response.start", "status": 200,
+    await send({"type": "http.response.start", "status": 404 if scope["path"] == "/none" else 200,
                 "headers": [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
 uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_level="error", access_log=False, lifespan="off")
@@ -61,6 +62,61 @@ async def forward(request):
     return Response(await response.read(), status_code=response.status, headers=kept)
 app = Starlette(routes=[Route("/{path:path}", forward, methods=["GET", "POST"])], lifespan=lifespan)
 uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_level="error", access_log=False)
+"""
+
+COPY = """
+import asyncio, sys, httptools, uvloop
+TARGET = int(sys.argv[2])
+HOP = {b"connection", b"keep-alive", b"te", b"trailer", b"upgrade", b"host"}
+IDLE = []
+class Side(asyncio.Protocol):
+    # One side of an exchange: parses its messages and writes them to the other side.
+    peer = None
+    def connection_made(self, transport):
+        self.transport = transport
+        self.parser = self.PARSER(self)
+    def connection_lost(self, error):
+        if self in IDLE:
+            IDLE.remove(self)
+    def data_received(self, data):
+        self.parser.feed_data(data)
+    def on_message_begin(self):
+        self.headers, self.url, self.pieces = [], b"", []
+    def on_header(self, name, value):
+        if name.lower() not in HOP:
+            self.headers.append(name + b": " + value)
+    def on_body(self, data):
+        self.pieces.append(data)
+    def message(self, *first):
+        return b"\\r\\n".join([*first, *self.headers, b"", b"".join(self.pieces)])
+class Caller(Side):
+    PARSER = httptools.HttpRequestParser
+    def on_url(self, url):
+        self.url += url
+    def on_message_complete(self):
+        sent = self.message(self.parser.get_method() + b" " + self.url + b" HTTP/1.1", b"host: 127.0.0.1")
+        if IDLE:
+            self.forward(IDLE.pop(), sent)
+        else:
+            asyncio.ensure_future(self.connect(sent))
+    async def connect(self, sent):
+        _, upstream = await asyncio.get_running_loop().create_connection(Upstream, "127.0.0.1", TARGET)
+        self.forward(upstream, sent)
+    def forward(self, upstream, sent):
+        upstream.peer = self.transport
+        upstream.transport.write(sent)
+class Upstream(Side):
+    PARSER = httptools.HttpResponseParser
+    def on_status(self, reason):
+        self.reason = reason
+    def on_message_complete(self):
+        peer, self.peer = self.peer, None
+        peer.write(self.message(b"HTTP/1.1 %d %s" % (self.parser.get_status_code(), self.reason)))
+        IDLE.append(self)
+async def main():
+    server = await asyncio.get_running_loop().create_server(Caller, "127.0.0.1", int(sys.argv[1]))
+    await server.serve_forever()
+uvloop.run(main())
 """
 
 
@@ -99,9 +155,10 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def load(port: int, calls: int) -> None:
+async def load(port: int, calls: int, path: str = "/orders/17?x=1") -> None:
     """Make the calls over kept connections, with as little code as possible."""
-    request = b"GET /orders/17?x=1 HTTP/1.1\r\nhost: localhost\r\naccept: */*\r\nauthorization: Bearer x\r\nuser-agent: bench\r\n\r\n"
+    request = f"GET {path} HTTP/1.1\r\n".encode()
+    request += b"host: localhost\r\naccept: */*\r\nauthorization: Bearer x\r\nuser-agent: bench\r\n\r\n"
 
     async def one(count: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -116,12 +173,13 @@ async def load(port: int, calls: int) -> None:
 
 
 def floor_ratio() -> None:
-    upstream, floor, gateway = free_port(), free_port(), free_port()
+    upstream, floor, copy, gateway = (free_port() for _ in range(4))
     scratch = tempfile.mkdtemp()
     target = f"http://127.0.0.1:{upstream}"
     processes = [
         start("-c", UPSTREAM, str(upstream)),
         start("-c", FLOOR, str(floor), target),
+        start("-c", COPY, str(copy), str(upstream)),
         start(
             "-m",
             "amends",
@@ -133,27 +191,26 @@ def floor_ratio() -> None:
         ),
     ]
     try:
-        for port in (upstream, floor, gateway):
+        for port in (upstream, floor, copy, gateway):
             wait_for(port)
-        servers = {"floor": (floor, processes[1].pid), "gateway": (gateway, processes[2].pid)}
-        rates: dict[str, list[float]] = {name: [] for name in servers}
-        cpus: dict[str, list[float]] = {name: [] for name in servers}
-        for port, _ in servers.values():
-            asyncio.run(load(port, CALLS // 4))
-        for _ in range(RUNS):
-            for name, (port, pid) in servers.items():
-                before, began = cpu_of(pid), time.perf_counter()
-                asyncio.run(load(port, CALLS))
-                rates[name].append(CALLS / (time.perf_counter() - began))
-                cpus[name].append((cpu_of(pid) - before) / CALLS)
-        rate = {name: statistics.median(each) for name, each in rates.items()}
-        cpu = {name: statistics.median(each) for name, each in cpus.items()}
-        print(f"{'':10}{'calls/s':>10}{'CPU ms':>10}")
-        for name in servers:
-            print(f"{name:10}{rate[name]:>10.0f}{cpu[name] * 1000:>10.3f}")
-        print(
-            f"throughput {rate['gateway'] / rate['floor']:.0%} of the floor, CPU {cpu['gateway'] / cpu['floor']:.2f} times"
-        )
+        ports = {"Starlette": floor, "httptools": copy, "gateway": gateway}
+        pids = {name: process.pid for name, process in zip(ports, processes[1:], strict=True)}
+        print(f"{'':20}{'calls/s':>10}{'CPU ms':>10}{'of httptools':>14}")
+        for work, path in (("200", "/orders/17?x=1"), ("404", "/none")):
+            rates: dict[str, list[float]] = {name: [] for name in ports}
+            cpus: dict[str, list[float]] = {name: [] for name in ports}
+            for port in ports.values():
+                asyncio.run(load(port, CALLS // 4, path))
+            for _ in range(RUNS):
+                for name, port in ports.items():
+                    before, began = cpu_of(pids[name]), time.perf_counter()
+                    asyncio.run(load(port, CALLS, path))
+                    rates[name].append(CALLS / (time.perf_counter() - began))
+                    cpus[name].append((cpu_of(pids[name]) - before) / CALLS)
+            cpu = {name: statistics.median(each) for name, each in cpus.items()}
+            for name in ports:
+                rate, ratio = statistics.median(rates[name]), cpu[name] / cpu["httptools"]
+                print(f"{work} {name:16}{rate:>10.0f}{cpu[name] * 1000:>10.3f}{ratio:>14.2f}")
     finally:
         for process in processes:
             process.terminate()
