@@ -193,3 +193,22 @@ def test_a_program_that_fails_by_itself_is_not_rehearsed(folder, tmp_path):
             [sys.executable, "-m", "amends", "rehearse"], capture_output=True, text=True, check=False
         ).stdout
     )
+
+
+def test_the_exit_document_is_searched_and_an_isolated_run_reaches_its_fakes(folder, tmp_path):
+    """Text from inside a service in the file for the user is a leak; --isolate cuts off all but loopback."""
+    (tmp_path / "leaks.py").write_text(
+        "import os, sys, httpx2\nanswer = httpx2.get(os.environ['ORDERS_URL'] + '/orders')\n"
+        "open(os.environ['RESULT'], 'w').write(answer.text)\nsys.exit(answer.status_code >= 400)\n"
+    )
+    options = [
+        "--service",
+        "orders",
+        *kinds("server-error"),
+        f"--exit-document={tmp_path / 'result'}",
+        "--isolate",
+    ]
+    done = rehearse(tmp_path, "leaks", *options)
+    if "cannot be cut off here" in done.stdout:  # no user namespaces in this container
+        done = rehearse(tmp_path, "leaks", *options[:-1])
+    assert "leaked" in rules(document(done), "orders/server-error")
