@@ -337,13 +337,18 @@ async def test_a_second_hello_ends_the_connection(begin, type):
     assert await raw.receive() is None
 
 
-@pytest.mark.parametrize("value", [b"NaN", b"-Infinity", b'"\\ud800"', b'"\xff"'])
+@pytest.mark.parametrize("value", [b"NaN", b"-Infinity", b"1e999", b"-1e999", b'"\\ud800"', b'"\xff"'])
 async def test_an_input_that_is_not_json_is_refused(begin, value):
     """The job would otherwise run with another input; the session continues."""
     raw = await connected(await begin())
     submit = b'{"arcp":"1.1","id":"m1","type":"job.submit","payload":{"agent":"echo","input":[%s]}}'
     await raw.connection.send(submit % value)
     answer = await raw.answer("m1")
+    assert (answer["type"], answer["payload"]["code"]) == ("job.error", "INVALID_REQUEST")
+    # Another member that is read although it has another type.
+    submit = submit.replace(b"m1", b"m2").replace(b'"input"', b'"max_runtime_sec":"60","input"')
+    await raw.connection.send(submit % value)
+    answer = await raw.answer("m2")
     assert (answer["type"], answer["payload"]["code"]) == ("job.error", "INVALID_REQUEST")
     assert (await raw.run("echo", 1))["payload"]["result"] == 1
     await raw.close()

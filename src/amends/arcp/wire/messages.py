@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from amends.arcp.wire.envelope import Envelope, Malformed, Seq, read_lenient
-from amends.core.wire import TOO_DEEP, Unreadable
+from amends.core.wire import TOO_DEEP, Unreadable, read
 
 __all__ = [
     "MESSAGES",
@@ -415,8 +415,12 @@ def read_payload(message: Envelope) -> Any:
 
 def _read_again(message: Envelope) -> Any:
     """Read a payload that was rejected: null counts as empty, and JSON that is not strict is read leniently."""
+    data = bytes(message.payload)
     try:
-        value = read_lenient(bytes(message.payload))
+        value = read_lenient(data)
+        if message.type == "job.submit" and value != read(data):
+            # A job must not run with another input than the one that was sent, as with null for 1e999.
+            value = TOO_DEEP
     except Unreadable:
         value = TOO_DEEP
     if value is TOO_DEEP:
