@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from pathlib import Path
 
 import httpx
 
@@ -44,3 +45,54 @@ async def test_a_gateway_serves_its_page(tmp_path):
     assert unsigned.status_code == 401
     assert health.json()["status"] == "ok"
     assert len(upstream.requests) == 2
+
+
+async def test_fifty_viewers_during_load(tmp_path):
+    """Every call is answered, every viewer gets the new failure, and the memory stays small."""
+    gone = answer(404, b"{}", b"content-type: application/json")
+    headers = {"authorization": "Bearer the-t0ken-of-these-tests"}
+    async with Upstream(gone) as upstream:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "amends", "gateway", upstream.url),
+            *("--listen", "127.0.0.1:0", "--record", f"sqlite:///{tmp_path}/failures.db"),
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "AMENDS_PAGE_TOKEN": headers["authorization"].removeprefix("Bearer ")},
+        )
+        reading = None
+        try:
+            async with asyncio.timeout(100):
+                url = (await process.stderr.readline()).split()[0].decode()
+                reading = asyncio.create_task(process.stderr.read())
+                limits = httpx.Limits(max_connections=None)
+                async with httpx.AsyncClient(
+                    base_url=url, headers=headers, limits=limits, timeout=60
+                ) as client:
+                    await client.get("/first")
+                    watching = asyncio.Barrier(51)
+
+                    async def watch():
+                        async with client.stream("GET", "/_amends/live") as stream:
+                            assert stream.status_code == 200
+                            lines = stream.aiter_lines()
+                            await anext(lines)
+                            await watching.wait()
+                            while "/the-last-one" not in await anext(lines):
+                                pass
+
+                    async def call():
+                        return [(await client.get(f"/orders/{number}")).status_code for number in range(25)]
+
+                    viewers = [asyncio.create_task(watch()) for _ in range(50)]
+                    await watching.wait()
+                    found = await asyncio.gather(*(call() for _ in range(8)))
+                    await client.get("/the-last-one")
+                    await asyncio.gather(*viewers)
+                    status = Path(f"/proc/{process.pid}/status").read_text()
+                    memory = int(status.partition("VmHWM:")[2].split()[0])
+        finally:
+            process.terminate()
+            await process.wait()
+            if reading is not None:
+                await reading
+    assert found == [[404] * 25] * 8
+    assert memory < 200_000
