@@ -49,10 +49,12 @@ def test_plain_clients_stop_and_pass_internals_on(results):
     assert found["openai/quota"] == []
 
 
-def test_the_figures_of_a_seed_are_the_same_each_time(results):
+@pytest.mark.soak
+def test_the_figures_of_a_seed_are_the_same_each_time():
     """Calls, too."""
-    again = {each.agent: each for each in compare(7, Observer(), FEW).results}
-    for name, first in results.items():
+    again = {each.agent: each for each in compare(7, Observer(), FEW[:2]).results}
+    first_two = {each.agent: each for each in compare(7, Observer(), FEW[:2]).results}
+    for name, first in first_two.items():
         second = again[name]
         assert (first.calls, first.handled, first.finished) == (second.calls, second.handled, second.finished)
         assert [(row.id, row.score, row.calls, row.sent.call) for row in first.rows] == [

@@ -85,7 +85,7 @@ def test_a_program_that_repeats_everything_scores_0_on_effects(folder):
 
 def test_a_careful_program_scores_3_and_all_reports_agree(folder, tmp_path):
     """Text, JSON, JUnit, SARIF and HTML of one rehearsal; the same again compares as unchanged."""
-    options = ["--seed", "3", "--wait", "1", *kinds("rate", "lost", "quota")]
+    options = ["--seed", "3", "--wait", "1", *kinds("rate", "lost")]
     files = {name: tmp_path / f"out.{name}" for name in ("json", "xml", "sarif", "html")}
     written = [
         f"--{option}={files[name]}"
@@ -98,18 +98,18 @@ def test_a_careful_program_scores_3_and_all_reports_agree(folder, tmp_path):
     assert "score 3 of 3" in first.stdout
     found = json.loads(files["json"].read_text())
     assert scores(found) == {
-        f"{service}/{kind}": 3 for service in ("openai", "orders") for kind in ("rate", "quota", "lost")
+        f"{service}/{kind}": 3 for service in ("openai", "orders") for kind in ("rate", "lost")
     }
     suite = ET.parse(files["xml"]).getroot()
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("6", "0", "0")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "0", "0")
     assert json.loads(files["sarif"].read_text())["runs"][0]["results"] == []
     page = files["html"].read_text()
     assert "prefers-color-scheme:dark" in page
-    assert page.count("<svg") == 6
+    assert page.count("<svg") == 4
     assert "http://" not in page.replace("http://127.0.0.1", "").replace("http://www.w3.org", "")
     again = rehearse(folder, "careful", *options, f"--compare={files['json']}", check="one_order")
     assert document(again)["changes"] == []
-    assert {row["end"].get("output", "") for row in found["rows"] if row["kind"] != "quota"} == {""}
+    assert {row["end"].get("output", "") for row in found["rows"]} == {""}
     planned = [row["sent"]["call"] for row in found["rows"]]
     assert [row["sent"]["call"] for row in document(again)["rows"]] == planned
 

@@ -295,7 +295,12 @@ class _Case:
                 if len(_DOUBT.findall(text)) > len(_DOUBT.findall(known)):
                     return True
         known, text, output = before.lower(), after.lower(), output.lower()
-        return any(text.count(word) > known.count(word) or word in output for word in self._words())
+        # The arguments of a tool's call are in the conversation, too.
+        asked = "" if self.call.model else self.call.text.lower()
+        return any(
+            text.count(word) > known.count(word) + asked.count(word) or word in output
+            for word in self._words()
+        )
 
     def _words(self) -> Iterator[str]:
         """Yield the terms by which the failure is recognised: its code, field and message, and what its kind is called."""

@@ -83,7 +83,7 @@ class CallRecord(msgspec.Struct, kw_only=True):
     abandoned: bool = False
     """Whether the caller gave up before the answer came."""
     text: str = msgspec.field(default="", name="-text")
-    """What a model read; not in reports."""
+    """The body: what a model read, or what the call asked for; not in reports."""
 
 
 class Incident(msgspec.Struct, kw_only=True):
@@ -375,7 +375,7 @@ class Stage:
 
     def _record_call(self, service: Service, request: Request, digest: str) -> CallRecord:
         key = service.key(request)
-        text = request.body[:_KEPT_TEXT].decode("utf-8", "replace") if service.model else ""
+        text = request.body[:_KEPT_TEXT].decode("utf-8", "replace")
         call = CallRecord(
             number=len(self.record.calls) + 1,
             service=service.name,
