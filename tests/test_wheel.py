@@ -67,7 +67,7 @@ def test_without_extras_the_command_works(bare):
     assert {each["name"] for each in listed} <= {"amends", "msgspec", "pip", "setuptools"}
     decoded = run(bare, "-m", "amends", "decode", input='{"code": "RATE_LIMITED", "retry_after": 5}')
     assert json.loads(decoded.stdout)["decision"]["delay"] == 5
-    show = run(bare, "-m", "amends", "try")
+    show = run(bare, "-m", "amends", "try", "--json")
     assert show.returncode == 0
     assert len(json.loads(show.stdout)) == 5
     assert "pip install 'amends[try]'" in show.stderr
@@ -93,7 +93,7 @@ def test_each_extra_alone_is_enough(wheel, tmp_path, extra):
 def test_the_demo_with_its_extra(wheel, tmp_path):
     """With `amends[try]`, `amends try` runs the whole demo."""
     python = environment(tmp_path / "env", wheel, "try")
-    done = run(python, "-m", "amends", "try")
+    done = run(python, "-m", "amends", "try", "--json")
     assert done.returncode == 0, done.stderr
     ours = json.loads(done.stdout)["agents"][-1]
     assert (ours["handled"], ours["of"], ours["duplicates"]) == (18, 18, 0)
