@@ -225,6 +225,7 @@ NO_DECISIONS: dict[str, str] = {
     "amends.carriers.extraction:_joined": LOWERS,
     "amends.carriers.http:read": LOWERS,
     "amends.chain.hops:Hop.onward": OWN,
+    "amends.cli.command_errors:_of_a_part": OWN,
     "amends.core.decision:choose": READS,
     "amends.core.vocabularies.adcp:_row": TABLE,
     "amends.core.vocabularies.http:_correctable": TABLE,
@@ -264,5 +265,6 @@ NO_DECISIONS: dict[str, str] = {
     "amends.tasks.connections:_call_fault": READS,
     "amends.tasks.faults:interrupted_attempt": OWN,
     "amends.tasks.fold:_failed": READS,
+    "amends.vendors.reading:build": READS,
 }
 """Functions that name "it did not happen" and decide nothing about a peer, with the reason."""

@@ -132,18 +132,16 @@ def _prepare(command: Any, retry: CommandRetry, program: str) -> None:
             return name, found, rest
 
         command.resolve_command = resolve_and_prepare
-    elif retry.max_attempts > 1:
+    else:
         invoke: Callable[..., object] = command.invoke
 
-        def invoke_with_retry(context: object) -> object:
+        def leaves_on_purpose(exc: BaseException) -> bool:
             from amends.bindings.click_exceptions import is_exit, is_registered
 
-            return retry.run(
-                lambda: invoke(context),
-                command.callback,
-                program,
-                lambda exc: is_exit(exc) and not is_registered(exc, retry.errors),
-            )
+            return is_exit(exc) and not is_registered(exc, retry.errors)
+
+        def invoke_with_retry(context: object) -> object:
+            return retry.run(lambda: invoke(context), command.callback, program, leaves_on_purpose)
 
         command.invoke = invoke_with_retry
 

@@ -67,8 +67,13 @@ class CommandRetry:
         self.max_attempts = retries + 1
         self.errors = errors
         self.attempts = 1
-        self.declared: Operation | None = None
+        self._function: object = None
+        self._name = ""
+
+    @property
+    def declared(self) -> Operation | None:
         """What the author declared about the command that was run; None if it may not be repeated."""
+        return operation_of(self._function, self._name)
 
     def run(
         self,
@@ -90,9 +95,10 @@ class CommandRetry:
             FaultError: if `--retries` was given and the function is not declared safe to repeat.
 
         """
-        self.declared = declared = operation_of(function, name)
+        self._function, self._name = function, name
         if self.max_attempts == 1:
             return call()
+        declared = self.declared
         if declared is None:
             raise _not_repeatable(name)
         from amends.core.policy import Policy

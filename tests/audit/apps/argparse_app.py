@@ -6,11 +6,16 @@ import service
 
 parser = argparse.ArgumentParser()
 commands = parser.add_subparsers(required=True)
-commands.add_parser("get").add_argument("url")
+get = commands.add_parser("get")
+get.add_argument("url")
 
 
+@service.reads
 def run(args):
     return service.fetch(args.url)
+
+
+get.set_defaults(function=run)
 
 
 if service.BOUND:

@@ -11,6 +11,7 @@ def app():
 
 @app.command()
 @click.argument("url")
+@service.reads
 def get(url):
     return service.fetch(url)
 

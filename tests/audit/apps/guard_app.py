@@ -7,6 +7,7 @@ import service
 HELP = "usage: tool [--help] [--output text|json|problem] get URL"
 
 
+@service.reads
 def run():
     arguments = sys.argv[1:]
     if arguments == ["--help"]:

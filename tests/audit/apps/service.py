@@ -14,3 +14,12 @@ if BOUND:
     import amends
 
     amends.own("http://127.0.0.1:*")  # the command belongs to the service that it calls
+
+
+def reads(function):
+    """Declare that a command only reads."""
+    if not BOUND:
+        return function
+    from amends.bindings.click import operation
+
+    return operation(read_only=True)(function)

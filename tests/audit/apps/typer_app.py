@@ -12,6 +12,7 @@ def root():
 
 
 @app.command()
+@service.reads
 def get(url: str):
     return service.fetch(url)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from amends.rehearse.examples import Example
 from amends.rehearse.exchange import Answer, Request, json_answer
-from amends.rehearse.fakes import FakeService
+from amends.rehearse.fakes.fake import FakeService
 from amends.rehearse.fakes.mcp import rpc
 
 __all__ = ["A2AFake"]

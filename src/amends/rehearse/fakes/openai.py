@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from amends.rehearse.exchange import Answer, Request, json_answer
-from amends.rehearse.fakes import FakeService
+from amends.rehearse.fakes.fake import FakeService
 from amends.rehearse.fakes.script import Tool, Turn, next_turn, pieces
 
 __all__ = ["OpenAIFake"]

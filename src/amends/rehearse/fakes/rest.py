@@ -9,7 +9,7 @@ import msgspec
 
 from amends.rehearse.examples import success_of
 from amends.rehearse.exchange import Answer, Request, json_answer
-from amends.rehearse.fakes import FakeService
+from amends.rehearse.fakes.fake import FakeService
 
 __all__ = ["RestFake"]
 
