@@ -32,7 +32,7 @@ def test_a_killed_process_leaves_a_doubt_at_once(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout.readline() == "paying\n"
-        with Effects(f"sqlite:///{tmp_path}/e.db") as effects:
+        with Effects(f"sqlite:///{tmp_path}/e.db", wait=1) as effects:
 
             @effects.once(key="order")
             def pay(order):

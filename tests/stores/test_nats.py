@@ -642,11 +642,16 @@ async def test_a_store_on_the_side_of_the_minority(tmp_path):
                 try:
                     await table.put("third", b"3")
                     assert await pay(2) == "receipt"
+                    expected = [1, 2]
+                    break
+                except InDoubtError:
+                    # The claim without an acknowledgement may have arrived. It is asked about, and nothing is paid.
+                    expected = [1]
                     break
                 except (stores.StoreError, LedgerUnavailableError):
                     assert time.monotonic() < end
-            assert await pay(1) == await pay(2) == "receipt"
-            assert paid == [1, 2]
+            assert await pay(1) == "receipt"
+            assert paid == expected
             keys = {row.key async for row in table.scan()}
             # The write without an acknowledgement may have arrived.
             assert keys >= {"before", "first", "third"}
