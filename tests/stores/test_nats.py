@@ -15,7 +15,7 @@ import pytest
 
 from amends import stores
 from amends.effects import Effects
-from amends.effects.errors import LedgerUnavailableError
+from amends.effects.errors import InDoubtError, LedgerUnavailableError
 from amends.stores import ConflictError, LeaseLostError, StoreUnavailableError, ValueTooLargeError
 from amends.stores.nats import retried_sends, scan
 from amends.stores.nats.deliveries import Deliveries
