@@ -42,7 +42,9 @@ def test_the_extras_are_those_of_the_design():
 
 def test_what_only_this_repository_needs_is_no_extra():
     """The peers of the tests and measurements are dependency groups, which are not in the package's metadata."""
-    assert set(PROJECT["dependency-groups"]) == {"dev", "frameworks", "crewai", "sdks", "docs", "bench"}
+    assert set(PROJECT["dependency-groups"]) == {
+        *("dev", "frameworks", "crewai", "sdks", "docs", "bench", "rehearsals")
+    }
 
 
 def test_the_package_contains_no_tests():

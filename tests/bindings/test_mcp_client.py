@@ -314,9 +314,9 @@ async def test_a_name_that_is_listed_twice(hints, clock):
 
 
 async def test_the_operation_argument_replaces_the_annotations(clock):
-    """`operation=` is what the caller knows about the tool."""
+    """`operation=` is what the caller knows about the tool. The server of another party says that a repeat is not wanted."""
     shop = Shop()
-    async with Client(official(shop)) as client:
+    async with Client(official(shop), own=True) as client:
         with pytest.raises(ServiceUnavailableError):
             await client.call_tool("breaks_once", {}, operation=Operation(idempotent=True))
     assert shop.calls["breaks_once"] == 3

@@ -136,7 +136,9 @@ def notes_for(stepper: Stepper) -> list[str]:
     )
     status = "" if fault.status is None else f" (HTTP {fault.status})"
     trace = fault.trace_id or stepper.operation.trace_id
-    keyed = stepper.operation.key is not None and not stepper.operation.read_only
+    operation = stepper.operation
+    may_have_happened = Executed.MAYBE in (fault.executed, stepper.executed) and not operation.read_only
+    keyed = operation.key is not None and may_have_happened
     what = one_line(describe_call(stepper.operation.name, method, url), _LONGEST)
     return [
         f"amends: called {what}, got {one_line(fault.code)}{status}"
@@ -163,8 +165,8 @@ def _advice(fault: Fault, decision: Decision, *, keyed: bool = False) -> str:
     if decision.reason == "terminal":
         return _PEOPLE.get(fault.actor, ADVICE["terminal"])
     advice = ADVICE.get(decision.reason, "act on error.fault")
-    if fault.executed is Executed.MAYBE and keyed:
-        # Another call would have another key, so that it may happen twice.
+    if keyed:
+        # An earlier call may have happened. Another call would have another key, so that it may happen twice.
         if decision.reason == "correctable":
             advice = _CHANGED
         elif decision.reason in _LATER or decision.reason == "verdict":
