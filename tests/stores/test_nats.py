@@ -603,6 +603,7 @@ async def test_a_scan_is_complete_whichever_replica_answers(tmp_path):
         cluster.stop()
 
 
+@pytest.mark.soak
 async def test_a_store_on_the_side_of_the_minority(tmp_path):
     """Two of three servers do not answer: nothing is read as complete, written or done, and afterwards all of it works."""
     cluster = NatsCluster(tmp_path)
