@@ -27,7 +27,7 @@ pre{background:var(--box);padding:.7rem;white-space:pre-wrap;overflow-wrap:anywh
 .score{display:inline-block;min-width:1.6rem;text-align:center;border-radius:.3rem;color:var(--paper);font-weight:700}
 .s0{background:var(--s0)}.s1{background:var(--s1)}.s2{background:var(--s2)}.s3{background:var(--s3)}.none{background:var(--none)}
 .soft{color:var(--soft)}.void{border-left:.3rem solid var(--s0);padding-left:.7rem}
-svg{width:100%;height:auto;display:block}svg text{font:11px system-ui,sans-serif;fill:var(--soft)}
+.chart{overflow-x:auto}svg{width:100%;min-width:40rem;height:auto;display:block}svg text{font:11px system-ui,sans-serif;fill:var(--soft)}
 """
 _WIDTH, _LEFT, _ROW = 900, 130, 22
 _MOST = 60
@@ -112,6 +112,7 @@ def _timeline(row: Row) -> str:
     last = max([each.ended or each.at for each in calls] + [sent.at + (sent.wait or 0.0), 0.1])
     end = max(last, min(row.end.seconds if row.end is not None else 0.0, last * 1.5))
     scale = (_WIDTH - _LEFT - 20) / end
+    digits = 1 if end >= 2 else 2
     names = list(dict.fromkeys(each.service for each in calls))
     height = _ROW * len(names) + 30
     parts = []
@@ -126,14 +127,12 @@ def _timeline(row: Row) -> str:
         f"<text x='0' y='{place * _ROW + 15}'>{_shown(name[:18])}</text>" for place, name in enumerate(names)
     ]
     parts += [
-        f"<text x='{_LEFT + (_WIDTH - _LEFT - 20) * step / 4:.0f}' y='{height - 6}' text-anchor='middle'>{end * step / 4:.1f} s</text>"
+        f"<text x='{_LEFT + (_WIDTH - _LEFT - 20) * step / 4:.0f}' y='{height - 6}' text-anchor='middle'>{end * step / 4:.{digits}f} s</text>"
         for step in range(5)
     ]
     more = f"<p class='soft'>{len(row.timeline) - _MOST} more calls.</p>" if len(row.timeline) > _MOST else ""
-    label = f"{len(row.timeline)} calls in {end:.1f} s"
-    return (
-        f"<svg viewBox='0 0 {_WIDTH} {height}' role='img' aria-label='{label}'>{''.join(parts)}</svg>{more}"
-    )
+    label = f"{len(row.timeline)} calls in {end:.{digits}f} s"
+    return f"<div class='chart'><svg viewBox='0 0 {_WIDTH} {height}' role='img' aria-label='{label}'>{''.join(parts)}</svg></div>{more}"
 
 
 def _bar(call: CallRecord, top: int, scale: float) -> str:
