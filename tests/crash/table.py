@@ -117,9 +117,20 @@ def entry(outcomes):
 
 
 def rows(outcomes):
-    """The lines of the table."""
-    yield f"| what | amends on | {' | '.join(COLUMNS)} | longest call, s |"
-    yield f"|---|---|{'---|' * len(COLUMNS)}---|"
+    """The lines of two tables, because one would be too wide: what happens to servers, and what happens to the others."""
+    names = list(COLUMNS)
+    servers = names[: names.index("client killed")]
+    yield from table(outcomes, servers, longest=False)
+    yield ""
+    yield from table(outcomes, names[len(servers) :], longest=True)
+
+
+def table(outcomes, columns, *, longest):
+    """The lines of one table."""
+    last = ["longest call, s"] if longest else []
+    heads = ["what", "amends on", *columns, *last]
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
     for family, options in FAMILIES.items():
         for side in options.sides:
             found = {
@@ -127,10 +138,11 @@ def rows(outcomes):
             }
             fields = [
                 entry([each for cell, each in found.items() if cell.dies == dies and how in cell.how])
-                for dies, how in COLUMNS.values()
+                for dies, how in map(COLUMNS.get, columns)
             ]
-            longest = max((each.longest for each in found.values()), default=0.0)
-            yield f"| {NAMES[family]} | {SIDES[side]} | {' | '.join(fields)} | {longest:.0f} |"
+            if longest:
+                fields.append(f"{max((each.longest for each in found.values()), default=0.0):.0f}")
+            yield f"| {NAMES[family]} | {SIDES[side]} | {' | '.join(fields)} |"
 
 
 def page(text, outcomes):
