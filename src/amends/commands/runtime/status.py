@@ -47,8 +47,8 @@ async def work(args: argparse.Namespace) -> int:
     from amends.commands.store import store_failures
     from amends.errors.cli import ValidationError
 
-    if args.store is not None and args.url is not None and args.job_id is None:
-        # The only argument beside --store is a job.
+    if args.store is not None and args.url is not None and args.job_id is None and "://" not in args.url:
+        # The only argument beside --store is a job, unless it is an address.
         args.url, args.job_id = None, args.url
     if (args.url is None) == (args.store is None):
         raise ValidationError(
