@@ -102,7 +102,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "reports a failure with status 200",
                 "Read the body of successful answers of this service, too.",
             ),
-            Kind("partial", "does only a part of a batch", "Repeat only the parts that failed."),
             Kind("lost", "acts, and the answer is lost", _DOUBT),
             Kind("late", "acts, and answers later than a caller waits", _DOUBT),
             Kind(
@@ -235,7 +234,6 @@ _BUILT_REACTIONS: Mapping[str, Expectation] = MappingProxyType(
             name: Expectation(Reaction.VERIFY, _NOT_IDEMPOTENT)
             for name in ("html", "malformed", "lost", "late", "silent", "cut", "error-event", "server-error")
         },
-        "partial": Expectation(Reaction.FIX, "only the parts that failed were not applied"),
     }
 )
 

@@ -24,7 +24,7 @@ __all__ = ["TOKEN", "add", "add_client_options", "add_token_options", "open_clie
 # action → (its module, its summary)
 ACTIONS = {
     "serve": ("serve", "run agents for clients, on a WebSocket or on stdin and stdout"),
-    "worker": ("worker", "run agents for nodes that share a store, and accept nobody"),
+    "worker": ("worker", "run agents for nodes that share a store, without clients"),
     "submit": ("submit", "submit a job and print its events until it ends; Ctrl-C cancels it"),
     "tail": ("tail", "print the events of a job, from the first one"),
     "cancel": ("cancel", "cancel a job that was started with `submit --detach`"),
